@@ -56,6 +56,13 @@ for _, name in ipairs {
     round_trip(name, ops[name], input)
   end
 end
+for _, name in ipairs { "all", "any" } do
+  local f = ops[name]
+  round_trip(name, function(v, w)
+    local b = ops.greater(v, 0)
+    return f(b), f(b, 1), f(b, { 0, 1 }, true), f(v), f(w, 0), f(ops.floor(v), -1, true)
+  end, y, i)
+end
 for _, name in ipairs { "log", "sqrt", "rsqrt", "log1p", "log2" } do round_trip(name, ops[name], z) end
 for _, name in ipairs {
   "add", "sub", "mul", "div", "maximum", "minimum", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",

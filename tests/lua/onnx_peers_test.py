@@ -26,9 +26,9 @@ for path in sorted(Path(sys.argv[1]).glob("*.onnx")):
     wanted = load_file(path.with_suffix(".out.safetensors"))
     for i, result in enumerate(results):
         expected = wanted[f"o{i}"]
-        worst = numpy.abs(result - expected).max() / max(1, numpy.abs(expected).max())
+        worst = numpy.abs(result.astype(float) - expected).max() / max(1, numpy.abs(expected.astype(float)).max())
         print(f"{path.stem} {i}: {worst:.1e}")
-        bad += result.shape != expected.shape or not worst <= 1e-5
+        bad += result.shape != expected.shape or result.dtype != expected.dtype or not worst <= 1e-5
 sys.exit(bad > 0)
 """
 

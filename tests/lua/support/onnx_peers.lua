@@ -42,4 +42,15 @@ for n, c in ipairs { { 1, 3, 0, 2 }, { 2, 3, 0, 2 }, { 1, 3, 1, 2 }, { 2, 1, 1, 
   export("transposed_" .. n, f, ms.randn { 2, 3, 6, 6 })
 end
 
+export("truths", function(x)
+  local list, b = {}, ms.ops.greater(x, 0)
+  for _, f in ipairs { ms.ops.all, ms.ops.any } do
+    for _, y in ipairs { b, x, ms.ops.floor(x) } do
+      for _, axis in ipairs { 0, -1 } do list[#list + 1] = f(y, axis) end
+      list[#list + 1], list[#list + 2] = f(y), f(y, { 0, 2 }, true)
+    end
+  end
+  return table.unpack(list)
+end, ms.randn { 2, 3, 4 })
+
 for _, network in ipairs(dofile "tests/lua/support/zoo_networks.lua") do export(table.unpack(network)) end

@@ -32,22 +32,33 @@ return function(handlers)
     return a.bias and g:add("Add", { y, bias }) or y
   end
 
+  local function reduce(g, name, from, a)
+    -- Some have the name of torch, others that of MindSpore.
+    local axis = a.axis
+    if axis == nil then axis = a.dim end
+    local keep = a.keep_dims
+    if keep == nil then keep = a.keepdims end
+    if keep == nil then keep = a.keepdim end
+    return g:add(name, { from, axis ~= nil and g:integers(list_of(axis)) or "" }, { keepdims = keep and 1 or 0 })
+  end
   local function reduction(name)
     return function(g, a, node)
       local x = a.input or a.x
-      -- Some have the name of torch, others that of MindSpore.
-      local axis = a.axis
-      if axis == nil then axis = a.dim end
-      local dtype, axes = x.dtype, axis ~= nil and list_of(axis) or nil
       local from = g:value(x)
       -- Sums of integers are wider than their elements.
-      if node.dtype ~= dtype then from = g:cast(from, node.dtype) end
-      local keep = a.keep_dims
-      if keep == nil then keep = a.keepdims end
-      if keep == nil then keep = a.keepdim end
-      return g:add(name, { from, axes and g:integers(axes) or "" }, { keepdims = keep and 1 or 0 })
+      if node.dtype ~= x.dtype then from = g:cast(from, node.dtype) end
+      return reduce(g, name, from, a)
     end
   end
+  -- Booleans have no order before opset 20; as bytes their least and greatest are right for no elements, too.
+  local function truth(name)
+    return function(g, a)
+      local from = g:value(a.input)
+      if a.input.dtype ~= ms.bool then from = g:cast(from, ms.bool) end
+      return g:cast(reduce(g, name, g:cast(from, ms.uint8), a), ms.bool)
+    end
+  end
+  handlers.all, handlers.any = truth "ReduceMin", truth "ReduceMax"
   handlers.sum = reduction "ReduceSum"
   handlers.reduce_sum = reduction "ReduceSum"
   handlers.mean = reduction "ReduceMean"

@@ -61,14 +61,15 @@ define.define("DequantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0", 2,
   end
 end)
 
-define.plain("DynamicQuantizeLinear", 1, function(x)
+local function dynamic(x)
   local zero = ops.zeros({}, ms.float32)
   local high, low = ops.maximum(ops.amax(x), zero), ops.minimum(ops.amin(x), zero)
   local scale = (high - low) / 255.0
   scale = ops.where(ops.equal(scale, 0), ops.ones_like(scale), scale)
   local point = ops.cast(ops.round(ops.clamp(ops.neg(low) / scale, 0.0, 255.0)), ms.uint8)
   return rounded(x / scale, point, ms.uint8), scale, point
-end)
+end
+define.plain("DynamicQuantizeLinear", 1, dynamic)
 
 -- Integers without their zero point, exact as float64 sums up to 2^53.
 local function centred(x, zero, shape)
@@ -132,3 +133,5 @@ define.define("QLinearConv", convolution, 8, 9, function(a, node)
     return rounded(sum * factor, zero, zero.dtype)
   end
 end)
+
+return { dynamic = dynamic }

@@ -1,6 +1,7 @@
 -- ONNX's recurrent layers.
 local ms = require "lunaria"
 local define = require "lunaria.onnx.define"
+local quantised = require "lunaria.onnx.quantised"
 
 local ops = ms.ops
 
@@ -48,7 +49,7 @@ local function activations_of(a, node, names, directions)
   return list
 end
 
--- Runs a layer: step(x, state, d) gives the next state (h first) for direction d. Sequences may be shorter than the
+-- Runs a layer: step(x, state, d, t) gives the next state (h first) for direction d. Sequences may be shorter than the
 -- others: their states then stay, and their outputs are zeros.
 local function run(a, directions, x, lengths, states, step)
   if a.layout ~= 0 then
@@ -66,7 +67,7 @@ local function run(a, directions, x, lengths, states, step)
       input = lengths and ops.reverse_sequence(x, lengths, 0, 1) or ops.flip(x, { 0 })
     end
     for t = 0, length - 1 do
-      local after = step(input[t], state, d)
+      local after = step(input[t], state, d, t)
       if lengths then
         local live = ops.reshape(ops.greater(lengths, t), { batch, 1 })
         list[t + 1] = ops.where(live, after[1], ops.zeros_like(after[1]))
@@ -105,6 +106,7 @@ local function layer(name, more, most, names, gates, make)
     end
     local acts = activations_of(a, node, names, directions)
     return function(x, w, r, b, lengths, ...)
+      if make.plain then x, w, r = make.plain(x, w, r, lengths, ...) end
       local hidden, batch = r.shape[3], x.shape[a.layout ~= 0 and 1 or 2]
       local states = make.states(...)
       for i = 1, make.count do
@@ -119,8 +121,8 @@ local function layer(name, more, most, names, gates, make)
           rb = bias and bias[2], p = make.peephole and make.peephole(d, hidden, ...),
         }
       end
-      return run(a, directions, x, lengths and ops.cast(lengths, ms.int64), states, function(input, state, d)
-        return make.step(a, weights[d], acts[d], input, state)
+      return run(a, directions, x, lengths and ops.cast(lengths, ms.int64), states, function(input, state, d, t)
+        return make.step(a, weights[d], acts[d], input, state, lengths, t)
       end)
     end
   end)
@@ -157,7 +159,7 @@ layer("GRU", "linear_before_reset:i=0", 6, { "Sigmoid", "Tanh" }, 3, {
   end,
 })
 
-layer("LSTM", "input_forget:i=0", 8, { "Sigmoid", "Tanh", "Tanh" }, 4, {
+local lstm = {
   count = 2,
   states = function(h, c) return { h, c } end,
   peephole = function(d, hidden, _, _, p) return p and { ops.split(p[d - 1], { hidden, hidden, hidden }, 0) } end,
@@ -170,5 +172,38 @@ layer("LSTM", "input_forget:i=0", 8, { "Sigmoid", "Tanh", "Tanh" }, 4, {
     local cell = forget * c + i * f[2](clipped(a, g[4]))
     local o = f[1](clipped(a, p and g[2] + p[2] * cell or g[2]))
     return { o * f[3](cell), cell }
+  end,
+}
+layer("LSTM", "input_forget:i=0", 8, { "Sigmoid", "Tanh", "Tanh" }, 4, lstm)
+
+-- onnxruntime's LSTM with weights of 8 bits, which lie the other way round: the inputs as a whole, and the state of each step,
+-- are rounded to 8 bits as well.
+local function unquantised(w, scale, zero)
+  local function along(t) return ops.reshape(ops.cast(t, ms.float32), { t.shape[1], 1, -1 }) end
+  local y = ops.cast(w, ms.float32)
+  if zero then y = y - along(zero) end
+  return ops.transpose(y * along(scale), { 0, 2, 1 })
+end
+local function rounded(x)
+  local y, scale, zero = quantised.dynamic(x)
+  return (ops.cast(y, ms.float32) - ops.cast(zero, ms.float32)) * scale
+end
+layer("com.microsoft:DynamicQuantizeLSTM", "input_forget:i=0", 12, { "Sigmoid", "Tanh", "Tanh" }, 4, {
+  count = 2,
+  plain = function(x, w, r, lengths, _, _, _, w_scale, w_zero, r_scale, r_zero)
+    if lengths then -- what lies behind the longest sequence has no part in the range
+      local live = ops.less(ops.arange(x.shape[1]), ops.amax(lengths))
+      x = ops.where(ops.reshape(live, { -1, 1, 1 }), x, ops.zeros_like(x))
+    end
+    return rounded(x), unquantised(w, w_scale, w_zero), unquantised(r, r_scale, r_zero)
+  end,
+  states = lstm.states,
+  peephole = lstm.peephole,
+  step = function(a, w, f, x, state, lengths, t)
+    local h = state[1]
+    if lengths then -- nor have states of sequences that have ended
+      h = ops.where(ops.reshape(ops.greater_equal(lengths, t), { -1, 1 }), h, ops.zeros_like(h))
+    end
+    return lstm.step(a, w, f, x, { rounded(h), state[2] })
   end,
 })
