@@ -39,6 +39,10 @@ end
 --- Whether all elements of tensors (one, or a list, also a nested one) are finite: a tensor of one boolean. False as well where the
 --- device of the tensors met an overflow since this was asked the last time.
 ---
+--- It says whether an optimizer should step. What the forward pass has moved by then, the running means and variances of
+--- normalisations, has moved all the same: a loop of one's own keeps copies of them and assigns these back, as
+--- nn.TrainOneStepWithLossScaleCell does.
+---
 ---     > ms.amp.all_finite({ ms.tensor { 1.0, 2.0 }, ms.tensor { 1 / 0 } }):item()
 ---     false
 function amp.all_finite(inputs) return without_overflow(finite_elements(inputs)) end
@@ -115,6 +119,9 @@ end
 amp.DynamicLossScaler = class.define(LossScaler, "DynamicLossScaler", "scale_value, scale_factor, scale_window",
   [[Scales losses by a number that adapts: adjust(finite) divides it by scale_factor, down to 1, after gradients that were not
 finite, and multiplies it after scale_window steps with finite ones. scale_value: the number at first.
+
+In a loop of one's own a step that is thrown away has moved the running means and variances of normalisations, in the forward pass:
+the loop assigns back what they were before, or nn.TrainOneStepWithLossScaleCell does the step, which does that.
 
   > scaler = ms.amp.DynamicLossScaler(8.0, 2, 1)
   > scaler:adjust(ms.tensor(true)):item()

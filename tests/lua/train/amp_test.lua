@@ -364,4 +364,34 @@ t.test("a step that is thrown away does not move the running values of normalisa
   end
 end)
 
+-- As the help of all_finite and DynamicLossScaler says: the forward pass has moved them, copies bring them back.
+t.test("a loop of one's own brings back the running values of a step that it throws away", function()
+  local bn, dense, mse = nn.BatchNorm1d(2), nn.Dense(2, 1), nn.MSELoss()
+  local net = nn.SequentialCell { bn, dense }
+  local optimizer, scaler = nn.SGD(net:trainable_params(), 0.1), amp.DynamicLossScaler(8.0, 2, 10)
+  local slopes = ms.value_and_grad(function(x, y) return scaler:scale(mse(net(x), y)) end, nil, optimizer.parameters)
+  net:set_train()
+  local y = ms.ones { 2, 1 }
+  local function step(x)
+    local mean, variance = bn.moving_mean:copy(), bn.moving_variance:copy()
+    local _, grads = slopes(x, y)
+    grads = scaler:unscale(grads)
+    local finite = amp.all_finite(grads)
+    scaler:adjust(finite)
+    local moved = not ops.equal(bn.moving_mean, mean):all():item()
+    if finite:item() then
+      optimizer(grads)
+    else
+      bn.moving_mean:assign(mean)
+      bn.moving_variance:assign(variance)
+    end
+    return finite:item(), moved
+  end
+  for round = 1, 2 do
+    t.equal({ step(ms.tensor { { 1.0, 2.0 }, { 3.0, 1 / 0 } }) }, { false, true })
+    t.equal({ step(ms.tensor { { 1.0, 2.0 }, { 3.0, 1.0 } }) }, { true, true })
+    t.near(bn.moving_mean, { 2.0 * (1 - 0.9 ^ round), 1.5 * (1 - 0.9 ^ round) }, 1e-5)
+  end
+end)
+
 t.finish()
