@@ -8,6 +8,7 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/lapack.h"
 #include "core/infer.h"
+#include "core/interrupt.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
@@ -55,6 +56,32 @@ inline void check_size(const KernelCall& c, const Tensor& t) {
         throw shape_error(c.op.name(),
                           str("a matrix of shape ", t.shape(), " is too large: at most 32768 rows and columns"));
 }
+
+// The numbers of the matrices in the first operand, whose size is checked: for (int64_t b : matrices_of(c)). Before
+// each of them an interrupt is noticed.
+class MatrixNumbers {
+  public:
+    explicit MatrixNumbers(const KernelCall& c) : count_(batches_in(c.tensor(0))) { check_size(c, c.tensor(0)); }
+
+    struct Iterator {
+        int64_t b;
+        int64_t operator*() const {
+            poll_interrupt();
+            return b;
+        }
+        Iterator& operator++() {
+            ++b;
+            return *this;
+        }
+        bool operator!=(const Iterator& other) const { return b != other.b; }
+    };
+    Iterator begin() const { return {0}; }
+    Iterator end() const { return {count_}; }
+
+  private:
+    int64_t count_;
+};
+inline MatrixNumbers matrices_of(const KernelCall& c) { return MatrixNumbers(c); }
 
 // f(i, j) for all elements, a tile at a time: one of both sides of a transposition is read across its lines.
 template <class F>

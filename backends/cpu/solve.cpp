@@ -114,9 +114,7 @@ std::pair<T, double> log_determinant(Lu<T>& lu) {
 
 template <class T>
 bool det(const KernelCall& c) {
-    check_size(c, c.tensor(0));
-    for (int64_t b = 0; b < batches_in(c.tensor(0)); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         Lu<T> lu(read<T>(c.tensor(0), b));
         T product = 1;
         for (int i = 0; i < lu.m.rows; ++i) product *= lu.pivots[index(i)] != i + 1 ? -lu.m.at(i, i) : lu.m.at(i, i);
@@ -127,9 +125,7 @@ bool det(const KernelCall& c) {
 
 template <class T>
 bool slogdet(const KernelCall& c) {
-    check_size(c, c.tensor(0));
-    for (int64_t b = 0; b < batches_in(c.tensor(0)); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         Lu<T> lu(read<T>(c.tensor(0), b));
         auto [sign, log] = log_determinant(lu);
         store(c.out[0], b, sign);
@@ -174,10 +170,8 @@ ColumnsOf<T> adjoint_of(ColumnsOf<T>& m) {
 template <class T>
 bool write_svd(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
     char job = c.args[1].boolean() ? 'A' : 'S';
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         Svd<T> f(c, read<T>(x, b), job);
         if (f.info != 0) return false;
         ColumnsOf<T> v = adjoint_of(f.vt);
@@ -239,10 +233,7 @@ T phase_of_determinant(ColumnsOf<T> m) {
 // division by s.
 template <class T>
 bool cofactor(const KernelCall& c) {
-    const Tensor& x = c.tensor(0);
-    check_size(c, x);
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         Svd<T> f = thin_svd<T>(c, b);
         const T phase = phase_of_determinant(f.u) * phase_of_determinant(f.vt);
         Doubles others(f.s.size(), 1);
@@ -277,10 +268,7 @@ ColumnsOf<double> products_but_two(const Doubles& s) {
 // s but two off the diagonal, and by the sum over i of e[i, i] times such a product on it.
 template <class T>
 bool cofactor_slope(const KernelCall& c) {
-    const Tensor& x = c.tensor(0);
-    check_size(c, x);
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         Svd<T> f = thin_svd<T>(c, b);
         const T phase = phase_of_determinant(f.u) * phase_of_determinant(f.vt);
         ColumnsOf<T> e = product(product(adjoint_of(f.u), read<T>(c.tensor(1), b)), adjoint_of(f.vt));
@@ -305,15 +293,13 @@ bool cofactor_slope(const KernelCall& c) {
 template <class T>
 bool pinv(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
     double digits =
         part_of(c.dtype) == DType::f32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
     double atol = c.has(1) ? c.args[1].number() : 0;
     double rtol = c.has(2)   ? c.args[2].number()
                   : c.has(1) ? 0
                              : digits * static_cast<double>(std::max(rows_in(x), columns_in(x)));
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         Svd<T> f = thin_svd<T>(c, b);
         Doubles inverses;
         double least = std::max(atol, rtol * (f.s.empty() ? 0 : f.s[0]));
@@ -338,10 +324,8 @@ void symmetrise(ColumnsOf<T>& m) {
 template <class T>
 bool cholesky(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
     bool upper = c.args[1].boolean();
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         ColumnsOf<T> m = read<T>(x, b);
         symmetrise(m);
         const int info = cholesky_factor(m.rows, m.data.data());
@@ -360,9 +344,7 @@ bool cholesky(const KernelCall& c) {
 template <class T>
 bool qr(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         ColumnsOf<T> m = read<T>(x, b);
         int least = std::min(m.rows, m.columns), info = 0;
         ColumnsOf<T> q(m.rows, columns_in(c.out[0])), r(rows_in(c.out[1]), m.columns);
@@ -388,9 +370,7 @@ bool qr(const KernelCall& c) {
 template <class T>
 bool eigh(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         ColumnsOf<T> m = read<T>(x, b);
         expect_finite(c, m);
         symmetrise(m);
@@ -443,9 +423,7 @@ void eigen(const KernelCall& c, ColumnsOf<double>& m, std::vector<Complex128>& w
 template <class T>
 bool eig(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
-    for (int64_t b = 0; b < batches_in(x); ++b) {
-        poll_interrupt();
+    for (const int64_t b : matrices_of(c)) {
         ColumnsOf<T> m = read<T>(x, b);
         expect_finite(c, m);
         std::vector<Complex128> w(index(m.rows));
@@ -494,8 +472,7 @@ bool reciprocal_gaps(const KernelCall& c) {
 template <class T>
 bool matrix_exp(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    check_size(c, x);
-    for (int64_t b = 0; b < batches_in(x); ++b) {
+    for (const int64_t b : matrices_of(c)) {
         ColumnsOf<T> m = read<T>(x, b);
         expect_finite(c, m);
         double norm = 0;

@@ -300,10 +300,9 @@ ValueInfo value_info_at(lua_State* L, int index) {
     return v;
 }
 
-// write(draft, {producer, version, opset, name, nodes, initializers, inputs, outputs}): inputs and outputs are {name,
-// dtype, shape}, a shape of sizes and names.
+// write(path or draft, {producer, version, opset, name, nodes, initializers, inputs, outputs}): inputs and outputs are
+// {name, dtype, shape}, a shape of sizes and names.
 int write(lua_State* L) {
-    FileSink& sink = draft_at(L, 1, kWhere);
     luaL_checktype(L, 2, LUA_TTABLE);
     Model m;
     m.ir_version = 8;
@@ -338,7 +337,10 @@ int write(lua_State* L) {
     if (bytes > uint64_t{2000} << 20)
         throw value_error(kWhere, str("the weights have ", bytes >> 20, " MiB; an ONNX file holds at most 2 GiB"))
             .hint("file_format = \"MINDIR\" has no such bound");
-    sink.write(write_model(m));
+    if (lua_type(L, 1) == LUA_TSTRING)
+        write_file(path_at(L, 1, kWhere), write_model(m));
+    else
+        draft_at(L, 1, kWhere).write(write_model(m));
     return 0;
 }
 

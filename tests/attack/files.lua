@@ -117,13 +117,4 @@ if mode:find "^show" then
   print(kind[1], path, ("%q"):format(text:sub(1, 300)))
   os.exit(0)
 end
-local file = assert(io.open(progress, "w"))
-file:setvbuf("no")
-for number = first, last do
-  file:seek("set", 0)
-  file:write(("%12d"):format(number))
-  run(number)
-  if number % 50 == 0 then collectgarbage() end
-end
-file:seek("set", 0)
-file:write "        done"
+require "numbered"(progress, first, last, run)

@@ -133,12 +133,4 @@ if mode:find "^show" then
   show(model_of(first))
   os.exit(0)
 end
-local file = assert(io.open(progress, "w"))
-file:setvbuf("no")
-for number = first, last do
-  file:seek("set", 0)
-  file:write(("%12d"):format(number))
-  run(number)
-end
-file:seek("set", 0)
-file:write "        done"
+require "numbered"(progress, first, last, run)

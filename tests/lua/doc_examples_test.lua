@@ -3,6 +3,7 @@
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
+local own_names = require "support.own_names"
 rawset(_G, "ms", ms)
 rawset(_G, "display", ms.display)
 
@@ -55,7 +56,7 @@ local function test_file(path)
   end
   for text in io.lines(path) do
     number = number + 1
-    local example = text:match("^%s*%-%-%-     (.*)$")
+    local example = own_names(text):match("^%s*%-%-%-     (.*)$")
     if example and (block or example:find("^> ")) then
       block = block or { number = number }
       block[#block + 1] = example

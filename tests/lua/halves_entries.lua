@@ -4,7 +4,7 @@
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
-local parse_sample, call_of = require "programs.sample", require "programs.call"
+local parse_sample, call_of, halves = require "programs.sample", require "programs.call", require "programs.halves"
 local ops, runtime = ms.ops, ms.runtime
 
 local CASES = { { ms.bfloat16, 257 }, { ms.bfloat16, 2049 }, { ms.float16, 70001 } }
@@ -36,21 +36,6 @@ local function operand(template, shape)
   return ops.cast(dtype:find "float" and u or ops.floor(u), ms[dtype])
 end
 
-local function is_float(y) return y.dtype == ms.float32 or y.dtype == ms.float16 or y.dtype == ms.bfloat16 end
-
-local function tensors_of(...)
-  local list = {}
-  local function walk(value)
-    if ms.is_tensor(value) then
-      list[#list + 1] = value
-    elseif type(value) == "table" then
-      for _, item in ipairs(value) do walk(item) end
-    end
-  end
-  for i = 1, select("#", ...) do walk((select(i, ...))) end
-  return list
-end
-
 -- Nil, or how far results are from those of float32: in units in the last place of the larger one's, or of typical elements.
 local function difference(got, wanted, half, units)
   if #got ~= #wanted then return ("%d results instead of %d"):format(#got, #wanted) end
@@ -60,7 +45,7 @@ local function difference(got, wanted, half, units)
     local complex = y.dtype == ms.complex64
     if complex then x, y = ops.view_as_real(x), ops.view_as_real(y) end
     if y.size > 0 then
-      local rounded = ops.cast(is_float(y) and not complex and ops.cast(y, half) or y, ms.float64)
+      local rounded = ops.cast(halves.is_float(y.dtype) and not complex and ops.cast(y, half) or y, ms.float64)
       x, y = ops.reshape(ops.cast(x, ms.float64), { -1 }), ops.reshape(ops.cast(y, ms.float64), { -1 })
       rounded = ops.reshape(rounded, { -1 })
       local finite = ops.isfinite(rounded)
@@ -79,61 +64,30 @@ local function difference(got, wanted, half, units)
   end
 end
 
-local function gradient_of(f, positions)
-  return ms.grad(function(...)
-    local total = ops.zeros({}, ms.float32)
-    for _, y in ipairs(tensors_of(f(...))) do
-      if is_float(y) then
-        -- Cotangents that all dtypes hold.
-        local weights = ops.cast(ops.cast(ops.cos(ops.arange(y.size, { dtype = ms.float32 })) + 1.5, ms.bfloat16), ms.float32)
-        total = total + ops.sum(ops.cast(ops.reshape(y, { -1 }), ms.float32) * weights)
-      end
-    end
-    return total
-  end, positions)
-end
-
-local function call(f, list)
-  local results = table.pack(pcall(f, table.unpack(list, 1, list.n)))
-  if not results[1] then return nil, tostring(results[2]) end
-  return tensors_of(table.unpack(results, 2, results.n))
-end
-
 local checked, gradients = 0, 0
 
 -- One sample with `n` in place of `size`; also the bytes that it took at most in float32.
 local function check(entry, sample, half, size, n)
-  local text, templates, names, by_dtype = call_of(entry, sample)
-  local exact, rounded, positions = { n = #templates + 1 }, { n = #templates + 1 }, {}
-  exact[1], rounded[1] = ms.float32, half
-  for i, template in ipairs(templates) do
+  local made = halves.sample_call(entry, sample, half, function(template)
     local shape = enlarged(template, size, n)
-    if size_of(shape) > MOST then return end
-    local x = operand(template, shape)
-    if template.dtype == "float32" then
-      positions[#positions + 1] = i
-      rounded[i + 1] = ops.cast(x, half)
-      exact[i + 1] = ops.cast(rounded[i + 1], ms.float32)
-    else
-      exact[i + 1], rounded[i + 1] = x, x
-    end
-  end
-  if #positions == 0 and not by_dtype then return end
-  local f = assert(load(("local ms, ops = ...\nreturn function(%s) return %s end"):format(names, text), "=sample"))(ms, ops)
+    return size_of(shape) <= MOST and operand(template, shape) or nil
+  end)
+  if not made or (#made.positions == 0 and not made.by_dtype) then return end
+  local call, exact, rounded = halves.outcome, made.exact, made.rounded
   runtime.reset_peak_memory_stats()
   local before = runtime.memory_allocated()
-  local wanted = call(f, exact)
+  local wanted = call(made.f, exact)
   local bytes = runtime.max_memory_allocated() - before
   if not wanted then return end
   for _, y in ipairs(wanted) do if y.size > MOST then return bytes end end
   checked = checked + 1
-  local where = ("%s with %d instead of %d in %s"):format(text, n, size, half)
-  local got, message = call(f, rounded)
+  local where = ("%s with %d instead of %d in %s"):format(made.text, n, size, half)
+  local got, message = call(made.f, rounded)
   if not got then error(where .. " raises " .. message, 0) end
   local wrong = difference(got, wanted, half, 1.01)
   if wrong then error(where .. ": " .. wrong, 0) end
-  if #positions == 0 or not entry.has_gradient or entry.no_gradient then return bytes end
-  local g = gradient_of(f, positions)
+  if #made.positions == 0 or not entry.has_gradient or entry.no_gradient then return bytes end
+  local g = halves.gradient_of(made.f, made.positions, 1.5)
   wanted = call(g, exact)
   bytes = runtime.max_memory_allocated() - before
   if not wanted then return bytes end

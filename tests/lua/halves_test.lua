@@ -5,7 +5,7 @@ package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
 local parse_sample = require "programs.sample"
-local call_of = require "programs.call"
+local halves = require "programs.halves"
 local ops = ms.ops
 
 local graph_mode = ms.get_context("mode") == ms.GRAPH_MODE
@@ -64,30 +64,12 @@ local function operand(template)
   return ms.tensor(list, ms[dtype]):reshape(template.shape)
 end
 
-local function is_float(dtype)
-  return dtype == ms.float32 or dtype == ms.float16 or dtype == ms.bfloat16
-end
-
 local function elements(x)
   if x.dtype == ms.complex64 or x.dtype == ms.complex128 then x = ops.view_as_real(x) end
   local list = x:reshape(-1):tolist()
   for i, v in ipairs(list) do
     if type(v) == "boolean" then list[i] = v and 1 or 0 end
   end
-  return list
-end
-
--- All tensors of what a call gives, in order.
-local function tensors_of(...)
-  local list = {}
-  local function walk(value)
-    if ms.is_tensor(value) then
-      list[#list + 1] = value
-    elseif type(value) == "table" then
-      for _, item in ipairs(value) do walk(item) end
-    end
-  end
-  for i = 1, select("#", ...) do walk((select(i, ...))) end
   return list
 end
 
@@ -122,25 +104,9 @@ local function difference(got, expected, dtype, what, stays)
   end
 end
 
-local function gradient_of(f, positions)
-  return ms.grad(function(...)
-    local total = ops.zeros({}, ms.float32)
-    for _, y in ipairs(tensors_of(f(...))) do
-      if is_float(y.dtype) then
-        -- Cotangents that all three dtypes hold.
-        local weights = ops.cos(ops.arange(y.size, { dtype = ms.float32 })):astype(ms.bfloat16):astype(ms.float32)
-        total = total + ops.sum(y:reshape(-1):astype(ms.float32) * weights)
-      end
-    end
-    return total
-  end, positions)
-end
-
-local function outcome(f, ...)
+local function call(f, list)
   ms.set_seed(1)
-  local results = table.pack(pcall(f, ...))
-  if not results[1] then return nil, tostring(results[2]) end
-  return tensors_of(table.unpack(results, 2, results.n))
+  return halves.outcome(f, list)
 end
 
 local checked, compiled_too, not_compiled = 0, 0, {}
@@ -148,23 +114,9 @@ local checked, compiled_too, not_compiled = 0, 0, {}
 -- Nil, or what is wrong with a sample in one dtype.
 local function wrong_in(dtype, entry, sample)
   begin(entry.name)
-  local text, templates, names, by_dtype = call_of(entry, sample)
-  local takes, exact, rounded, positions = by_dtype, { n = #templates + 1 }, { n = #templates + 1 }, {}
-  exact[1], rounded[1] = ms.float32, ms[dtype]
-  for i, template in ipairs(templates) do
-    local x = operand(template)
-    if template.dtype == "float32" then
-      takes = true
-      positions[#positions + 1] = i
-      rounded[i + 1] = x:astype(ms[dtype])
-      exact[i + 1] = rounded[i + 1]:astype(ms.float32)
-    else
-      exact[i + 1], rounded[i + 1] = x, x
-    end
-  end
-  if not takes then return nil end
-  local f = assert(load(("local ms, ops = ...\nreturn function(%s) return %s end"):format(names, text), "=sample"))(ms, ops)
-  local function call(g, list) return outcome(g, table.unpack(list, 1, list.n)) end
+  local made = halves.sample_call(entry, sample, ms[dtype], operand)
+  local text, f, exact, rounded, positions = made.text, made.f, made.exact, made.rounded, made.positions
+  if #positions == 0 and not made.by_dtype then return nil end
   local wanted = call(f, exact)
   if not wanted then return text .. " raises in float32" end
   checked = checked + 1
@@ -202,7 +154,7 @@ local function wrong_in(dtype, entry, sample)
   if #positions == 0 or not entry.has_gradient or entry.no_gradient or NO_GRADIENT[entry.name] then return nil end
   if no_value or entry.effect == "state" then return nil end
   stays = nil
-  local gradient = gradient_of(f, positions)
+  local gradient = halves.gradient_of(f, positions, 0.0)
   wanted = call(gradient, exact)
   if not wanted then return text .. ", gradient raises in float32" end
   wrong = both(gradient, "gradient")

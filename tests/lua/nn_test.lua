@@ -360,4 +360,18 @@ t.test("a construct that is replaced by one with more inputs gets them", functio
   function Sum.construct(_, a, b) return a + b end
   t.equal(sum(1, 2), 3)
 end)
+t.test("the text of cells that lie in each other has each of them once, also of very many", function()
+  local outer, inner = nn.Cell(), nn.Cell()
+  outer.inner, inner.again = inner, outer
+  t.equal(tostring(outer), "Cell<\n  (inner): Cell<\n    (again): Cell<...>\n    >\n  >")
+  local cell = nn.ReLU()
+  for _ = 1, 2000 do
+    local around = nn.Cell()
+    around.part = cell
+    cell = around
+  end
+  local _, lines = tostring(cell):gsub("\n", "")
+  t.equal(lines, 4000)
+end)
+
 t.finish()

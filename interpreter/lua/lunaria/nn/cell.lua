@@ -310,22 +310,37 @@ local function choose_call(class)
   rawset(class, "__call", count < 100 and counted_call(count) or Cell.__call)
 end
 
-local function indented(text)
-  return (text:gsub("\n", "\n  "))
+-- Adds the text of a cell, whose lines but for the first have a margin, to the pieces. What lies deep in other cells is made once, not
+-- once for each level above, and its margin grows no further. outer: the cells that it lies in.
+local widest = 200
+local function add_text(pieces, cell, margin, outer)
+  local function add(text) pieces[#pieces + 1] = text end
+  local name = getmetatable(cell)._name
+  if outer[cell] then return add(name .. "<...>") end
+  outer[cell] = true
+  local inner = #margin < widest and margin .. "  " or margin
+  local extra, has_parts = cell:extend_repr():gsub("\n", "\n" .. margin), false
+  add(name .. "<")
+  for _, field in ipairs(fields(cell)) do
+    if not field.parameter then
+      if not has_parts and extra ~= "" then add("\n" .. inner .. extra) end
+      has_parts = true
+      add(("\n%s(%s): "):format(inner, shown_key(field.key)))
+      if getmetatable(field.value).__tostring == Cell.__tostring then
+        add_text(pieces, field.value, inner, outer)
+      else
+        add((tostring(field.value):gsub("\n", "\n" .. inner)))
+      end
+    end
+  end
+  add(has_parts and "\n" .. inner .. ">" or extra .. ">")
+  outer[cell] = nil
 end
 
 function Cell.__tostring(cell)
-  local extra, lines = cell:extend_repr(), {}
-  for _, field in ipairs(fields(cell)) do
-    if not field.parameter then
-      lines[#lines + 1] = ("\n  (%s): %s"):format(shown_key(field.key), indented(tostring(field.value)))
-    end
-  end
-  local name = getmetatable(cell)._name
-  if #lines == 0 then
-    return name .. "<" .. extra .. ">"
-  end
-  return name .. "<" .. (extra ~= "" and "\n  " .. extra or "") .. table.concat(lines) .. "\n  >"
+  local pieces = {}
+  add_text(pieces, cell, "", {})
+  return table.concat(pieces)
 end
 
 -- What runs when a class is called: a new cell.

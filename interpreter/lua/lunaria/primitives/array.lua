@@ -2,19 +2,14 @@
 -- { attributes, inputs, function of the attributes and the inputs, choices }.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local common = require "lunaria.primitives.common"
 
 local ops = ms.ops
+local number, numbers, updated = common.number, common.numbers, common.updated
 local fail, describe = arguments.fail, arguments.describe
 local P = {}
 
--- A number, or the one in a tensor.
-local function number(x) return ms.is_tensor(x) and x:item() or x end
--- A table of numbers, or those in a tensor.
-local function numbers(x) return ms.is_tensor(x) and x:tolist() or x end
 local function pair(x) return type(x) == "table" and x or { x, x } end
-
--- A parameter's new value, which MindSpore writes into it.
-local function updated(x, value) return ops.assign(x, ops.cast(value, x.dtype)) end
 
 P.ArgMaxWithValue = { "axis=0, keep_dims=false", "x", function(a, x)
   local values, places = ops.max(x, a.axis, a.keep_dims)

@@ -1,11 +1,10 @@
 -- Primitives of MindSpore on pictures and boxes. Rows for nn/primitives.lua, as in array.lua.
 local ms = require "lunaria"
+local common = require "lunaria.primitives.common"
 
 local ops = ms.ops
+local number, numbers = common.number, common.numbers
 local P = {}
-
-local function number(x) return ms.is_tensor(x) and x:item() or x end
-local function numbers(x) return ms.is_tensor(x) and x:tolist() or x end
 
 -- The channels lie behind the other axes.
 local function channels(x)

@@ -2,13 +2,13 @@
 -- nn/primitives.lua, as in array.lua.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local common = require "lunaria.primitives.common"
 
 local ops = ms.ops
+local number, numbers = common.number, common.numbers
 local fail, describe = arguments.fail, arguments.describe
 local P = {}
 
-local function number(x) return ms.is_tensor(x) and x:item() or x end
-local function numbers(x) return ms.is_tensor(x) and x:tolist() or x end
 -- MindSpore's axes: () are all of them.
 local function axes(x)
   if type(x) == "table" and #x == 0 then return nil end

@@ -2,14 +2,14 @@
 -- array.lua.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local common = require "lunaria.primitives.common"
 
 local ops = ms.ops
+local number, numbers, updated = common.number, common.numbers, common.updated
 local fail, describe = arguments.fail, arguments.describe
 local P = {}
 
 local NCHW, NCDHW = { data_format = { "NCHW" } }, { data_format = { "NCDHW" } }
-local function number(x) return ms.is_tensor(x) and x:item() or x end
-local function numbers(x) return ms.is_tensor(x) and x:tolist() or x end
 -- The last `count` of sizes, of which there may be one for all axes, or more for the axes of batch and channels.
 local function sizes(x, count)
   if type(x) ~= "table" then
@@ -19,7 +19,6 @@ local function sizes(x, count)
   end
   return #x > count and { table.unpack(x, #x - count + 1) } or x
 end
-local function updated(x, value) return ops.assign(x, ops.cast(value, x.dtype)) end
 
 P.ReLU6, P.SeLU, P.HSwish, P.HSigmoid, P.Softplus, P.Softsign = "relu6", "selu", "hardswish", "hardsigmoid", "softplus", "softsign"
 P.SoftPlus, P.Swish, P.SiLU, P.Mish = "softplus", "silu", "silu", "mish"

@@ -2,12 +2,11 @@
 -- their own, the same numbers in each call. Rows for nn/primitives.lua, as in array.lua.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local common = require "lunaria.primitives.common"
 
 local ops = ms.ops
+local number, numbers = common.number, common.numbers
 local P = {}
-
-local function number(x) return ms.is_tensor(x) and x:item() or x end
-local function numbers(x) return ms.is_tensor(x) and x:tolist() or x end
 
 local function seed_of(a)
   if a.seed == 0 and (a.seed2 or 0) == 0 then return nil end
