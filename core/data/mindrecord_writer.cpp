@@ -243,12 +243,13 @@ MindrecordWriter::~MindrecordWriter() = default;
 
 const std::vector<MindrecordField>& MindrecordWriter::fields() const { return outputs_.front()->header().fields; }
 
-void MindrecordWriter::write(std::span<const Row> rows) {
+void MindrecordWriter::write(std::span<const Row> rows, bool in_parallel) {
     if (committed_) throw state_error("write_raw_data", "the file was committed");
     const MindrecordHeader& header = outputs_.front()->header();
     std::vector<Encoded> list(rows.size());
+    const auto count = static_cast<int64_t>(rows.size());
     constexpr int64_t kRowsWorthAThread = 64;
-    parallel_for(static_cast<int64_t>(rows.size()), kRowsWorthAThread, [&](int64_t begin, int64_t end) {
+    parallel_for(count, in_parallel ? kRowsWorthAThread : std::max<int64_t>(count, 1), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
             list[static_cast<size_t>(i)] = encoded(header.fields, rows[static_cast<size_t>(i)]);
     });

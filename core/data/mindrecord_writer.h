@@ -31,7 +31,8 @@ class MindrecordWriter {
     const std::vector<MindrecordField>& fields() const;
     // A value for each field, in their order: texts (bytes, too), integers, numbers or tensors (bytes, too). They are
     // split evenly among the shards. Throws, and writes none of them, when a value does not fit its field.
-    void write(std::span<const Row> rows);
+    // `in_parallel`: rows are put into their form by several threads.
+    void write(std::span<const Row> rows, bool in_parallel = true);
     // No more rows can be written then. Gives the number of rows in all shards.
     int64_t commit();
 

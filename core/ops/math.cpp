@@ -459,6 +459,9 @@ void add_clipping_ops(Registry& ops) {
         .expand([](const ExpandCall& c) {
             Expr x = c.in(0);
             double p = c.number(2);
+            if (c.boolean(3))
+                throw argument_error(c.name(), "error_if_nonfinite must be false: elements are not looked at here")
+                    .hint("ask ms.amp.all_finite(x) before");
             // Unlike a root of a sum of squares it does not overflow before the norm itself does.
             Expr norm = c.call("vector_norm", {x, p});
             Expr factor = c.call("minimum", {c.number(1) / (norm + 1e-6), 1.0});

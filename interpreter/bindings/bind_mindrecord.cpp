@@ -137,7 +137,7 @@ int write_rows(lua_State* L) {
         rows.push_back(row_at(L, lua_gettop(L), writer.fields(), i));
         lua_pop(L, 1);
     }
-    writer.write(rows);
+    writer.write(rows, lua_isnoneornil(L, 3) || lua_toboolean(L, 3));
     return 0;
 }
 

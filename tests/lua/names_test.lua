@@ -49,11 +49,13 @@ end)
 
 t.test("a model's names are text", function()
   local files = require "lunaria.onnx_files"
-  files.write(at "a.onnx", {
+  local draft = ms.io.draft(at "a.onnx")
+  files.write(draft, {
     opset = 13, name = evil, nodes = { { op = evil, name = evil, inputs = { evil }, outputs = { evil .. "y" }, attributes = {} } },
     initializers = {}, inputs = { { name = evil, dtype = ms.float32, shape = { 2 } } },
     outputs = { { name = evil .. "z", dtype = ms.float32, shape = { 2 } } },
   })
+  draft:commit()
   local ok, message = pcall(ms.load, at "a.onnx")
   assert(not ok and shown("onnx", message):find("is made by no node", 1, true), message)
 end)

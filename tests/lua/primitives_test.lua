@@ -130,4 +130,59 @@ t.test("a primitive's own bprop is its derivative", function()
     function() ms.grad(function(u) return ops.sum(Short()(u, b)) end)(a) end)
 end)
 
+-- An argument does something, or other values than what it stands for are refused.
+t.test("what cannot be honoured is refused", function()
+  local a, b = ms.tensor { { 1.0, 2.0 }, { 3.0, 4.0 }, { 5.0, 6.5 } }, ms.tensor { { 1.0 }, { 2.0 }, { 3.0 } }
+  -- Without haste there is no regularizer.
+  t.near(ops.MatrixSolveLs(false)(a, b, 0.5), ops.lstsq(a, b), 1e-5)
+  assert(not ops.equal(ops.MatrixSolveLs(true)(a, b, 0.5), ops.MatrixSolveLs(false)(a, b, 0.5)):all():item())
+  t.near(ops.Lstsq(false)(a, b), ops.Lstsq(true)(a, b), 0)
+  t.fails("fast must be true or false, got 1", function() ops.Lstsq { fast = 1 } end)
+  for _, class in ipairs { "ScatterAdd", "ScatterNdUpdate", "Adam", "ApplyMomentum", "ApplyKerasMomentum" } do
+    t.fails("use_locking must be true or false, got", function() ops[class] { use_locking = "no" } end)
+  end
+  local w = ms.Parameter(ms.ones { 2 }, "w")
+  ops.ScatterAdd(true)(w, ms.tensor { 1 }, ms.ones { 1 })
+  t.equal(w:tolist(), { 1.0, 2.0 })
+  for _, class in ipairs { "Adam", "RMSProp", "LazyAdam", "FTRL", "ProximalAdagrad" } do
+    t.fails("use_locking must be true or false", function() ms.nn[class]({ w }, { use_locking = 1 }) end)
+    ms.nn[class]({ w }, { use_locking = true })
+  end
+  t.fails("error_if_nonfinite must be false", function() ops.clip_by_norm(a, 1.0, 2.0, true) end)
+  t.equal(ops.clip_by_norm(a, 1.0, 2.0, false), ops.clip_by_norm(a, 1.0))
+  local function body(i, sum) return sum + i end
+  t.equal(ops.ForiLoop()(0, 4, body, 0, true), 6)
+  t.fails("unroll must be true", function() ops.ForiLoop()(0, 4, body, 0, false) end)
+  t.fails("unroll must be true", function() ops.Scan()(function(sum, v) return sum + v, sum end, 0, { 1, 2 }, nil, false) end)
+  local rows = ms.dataset.NumpySlicesDataset { 1, 2 }
+  t.fails("output_numpy must be false", function() rows:create_dict_iterator { output_numpy = true } end)
+  t.fails("do_copy must be true or false", function() rows:create_tuple_iterator { do_copy = 3 } end)
+  local net = ms.nn.Dense(2, 1)
+  t.fails("split_indices must be nil", function() ms.nn.thor(net, 0.1, 0.03, 0.9, { split_indices = { 1 } }) end)
+  t.fails("fusion_type must be 1", function() ms.nn.DistributedGradReducer(net:trainable_params(), { fusion_type = 2 }) end)
+  t.fails("group must be \"world\"", function() ms.nn.DistributedGradReducer(net:trainable_params(), { group = "half" }) end)
+  t.fails("stage_config must be 0", function() ms.nn.PipelineCell(net, 2, { stage_config = { a = 1 } }) end)
+  local model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
+  local batches = { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }
+  t.fails("dataset_sink_mode must be false", function() model:eval(batches, { dataset_sink_mode = true }) end)
+  t.fails("valid_dataset_sink_mode must be false", function() model:fit(1, batches, batches, { valid_dataset_sink_mode = true }) end)
+  t.fails("num_true is 1, and there are 2 true classes in a row", function()
+    ops.UniformCandidateSampler(1, 2, true, 5)(ms.tensor { { 0, 1 } })
+  end)
+  local image, kernels = ms.randn { 1, 2, 6, 6 }, ms.randn { 4, 2, 3, 3 }
+  t.fails("the weight must have 5 on axis 0", function() ops.Conv2D(5, 3)(image, kernels) end)
+  t.fails("kernels of (2, 2)", function() ops.Conv2D(4, 2)(image, kernels) end)
+  t.fails("the weight must have 5 on axis 0", function() ops.Conv2DTranspose(5, 3)(ms.randn { 1, 4, 4, 4 }, kernels, { 1, 2, 6, 6 }) end)
+  local types, shapes = { ms.float32 }, { { 3, 2 } }
+  local function twice(x_) return x_ * 2 end
+  t.equal(ops.PyFunc(twice, types, shapes, types, shapes)(a), a * 2)
+  t.fails("input 1 must have the shape (2, 2)", function() ops.PyFunc(twice, types, { { 2, 2 } }, types, shapes)(a) end)
+  t.fails("input 1 must be of Int32", function() ops.PyFunc(twice, { ms.int32 }, shapes, types, shapes)(a) end)
+  t.fails("result 1 must have the shape (2, 2)", function() ops.PyFunc(twice, types, shapes, types, { { 2, 2 } })(a) end)
+  local function as_it_is(v) return v end
+  t.equal(ops.Morph(twice, as_it_is, as_it_is)(a), a * 2)
+  t.fails("result 1 must have the shape (7)", function() ops.Morph(twice, function() return { 7 } end, as_it_is)(a) end)
+  t.fails("result 1 must be of Int32", function() ops.Morph(twice, as_it_is, function() return ms.int32 end)(a) end)
+end)
+
 t.finish()

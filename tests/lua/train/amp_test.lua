@@ -369,12 +369,12 @@ t.test("a loop of one's own brings back the running values of a step that it thr
   local bn, dense, mse = nn.BatchNorm1d(2), nn.Dense(2, 1), nn.MSELoss()
   local net = nn.SequentialCell { bn, dense }
   local optimizer, scaler = nn.SGD(net:trainable_params(), 0.1), amp.DynamicLossScaler(8.0, 2, 10)
-  local slopes = ms.value_and_grad(function(x, y) return scaler:scale(mse(net(x), y)) end, nil, optimizer.parameters)
+  local slopes = ms.value_and_grad(function(v, label) return scaler:scale(mse(net(v), label)) end, nil, optimizer.parameters)
   net:set_train()
   local y = ms.ones { 2, 1 }
-  local function step(x)
+  local function step(input)
     local mean, variance = bn.moving_mean:copy(), bn.moving_variance:copy()
-    local _, grads = slopes(x, y)
+    local _, grads = slopes(input, y)
     grads = scaler:unscale(grads)
     local finite = amp.all_finite(grads)
     scaler:adjust(finite)

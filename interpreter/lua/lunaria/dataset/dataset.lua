@@ -418,13 +418,18 @@ local function make_iterator(where, kind, self, ...)
   local a = bind(where, "num_epochs=-1, output_numpy=false, do_copy=true", ...)
   local epochs = check.integer(where, "num_epochs", a.num_epochs)
   if epochs ~= -1 and epochs <= 0 then fail(where, ("num_epochs must be positive, or -1 for ever, got %d"):format(epochs)) end
+  check.boolean(where, "do_copy", a.do_copy)
+  if check.boolean(where, "output_numpy", a.output_numpy) then
+    fail(where, "output_numpy must be false: rows have tensors, of which x:asnumpy() makes tables")
+  end
   local it = iterator.new(self, kind, epochs == -1 and math.huge or epochs)
   return it, nil, nil, it
 end
 
 --- An iterator that gives rows as tables by the names of the columns: for row in ds:create_dict_iterator() do ... end goes
 --- through one epoch. Kept in a variable it begins the next epoch when it is called after the end of one, num_epochs times.
---- Values are tensors, texts and lists of texts; output_numpy and do_copy are taken for the sake of programs from Python.
+--- Values are tensors, texts and lists of texts; do_copy = false gives the same, as nothing writes into a tensor behind
+--- another's back.
 ---
 ---     > ms.dataset.NumpySlicesDataset({ x = { 7 } }):create_dict_iterator()().x:item()
 ---     7

@@ -194,9 +194,8 @@ end
 
 --- Writes rows: raw_data is a list of tables with a value for each field. Bytes are texts or tensors of uint8, arrays are tensors of
 --- the field's type or tables of
---- numbers. When a value does not fit none of them is written. Rows are put into their form by as many threads as operators use, so
---- that parallel_writer
---- changes nothing; it is taken for the sake of programs from Python.
+--- numbers. When a value does not fit none of them is written. Rows are put into their form by as many threads as operators use, with
+--- parallel_writer = false by one.
 ---
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help3f.mindrecord", 1, true)
 ---     > w:add_schema({ ids = { type = "int64", shape = { -1 } } })
@@ -210,7 +209,7 @@ function FileWriter:write_raw_data(raw_data, parallel_writer)
   end
   if self._committed then fail("write_raw_data", "the file was committed", "ms.mindrecord.FileWriter.open_for_append goes on") end
   self:open_and_set_header()
-  data.mindrecord_write(self._writer, raw_data)
+  data.mindrecord_write(self._writer, raw_data, parallel_writer)
 end
 
 --- Puts the files and their indexes into place. Nothing can be written after that. Gives the number of rows in all files.

@@ -339,7 +339,9 @@ function M.scan(loop_func, init, xs, length)
 end
 
 local function unrolled(where, unroll)
-  if unroll ~= nil then check.boolean(where, "unroll", unroll) end
+  if unroll ~= nil and not check.boolean(where, "unroll", unroll) then
+    fail(where, "unroll must be true or left out: graph mode itself decides which loops it unrolls, those of few turns")
+  end
 end
 
 define("WhileLoop", "", [[A loop with functions: ops.WhileLoop()(cond_func, loop_func, init_val) is ops.while_loop(...).
@@ -349,7 +351,7 @@ define("WhileLoop", "", [[A loop with functions: ops.WhileLoop()(cond_func, loop
   return M.while_loop(...)
 end)
 define("ForiLoop", "", [[A loop over integers: ops.ForiLoop()(lower, upper, loop_func, init_val) is ops.fori_loop(...). A further
-argument, unroll, says true or false to nothing: graph mode keeps loops, and unrolls those of few turns.
+argument, unroll, may be true only: graph mode unrolls loops of few turns, and keeps others.
 
   > ms.ops.ForiLoop()(0, 4, function(i, sum) return sum + i end, 0)
   6]],
@@ -357,8 +359,8 @@ argument, unroll, says true or false to nothing: graph mode keeps loops, and unr
     unrolled("ForiLoop", unroll)
     return M.fori_loop(lower, upper, loop_func, init_val)
   end)
-define("Scan", "", [[A loop over items: ops.Scan()(loop_func, init, xs, length) is ops.scan(...). A further argument, unroll, says true
-or false to nothing: graph mode keeps loops, and unrolls those of few turns.
+define("Scan", "", [[A loop over items: ops.Scan()(loop_func, init, xs, length) is ops.scan(...). A further argument, unroll, may be true
+only: graph mode unrolls loops of few turns, and keeps others.
 
   > (ms.ops.Scan()(function(sum, x) return sum + x, sum end, 0, { 1, 2, 3 }))
   6]],

@@ -223,6 +223,9 @@ local function in_parts(name, count, signature, doc)
       if a[config] ~= nil and type(a[config]) ~= "table" then
         fail(name, ("%s must be a table of numbers by cell names, got %s"):format(config, describe(a[config])))
       end
+      for cell, number in pairs(a[config] or {}) do
+        if number ~= 0 then fail(name, ("%s must be 0 for %s, the only one, got %s"):format(config, describe(cell), describe(number))) end
+      end
     end
   end
   function class:construct(...) return sum_of_parts(name, self.network, self[count], ...) end
@@ -249,7 +252,7 @@ of one part are sent while another is computed; on one device they follow each o
 
 local Pipeline = in_parts("PipelineCell", "micro_size", "network, micro_size, stage_config=nil, segment_config=nil",
   [[A network called with micro_size parts of its inputs along axis 0: the sum of the results. stage_config, segment_config: the
-stage and segment of cells by name, for pipelines over several devices; on one device there is one stage.
+stage and segment of cells by name, for pipelines over several devices; on one device there is one of each, with the number 0.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
   > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
@@ -258,7 +261,7 @@ stage and segment of cells by name, for pipelines over several devices; on one d
 local Reducer = layer(Cell, "DistributedGradReducer", "parameters, mean=nil, degree=nil, fusion_type=1, group=\"world\"",
   [[Adds up the gradients of all devices: cell(grads) gives the sums, divided by degree where mean is true. A program has one device,
 whose gradients these are. parameters: those that the gradients are of. degree: how many devices there are, 1 by default.
-fusion_type, group: nothing depends on them.
+fusion_type, group: 1 and "world", as there are no others to talk to.
 
   > net = ms.nn.Dense(2, 1)
   > reduce = ms.nn.DistributedGradReducer(net:trainable_params(), true)
@@ -273,6 +276,8 @@ function Reducer:setup(a)
   rawset(self, "parameters", a.parameters)
   self.mean = check.boolean(name, "mean", a.mean or false)
   self.degree = a.degree == nil and 1 or check.positive(name, "degree", a.degree)
+  if a.fusion_type ~= 1 then fail(name, "fusion_type must be 1: with one device no messages are put together") end
+  if a.group ~= "world" then fail(name, "group must be \"world\", the only process, got " .. describe(a.group)) end
 end
 function Reducer:construct(grads)
   local name = "DistributedGradReducer"

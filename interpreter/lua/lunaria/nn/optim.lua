@@ -436,6 +436,7 @@ params is a list of parameters (net:trainable_params()) or of groups { params =,
 grad_centralization = }, among which { order_params = net:trainable_params() } says in which order the gradients come.
 learning_rate is a number, a list with one for each step, a schedule such as nn.CosineDecayLR, or a function of the step.
 weight_decay adds weight_decay p to the gradients of all parameters but those named gamma and beta.
+use_locking: whether updates are locked against each other; they always are, one is done at a time.
 
   > local opt = ms.nn.Adam(net:trainable_params(), 1e-3)
   > opt(grads)]])
@@ -445,6 +446,7 @@ function nn.Adam:setup(a)
   self.beta1 = check.rate(name, "beta1", a.beta1)
   self.beta2 = check.rate(name, "beta2", a.beta2)
   self.eps = check.number_not_negative(name, "eps", a.eps)
+  if a.use_locking ~= nil then check.boolean(name, "use_locking", a.use_locking) end
   self.use_nesterov = check.boolean(name, "use_nesterov", a.use_nesterov)
   self.use_amsgrad = check.boolean(name, "use_amsgrad", a.use_amsgrad)
   self.loss_scale = scale_of(name, a)

@@ -18,6 +18,7 @@ define("RMSProp",
 
 centered subtracts the square of the running mean of the gradients from s.]],
   function(self, a)
+    check.boolean("RMSProp", "use_locking", a.use_locking)
     self.decay = check.probability("RMSProp", "decay", a.decay)
     self.momentum = check.number_not_negative("RMSProp", "momentum", a.momentum)
     self.epsilon = check.number_not_negative("RMSProp", "epsilon", a.epsilon)

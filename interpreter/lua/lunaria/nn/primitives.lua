@@ -388,6 +388,11 @@ local function with_new_names(signature, ...)
   return table.unpack(given, 1, given.n)
 end
 
+-- Attributes by which results do not differ: one update is done at a time, as under a lock, and systems of equations are solved by
+-- the singular values, fast or not.
+local locked = { true, false }
+local either_way = { use_locking = locked, use_lock = locked, fast = locked }
+
 -- A row { attributes, inputs, f(attributes, inputs...), choices }.
 local function of_row(name, row)
   local result = on_class(Primitive:extend(name))
@@ -402,6 +407,7 @@ local function of_row(name, row)
   function result:init(...)
     self.attrs = arguments.bind(name, signature, with_new_names(signature, ...))
     if choices then check_choices(name, choices, self.attrs) end
+    check_choices(name, either_way, self.attrs)
   end
   local open = inputs:find "%.%.%."
   function result:construct(...)

@@ -19,8 +19,8 @@ local thor = base.layer("thor",
 gradients of its results; other parameters keep their gradients. The loss is a mean over the batch.
 
 damping: a number, a list with one for each step, or a function of the step. batch_size: the number of samples of a batch.
-decay_filter: a function that says of a parameter whether it decays; all do by default. split_indices: for programs written for
-MindSpore. enable_clip_grad: whether the norm of all new gradients is at most 1. frequency: the number of steps between two
+decay_filter: a function that says of a parameter whether it decays; all do by default. split_indices: nil, as there is one process to
+which layers belong. enable_clip_grad: whether the norm of all new gradients is at most 1. frequency: the number of steps between two
 computations of the inverses.
 
   > net = ms.nn.Dense(2, 3)
@@ -88,6 +88,7 @@ function thor:setup(a)
   self.use_nesterov = check.boolean("thor", "use_nesterov", a.use_nesterov)
   self.enable_clip_grad = check.boolean("thor", "enable_clip_grad", a.enable_clip_grad)
   self.frequency = check.positive("thor", "frequency", a.frequency)
+  if a.split_indices ~= nil then fail("thor", "split_indices must be nil: gradients are not cut over processes here") end
   if a.decay_filter ~= nil and not arguments.is_callable(a.decay_filter) then
     fail("thor", "decay_filter must be a function of a parameter, got " .. describe(a.decay_filter))
   end

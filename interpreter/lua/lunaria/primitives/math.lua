@@ -137,8 +137,9 @@ P.CholeskySolve, P.CholeskyInverse, P.Cholesky = "cholesky_solve: upper=false", 
 local function adjoint(x) return ops.conj(ops.swapaxes(x, -1, -2)) end
 P.MatrixInverse = { "adjoint=false", "x", function(a, x) return ops.inverse(a.adjoint and adjoint(x) or x) end }
 P.MatrixSolve = "matrix_solve: adjoint=false"
-P.MatrixSolveLs = { "fast=true", "matrix, rhs, l2_regularizer", function(_, x, b, l2)
-  l2 = number(l2 or 0.0)
+P.MatrixSolveLs = { "fast=true", "matrix, rhs, l2_regularizer", function(a, x, b, l2)
+  -- What is not fast has no regularizer.
+  l2 = a.fast and number(l2 or 0.0) or 0
   local h = adjoint(x)
   if l2 == 0 then return ops.matmul(ops.pinv(x), b) end
   if x.shape[#x.shape - 1] >= x.shape[#x.shape] then

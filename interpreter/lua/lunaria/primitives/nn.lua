@@ -160,15 +160,25 @@ P.Dilation2D = { "stride, dilation, pad_mode=\"SAME\", data_format=\"NCHW\"", "x
 end, NCHW }
 
 -- Convolutions.
-local function convolution(operator)
+-- The weight has the sizes that the attributes say: so many channels at `axis`, and the kernel's at the end.
+local function expect_weight(where, a, weight, axis, channels)
+  local rank = #weight.shape
+  local kernel, fine = sizes(a.kernel_size, rank - 2), channels == nil or weight.shape[axis] == channels
+  for i = 1, rank - 2 do fine = fine and weight.shape[i + 2] == kernel[i] end
+  if fine then return end
+  fail(where, ("the weight must have %s on axis %d and kernels of (%s), as the attributes say, got %s"):format(tostring(channels), axis - 1,
+    table.concat(kernel, ", "), describe(weight)))
+end
+local function convolution(operator, name)
   return function(a, x, weight, bias)
+    expect_weight(name, a, weight, 1, a.out_channel)
     return ops[operator](x, weight, bias, { stride = a.stride, pad_mode = a.pad_mode, padding = a.pad, dilation = a.dilation,
       groups = a.group })
   end
 end
 local of_conv = "out_channel, kernel_size, mode=1, pad_mode=\"valid\", pad=0, stride=1, dilation=1, group=1, data_format="
-P.Conv2D = { of_conv .. "\"NCHW\"", "x, weight", convolution "conv2d", { data_format = { "NCHW" }, mode = { 1 } } }
-P.Conv3D = { of_conv .. "\"NCDHW\"", "x, weight, bias", convolution "conv3d", { data_format = { "NCDHW" }, mode = { 1 } } }
+P.Conv2D = { of_conv .. "\"NCHW\"", "x, weight", convolution("conv2d", "Conv2D"), { data_format = { "NCHW" }, mode = { 1 } } }
+P.Conv3D = { of_conv .. "\"NCDHW\"", "x, weight, bias", convolution("conv3d", "Conv3D"), { data_format = { "NCDHW" }, mode = { 1 } } }
 P.DepthwiseConv2dNative = { "channel_multiplier, kernel_size, mode=3, pad_mode=\"valid\", pad=0, stride=1, dilation=1, group=1",
   "x, weight",
   function(a, x, weight)
@@ -198,11 +208,14 @@ end
 local of_transposed = "out_channel, kernel_size, pad_mode=\"valid\", pad=0, pad_list=nil, mode=1, stride=1, dilation=1, group=1, "
   .. "data_format=\"NCHW\""
 P.Conv2DTranspose = { of_transposed, "dout, weight, input_size", function(a, dout, weight, size)
+  expect_weight("Conv2DTranspose", a, weight, 1, a.out_channel)
   return transposed(a, dout, weight, numbers(size))
 end, { data_format = { "NCHW" }, mode = { 1 }, pad_list = {} } }
 P.Conv2DBackpropInput = P.Conv2DTranspose
 P.Conv3DTranspose = { "in_channel, out_channel, kernel_size, mode=1, pad_mode=\"valid\", pad=0, stride=1, dilation=1, group=1, "
   .. "output_padding=0, data_format=\"NCDHW\"", "dout, weight, bias", function(a, dout, weight, bias)
+  expect_weight("Conv3DTranspose", a, weight, 1, a.in_channel)
+  expect_weight("Conv3DTranspose", a, weight, 2, a.out_channel and a.out_channel // a.group)
   return ops.conv_transpose3d(dout, weight, bias, sizes(a.stride, 3), a.pad_mode == "pad" and sizes(a.pad, 3) or 0,
     sizes(a.output_padding, 3),
     a.group, sizes(a.dilation, 3))

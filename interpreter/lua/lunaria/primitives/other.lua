@@ -69,16 +69,57 @@ for name, plugin in pairs { ScalarSummary = "scalar", ImageSummary = "image", Hi
 end
 
 -- Functions of one's own.
+local function shape_of(x)
+  local shape = {}
+  for i, size in ipairs(x.shape) do shape[i] = size end
+  return shape
+end
+local function same_shape(a, b)
+  if type(a) ~= "table" or #a ~= #b then return false end
+  for i = 1, #a do
+    if a[i] ~= b[i] then return false end
+  end
+  return true
+end
+-- Types and shapes that a program says its inputs or results have: lists with one for each; nil: it says nothing.
+local function expect_types(where, what, types, shapes, values)
+  for i = 1, values.n do
+    local x = values[i]
+    if ms.is_tensor(x) then
+      if type(types) == "table" and types[i] ~= nil and types[i] ~= x.dtype then
+        fail(where, ("%s %d must be of %s, got %s"):format(what, i, tostring(types[i]), describe(x)))
+      end
+      if type(shapes) == "table" and shapes[i] ~= nil and not same_shape(shapes[i], x.shape) then
+        fail(where, ("%s %d must have the shape (%s), got %s"):format(what, i, table.concat(shapes[i], ", "), describe(x)))
+      end
+    end
+  end
+end
 P.PyFunc = { "fn, in_types, in_shapes, out_types, out_shapes, stateful=true", "...", function(a, ...)
+  expect_types("PyFunc", "input", a.in_types, a.in_shapes, table.pack(...))
   local results = table.pack(a.fn(...))
   if results.n == 1 and type(results[1]) == "table" then results = table.pack(table.unpack(results[1])) end
   if results.n ~= #a.out_types then fail("PyFunc", ("out_types has %d types, and fn gave %d results"):format(#a.out_types, results.n)) end
   for i = 1, results.n do results[i] = ops.cast(results[i], a.out_types[i]) end
+  expect_types("PyFunc", "result", nil, a.out_shapes, results)
   return table.unpack(results, 1, results.n)
-end }
+end, { stateful = { true, false } } }
+-- What infer says of inputs, each of which `of` gives: one for the only result, or a list.
+local function said(infer, of, count, ...)
+  if not arguments.is_callable(infer) then return nil end
+  local inputs = table.pack(...)
+  for i = 1, inputs.n do
+    if ms.is_tensor(inputs[i]) then inputs[i] = of(inputs[i]) end
+  end
+  local answers = table.pack(infer(table.unpack(inputs, 1, inputs.n)))
+  return answers.n == 1 and count > 1 and answers[1] or answers
+end
 P.Morph = { "fn, infer_shape, infer_dtype, bprop_fn=nil", "...", function(a, ...)
-  if a.bprop_fn then return ms.custom_vjp(a.fn, a.bprop_fn)(...) end
-  return a.fn(...)
+  local f = a.bprop_fn and ms.custom_vjp(a.fn, a.bprop_fn) or a.fn
+  local results = table.pack(f(...))
+  expect_types("Morph", "result", said(a.infer_dtype, function(x) return x.dtype end, results.n, ...),
+    said(a.infer_shape, shape_of, results.n, ...), results)
+  return table.unpack(results, 1, results.n)
 end }
 P.Custom = { "func, out_shape=nil, out_dtype=nil, func_type=\"pyfunc\", bprop=nil, reg_info=nil", "...", function(a, ...)
   local f = a.func

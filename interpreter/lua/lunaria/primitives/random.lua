@@ -90,7 +90,10 @@ end }
 local function sampler(probability, draw)
   return function(a, classes)
     local seed, found, seen, draws = seed_of(a), {}, {}, 0
-    local banned = {}
+    local banned, per_row = {}, classes.shape[#classes.shape]
+    if per_row ~= a.num_true then
+      arguments.fail("candidates", ("num_true is %s, and there are %s true classes in a row"):format(a.num_true, per_row))
+    end
     if a.remove_accidental_hits then
       for _, row in ipairs(ops.reshape(classes, { -1 }):tolist()) do banned[row] = true end
     end

@@ -281,6 +281,10 @@ end
 local fit_signature = arguments.signature("epoch, train_dataset, valid_dataset=nil, valid_frequency=1, callbacks=nil, "
   .. "dataset_sink_mode=false, valid_dataset_sink_mode=false, sink_size=-1, initial_epoch=0, progress=nil, check_finite=true")
 
+local function refuse_sink(where, name, value)
+  if check.boolean(where, name, value) then fail(where, name .. " must be false: only training sinks its steps into one graph") end
+end
+
 local function is_valid_epoch(frequency, epoch)
   if type(frequency) ~= "table" then return epoch % frequency == 0 end
   for _, wanted in ipairs(frequency) do
@@ -298,6 +302,7 @@ end
 ---     > model:fit(2, batches, batches)
 function Model:fit(...)
   local a = bound("fit", fit_signature, is_dataset, ...)
+  refuse_sink("fit", "valid_dataset_sink_mode", a.valid_dataset_sink_mode)
   local list = callback.callback_list("fit", a.callbacks)
   if a.valid_dataset ~= nil then
     local frequency = a.valid_frequency
@@ -380,6 +385,7 @@ local eval_signature = arguments.signature("valid_dataset, callbacks=nil, datase
 ---     0.0
 function Model:eval(...)
   local a = bound("eval", eval_signature, is_dataset, ...)
+  refuse_sink("eval", "dataset_sink_mode", a.dataset_sink_mode)
   return self:_evaluate("eval", a.valid_dataset, callback.callback_list("eval", a.callbacks))
 end
 
