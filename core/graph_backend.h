@@ -63,9 +63,10 @@ class Backend {
     virtual ~Backend() = default;
     // Whether there is any use in cutting a graph into loops.
     virtual bool can_compile() const = 0;
-    // For each loop its code, null where the device makes none. The programs end with the call. Without `generate` an
-    // empty list where code would have to be generated first, which takes long.
-    virtual std::vector<LoopRef> compile(std::span<const LoopTask> loops, bool generate) = 0;
+    // Whether its loops add up as the host's kernels do (core/sum_order.h); otherwise in the dtype of the elements.
+    virtual bool adds_as_host() const { return true; }
+    // For each loop its code, null where the device makes none. The programs end with the call.
+    virtual std::vector<LoopRef> compile(std::span<const LoopTask> loops) = 0;
     // Runs a loop of compile(), behind everything that the device was asked for before. `pointers`: the first elements
     // of the operands, addresses of the device.
     virtual void launch(const LoopRef& loop, std::span<void* const> pointers) = 0;

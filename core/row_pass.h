@@ -32,9 +32,12 @@ class RowPass {
     virtual RowValue in(size_t i) = 0;  // operand i, broadcast against operand 0
     virtual RowValue number(double x) = 0;
     virtual double length() const = 0;  // of a row
-    // A formula (core/ops/formulas.h) by name.
+    virtual bool as_host() const = 0;   // to the bits of the host's kernels; otherwise but for rounding
+    // A formula (core/ops/formulas.h) by name. What is wide is rounded to the operator's dtype beside what is not.
     virtual RowValue formula(std::string_view name, std::initializer_list<RowValue> args) = 0;
+    // In the dtype that sums are made in: float64, as kernels add up, on the host.
     virtual RowValue sum(RowValue x) = 0;
+    virtual RowValue squares(RowValue x) = 0;  // the sum of the squares, also where these leave the range of x
     virtual RowValue max(RowValue x) = 0;
     virtual RowValue min(RowValue x) = 0;
     RowValue mean(RowValue x) { return formula("div", {sum(x), number(length())}); }

@@ -298,7 +298,7 @@ std::span<const Kernel> kernels(const Op& op) {
 class NoLoops final : public graph::Backend {
   public:
     bool can_compile() const override { return false; }
-    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> tasks, bool) override {
+    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> tasks) override {
         return std::vector<graph::LoopRef>(tasks.size());
     }
     void launch(const graph::LoopRef&, std::span<void* const>) override {}

@@ -2,80 +2,90 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/row_loops.h"
+#include "core/sum_order.h"
 #include "core/threads.h"
 
 namespace lunaria::cpu {
 
-// A dense block of `rows` rows of `width` elements whose columns are summed. Narrow blocks are looked at as wider ones
-// with several rows side by side, so that the loops over columns are long enough for packs.
-struct ColumnBlock {
-    int64_t rows, width;  // as the loops see it
-    int64_t fold, rest;   // rows side by side, and rows left over at the end
-    int64_t columns;      // of the block as it was given
-
-    ColumnBlock(int64_t given_rows, int64_t given_width)
-        : rows(given_rows), width(given_width), fold(1), rest(0), columns(given_width) {
-        constexpr int64_t kNarrow = 64;
-        if (width >= kNarrow || width == 0 || rows < 2) return;
-        fold = std::min(rows, (kNarrow + width - 1) / width);
-        rest = rows % fold;
-        rows /= fold;
-        width *= fold;
-    }
-};
-
-// totals[j] = the sum over column j of what `add` adds for it. add(first element of the part, its rows, its width, the
-// stride, first column of the part (of the wide block), totals of the part) adds to the totals. Blocks of few or of
-// very wide rows are split by columns. Others are split by rows, as pieces of less than a memory page do not reach the
-// memory's full speed; how many depends on the block only, so that the number of threads does not change the result.
+// totals[j] = the sum over column j of a dense block, in the order of core/sum_order.h, of what `add` adds for it:
+// add(first element of the part, its rows, its width, the stride, first column of the part, totals of the part) adds
+// row after row to the totals; for narrow blocks it is given several rows side by side as one. Blocks of few or of very
+// wide rows are shared out among threads by columns. Others are by rows, as pieces of less than a memory page do not
+// reach the memory's full speed.
 template <class T, class Add>
-std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t given_width, Add add) {
-    ColumnBlock b(given_rows, given_width);
-    std::vector<double> totals(static_cast<size_t>(b.width));
-    constexpr int64_t kPartElements = 512 * 1024, kWide = 16 * 1024, kPartColumns = 256;
-    const int64_t part_rows = kPartElements / std::max<int64_t>(1, b.width);
-    if (b.width >= kWide || b.rows <= part_rows) {
-        int64_t part = std::max(kPartColumns, kThreadElements / std::max<int64_t>(1, b.rows));
-        parallel_for(b.width, part, 16, [&](int64_t begin, int64_t end) {
-            add(x + begin, b.rows, end - begin, b.width, begin, totals.data() + begin);
-        });
-    } else {
-        int64_t parts = (b.rows + part_rows - 1) / part_rows;
-        // Set to 0 by the thread that adds to it: a vector would be filled by this one alone.
-        const std::unique_ptr<double[]> partial(new double[static_cast<size_t>(parts * b.width)]);
-        parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t p = begin; p < end; ++p) {
-                double* const own = partial.get() + p * b.width;
-                std::fill_n(own, b.width, 0.0);
-                add(x + p * part_rows * b.width, std::min(part_rows, b.rows - p * part_rows), b.width, b.width, 0, own);
+std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t columns, Add add) {
+    const int64_t lanes = lanes_of_sum(columns), width = lanes * columns;
+    const int64_t rows = given_rows / lanes, rest = given_rows % lanes;
+    const int64_t blocks = std::max<int64_t>(1, (rows + kSumRows - 1) / kSumRows);
+    std::vector<double> totals(static_cast<size_t>(columns));
+    if (columns == 0) return totals;
+    // One block, of which only columns from `begin` on.
+    auto add_block = [&](int64_t block, int64_t begin, int64_t count, double* sums) {
+        const int64_t first = block * kSumRows, size = std::min(kSumRows, rows - first);
+        std::fill_n(sums, count, 0.0);
+        // The first lanes of the last block have one row more.
+        const int64_t longer = block == blocks - 1 ? rest * columns : 0;
+        const T* const from = x + first * width + begin;
+        if (longer > 0) add(from, size + 1, longer, width, begin, sums);
+        if (size > 0) add(from + longer, size, count - longer, width, begin + longer, sums + longer);
+        join_lanes(sums, lanes, columns, [](double a, double b) { return a + b; });
+    };
+    constexpr int64_t kWide = 16 * 1024, kPartColumns = 256;
+    if (width >= kWide || blocks == 1) {
+        const int64_t part = std::max(kPartColumns, kThreadElements / std::max<int64_t>(1, given_rows));
+        parallel_for(width, part, 16, [&](int64_t begin, int64_t end) {
+            std::vector<double> sums(static_cast<size_t>(end - begin));
+            const int64_t count = std::min(end, columns) - begin;
+            for (int64_t block = 0; block < blocks; ++block) {
+                add_block(block, begin, end - begin, sums.data());
+                for (int64_t j = 0; j < count; ++j)
+                    totals[static_cast<size_t>(begin + j)] += sums[static_cast<size_t>(j)];
             }
         });
-        for (int64_t p = 0; p < parts; ++p)
-            copy_loops().add_f64(totals.data(), partial.get() + p * b.width, 1.0, b.width);
+        return totals;
     }
-    if (b.rest) add(x + b.rows * b.width, 1, b.rest * b.columns, b.rest * b.columns, 0, totals.data());
-    for (int64_t k = 1; k < b.fold; ++k)
-        for (int64_t j = 0; j < b.columns; ++j)
-            totals[static_cast<size_t>(j)] += totals[static_cast<size_t>(k * b.columns + j)];
-    totals.resize(static_cast<size_t>(b.columns));
+    // Set to 0 by the thread that adds to it: a vector would be filled by this one alone.
+    const std::unique_ptr<double[]> partial(new double[static_cast<size_t>(blocks * width)]);
+    parallel_for(blocks, std::max<int64_t>(1, kThreadElements / (kSumRows * width)), [&](int64_t begin, int64_t end) {
+        for (int64_t block = begin; block < end; ++block) add_block(block, 0, width, partial.get() + block * width);
+    });
+    for (int64_t block = 0; block < blocks; ++block)
+        copy_loops().add_f64(totals.data(), partial.get() + block * width, 1.0, columns);
     return totals;
 }
 
-// The sum over one long row of what add(first, end) gives for its parts, in parts of a fixed size.
+// Of the squares of the differences from `from`, by column: where they leave the range of T, in float64.
+template <class T, class From>
+std::vector<double> square_totals(const T* x, int64_t rows, int64_t columns, From from) {
+    auto totals = [&](auto square_columns) {
+        return column_totals(
+            x, rows, columns,
+            [&](const T* part, int64_t count, int64_t width, int64_t stride, int64_t first, double* out) {
+                std::vector<double> centre(static_cast<size_t>(width));
+                for (int64_t j = 0; j < width; ++j) centre[static_cast<size_t>(j)] = from((first + j) % columns);
+                square_columns(part, count, width, stride, centre.data(), out);
+            });
+    };
+    const std::vector<double> squares = totals(reduce_loops<T>().square_columns);
+    const bool fits = std::ranges::all_of(squares, [](double s) { return std::isfinite(s); });
+    return fits ? squares : totals(reduce_loops<T>().wide_square_columns);
+}
+
+// The sum over one long row of what add(first, end) gives for its blocks (core/sum_order.h).
 template <class Add>
 double row_total(int64_t n, Add add) {
-    constexpr int64_t kPart = 65536;
-    if (n <= kPart) return add(0, n);
-    int64_t parts = (n + kPart - 1) / kPart;
-    std::vector<double> partial(static_cast<size_t>(parts));
-    parallel_for(parts, 2, [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p)
-            partial[static_cast<size_t>(p)] = add(p * kPart, std::min(n, (p + 1) * kPart));
+    const int64_t blocks = (n + kSumBlock - 1) / kSumBlock;
+    if (blocks <= 16) return add(0, n);
+    std::vector<double> partial(static_cast<size_t>(blocks));
+    parallel_for(blocks, 16, [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; ++b)
+            partial[static_cast<size_t>(b)] = add(b * kSumBlock, std::min(n, (b + 1) * kSumBlock));
     });
     double total = 0;
     for (double p : partial) total += p;

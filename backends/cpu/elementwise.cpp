@@ -11,6 +11,7 @@
 #include "backends/cpu/around_cache.h"
 #include "backends/cpu/elementwise_walk.h"
 #include "backends/cpu/machine_code.h"
+#include "core/limits.h"
 #include "core/op.h"
 #include "core/threads.h"
 
@@ -169,20 +170,6 @@ void store_number(const Value& v, DType t, void* out) {
             *static_cast<T*>(out) = T(static_cast<typename T::value_type>(v.number()));
         else
             *static_cast<T*>(out) = T(static_cast<std::conditional_t<sizeof(T) == 8, double, float>>(v.number()));
-    });
-}
-
-// A limit of clamp in the dtype of what it limits: one beyond its range limits nothing, or everything.
-Value limit_within(DType t, const Value& v) {
-    if (!v.is_number() || !is_integer(t)) return v;
-    return visit_dtype(t, [&](auto tag) -> Value {
-        using T = typename decltype(tag)::type;
-        if constexpr (std::is_same_v<T, uint64_t>)
-            return Value(std::max<int64_t>(v.integer(), 0));
-        else if constexpr (std::is_integral_v<T>)
-            return Value(std::clamp<int64_t>(v.integer(), std::numeric_limits<T>::min(),
-                                             static_cast<int64_t>(std::numeric_limits<T>::max())));
-        return Value();
     });
 }
 

@@ -1,7 +1,6 @@
 #include "backends/cpu/graph_loops.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -9,6 +8,7 @@
 #include "core/loops/generator.h"
 #include "core/loops/kernels.h"
 #include "core/memory.h"
+#include "core/sum_order.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 
@@ -30,29 +30,14 @@ struct HostLoop final : graph::LoopCode {
     const int64_t rows, inner;
     const int64_t part;    // elements that are worth a thread
     const size_t scratch;  // bytes
-    const bool has_rows, has_sums;
-    // Of a loop whose sums are one row each: how many groups the rows are shared out in, which are added up on their
-    // own first, and the operands that are sums. As many for every number of threads: results are the same bits.
-    int64_t row_groups = 1;
+    const bool has_rows;
+    // Operands that rows add to: they do so in memory of their own, in the order of core/sum_order.h.
     struct Sum {
         size_t operand = 0;
-        DType dtype = DType::f32;
+        DType dtype = DType::f32;  // of the result
     };
     std::vector<Sum> sums;
 };
-
-// Whether an operand that rows add to is one row, which all rows add to.
-bool is_one_row(const LoopTask& task, size_t operand) {
-    const LoopProgram& program = *task.program;
-    if (program.operands[operand].step != graph::LoopOperand::Step::dense && task.inner > 1) return false;
-    const auto rank = static_cast<size_t>(program.outer_rank);
-    size_t at = rank + 1;
-    for (size_t k = 0; k < operand; ++k)
-        at += rank + (program.operands[k].step == graph::LoopOperand::Step::wide ? 1 : 0);
-    for (size_t axis = 0; axis < rank; ++axis)
-        if (task.sizes[axis] > 1 && task.sizes[at + axis] != 0) return false;
-    return true;
-}
 
 HostLoop::HostLoop(const LoopTask& task, graph::LoopFunction code)
     : function(code),
@@ -61,19 +46,9 @@ HostLoop::HostLoop(const LoopTask& task, graph::LoopFunction code)
       inner(task.inner),
       part(std::max<int64_t>(1, kThreadWork / loop_cost(*task.program, task.sizes))),
       scratch(scratch_values(*task.program).size() * static_cast<size_t>(task.inner + 64) * 8),
-      has_rows(task.program->has_rows),
-      has_sums(task.program->has_sums) {
-    // Threads that share out columns read of every row what others have written before, and leave it so to the next
-    // step: where there are enough rows, these are shared out instead, as everywhere else.
-    constexpr int64_t kFewestRows = 32, kMostGroups = 16;
-    if (!has_sums) return;
-    for (const graph::LoopInstruction& i : task.program->code) {
-        if (i.kind != graph::LoopInstruction::Kind::add) continue;
-        if (!is_one_row(task, i.index)) return;
-        sums.push_back({i.index, task.program->operands[i.index].dtype});
-    }
-    const int64_t most = std::min(rows / kFewestRows, rows * inner / part);
-    row_groups = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(most, 1, kMostGroups))));
+      has_rows(task.program->has_rows) {
+    for (const graph::LoopInstruction& i : task.program->code)
+        if (i.kind == graph::LoopInstruction::Kind::add) sums.push_back({i.index, i.operand});
 }
 
 // The levels of instruction sets that kernels are built for elsewhere too; LUNARIA_ISA chooses a lower one.
@@ -88,57 +63,92 @@ std::string instruction_set() {
     return "x86-64-v4";
 }
 
-template <class T>
-void add_row(T* sum, const T* row, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) sum[i] += row[i];
-}
+// Rows that are added up: their blocks are shared out among threads, or columns where there is one.
+class RowSums {
+  public:
+    RowSums(const HostLoop& loop, std::span<void* const> operands)
+        : loop_(loop),
+          operands_(operands),
+          blocks_((loop.rows + kSumRows - 1) / kSumRows),
+          room_((loop.inner + 7) / 8 * 8),  // whole lines of the cache: threads write to different ones
+          pitch_(loop.inner + 64),
+          totals_(Tensor::empty(DType::f64, Shape{room_ * count() * blocks_})) {}
 
-// The first group adds up in the results, the others in memory of their own, which is added to them in order.
-void run_row_groups(const HostLoop& loop, std::span<void* const> operands) {
-    // In whole lines of the cache: threads write to different ones.
-    auto bytes_of_row = [&](const HostLoop::Sum& sum) {
-        return (static_cast<size_t>(loop.inner) * size_of(sum.dtype) + 63) / 64 * 64;
-    };
-    size_t bytes = 0;
-    for (const HostLoop::Sum& sum : loop.sums) bytes += bytes_of_row(sum);
-    const auto others = static_cast<size_t>(loop.row_groups - 1);
-    const Tensor memory = Tensor::empty(DType::u8, Shape{static_cast<int64_t>(bytes * others)});
-    char* const partial = memory.data<char>();
-    std::memset(partial, 0, bytes * others);
-    parallel_for(loop.row_groups, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t group = begin; group < end; ++group) {
-            std::vector<void*> pointers(operands.begin(), operands.end());
-            size_t at = static_cast<size_t>(group - 1) * bytes;
-            for (const HostLoop::Sum& sum : loop.sums) {
-                if (group == 0) break;
-                pointers[sum.operand] = partial + at;
-                at += bytes_of_row(sum);
-            }
-            loop.function(pointers.data(), loop.sizes.data(), loop.rows * group / loop.row_groups,
-                          loop.rows * (group + 1) / loop.row_groups, 0, loop.inner, nullptr);
+    void run() {
+        const int64_t rows = loop_.rows, inner = loop_.inner;
+        if (blocks_ == 1) {
+            const int64_t part = rows * inner <= loop_.part ? inner : std::max<int64_t>(64, loop_.part / rows);
+            parallel_for(inner, part, 64, [&](int64_t begin, int64_t end) { add_block(0, begin, end); });
+        } else {
+            parallel_for(blocks_, std::max<int64_t>(1, loop_.part / (kSumRows * inner)),
+                         [&](int64_t begin, int64_t end) {
+                             for (int64_t block = begin; block < end; ++block) add_block(block, 0, inner);
+                         });
         }
-    });
-    for (size_t other = 0; other < others; ++other) {
-        const char* at = partial + other * bytes;
-        for (const HostLoop::Sum& sum : loop.sums) {
-            void* const total = operands[sum.operand];
-            if (sum.dtype == DType::f32)
-                add_row(static_cast<float*>(total), reinterpret_cast<const float*>(at), loop.inner);
+        for (size_t s = 0; s < loop_.sums.size(); ++s) {
+            void* const result = operands_[loop_.sums[s].operand];
+            if (loop_.sums[s].dtype == DType::f32)
+                finish(s, static_cast<float*>(result));
             else
-                add_row(static_cast<double*>(total), reinterpret_cast<const double*>(at), loop.inner);
-            at += bytes_of_row(sum);
+                finish(s, static_cast<double*>(result));
         }
     }
-}
+
+  private:
+    int64_t count() const { return static_cast<int64_t>(loop_.sums.size()); }
+    double* total(int64_t block, size_t sum) const {
+        return totals_.data<double>() + (block * count() + static_cast<int64_t>(sum)) * room_;
+    }
+
+    void add_block(int64_t block, int64_t begin, int64_t end) {
+        const int64_t first = block * kSumRows, last = std::min(loop_.rows, first + kSumRows);
+        // What the rows of a leaf leave for the next: single ones and pairs.
+        const size_t bytes = static_cast<size_t>(2 * count() * pitch_) * sizeof(double);
+        void* const scratch = allocate(bytes);
+        std::vector<void*> pointers(operands_.begin(), operands_.end());
+        for (size_t s = 0; s < loop_.sums.size(); ++s) {
+            pointers[loop_.sums[s].operand] = total(block, s);
+            std::fill(total(block, s) + begin, total(block, s) + end, 0.0);
+        }
+        loop_.function(pointers.data(), loop_.sizes.data(), first, last, begin, end, scratch);
+        for (size_t s = 0; s < loop_.sums.size(); ++s) {
+            auto* const kept = static_cast<double*>(scratch) + 2 * static_cast<int64_t>(s) * pitch_;
+            if (loop_.sums[s].dtype == DType::f32)
+                add_rest<float>((last - first) % kSumLeaf, kept, begin, end, total(block, s));
+            else
+                add_rest<double>((last - first) % kSumLeaf, kept, begin, end, total(block, s));
+        }
+        release(scratch, bytes);
+    }
+    template <class T>
+    void add_rest(int64_t rows, const double* kept, int64_t begin, int64_t end, double* to) const {
+        const auto *single = reinterpret_cast<const T*>(kept), *pair = reinterpret_cast<const T*>(kept + pitch_);
+        for (int64_t i = begin; i < end && rows > 0; ++i)
+            to[i] += static_cast<double>(rows == 1 ? single[i] : rows == 2 ? pair[i] : pair[i] + single[i]);
+    }
+    template <class T>
+    void finish(size_t sum, T* result) const {
+        for (int64_t i = 0; i < loop_.inner; ++i) {
+            double all = 0;
+            for (int64_t block = 0; block < blocks_; ++block) all += total(block, sum)[i];
+            result[i] = static_cast<T>(all);
+        }
+    }
+
+    const HostLoop& loop_;
+    const std::span<void* const> operands_;
+    const int64_t blocks_, room_, pitch_;
+    const Tensor totals_;
+};
 
 class Loops final : public graph::Backend {
   public:
     bool can_compile() const override { return graph::can_generate(); }
-    std::vector<graph::LoopRef> compile(std::span<const LoopTask> loops, bool generate) override {
+    std::vector<graph::LoopRef> compile(std::span<const LoopTask> loops) override {
         static const graph::CodeTarget target{instruction_set(), &load_machine_code};
         std::vector<graph::KernelRequest> requests;
         for (const LoopTask& loop : loops) requests.push_back({loop.program});
-        const std::vector<void*> kernels = find_kernels(target, requests, generate);
+        const std::vector<void*> kernels = find_kernels(target, requests);
         std::vector<graph::LoopRef> made(kernels.size());
         for (size_t k = 0; k < kernels.size(); ++k)
             if (kernels[k])
@@ -155,12 +165,8 @@ class Loops final : public graph::Backend {
             loop.function(pointers, sizes, begin, end, 0, inner, scratch);
             if (scratch) release(scratch, loop.scratch);
         };
-        if (loop.row_groups > 1) return run_row_groups(loop, operands);
+        if (!loop.sums.empty()) return RowSums(loop, operands).run();
         if (loop.rows * inner <= loop.part) return rows(0, loop.rows);
-        if (loop.has_sums)
-            return parallel_for(
-                inner, std::max<int64_t>(64, loop.part / loop.rows), 64,
-                [&](int64_t begin, int64_t end) { loop.function(pointers, sizes, 0, loop.rows, begin, end, nullptr); });
         if (loop.has_rows || loop.rows >= 4 * num_threads())
             return parallel_for(loop.rows, std::max<int64_t>(1, loop.part / inner), rows);
         for (int64_t row = 0; row < loop.rows; ++row)

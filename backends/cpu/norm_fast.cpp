@@ -12,9 +12,8 @@ namespace {
 
 // Passes over a row that all but the first find it in the cache.
 constexpr int64_t kCost = 2;
-// Rows whose shares of the weight's gradient are added up before they join the total: a fixed number, so that the
-// result does not depend on the number of threads.
-constexpr int64_t kPartRows = 256;
+// Rows whose shares of the weight's gradient are added up before they join the total: as in every sum over rows.
+constexpr int64_t kPartRows = kSumRows;
 
 template <class T>
 const T* data_or_null(const KernelCall& c, size_t i) {
@@ -79,7 +78,7 @@ bool row_norm_grad(const RowNorm& n, const KernelCall& c, double eps) {
     const T *dy = c.tensor(0).data<T>(), *x = c.tensor(1).data<T>(), *weight = data_or_null<T>(c, 2);
     T* dx = c.out[0].data<T>();
     int64_t parts = (n.rows + kPartRows - 1) / kPartRows;
-    std::vector<T> dweight(static_cast<size_t>(parts * length)), dbias(dweight.size());
+    std::vector<double> dweight(static_cast<size_t>(parts * length)), dbias(dweight.size());
     parallel_for(parts, worthwhile_rows(length * kPartRows, 2 * kCost), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
             const int64_t first = p * kPartRows, rows = std::min(n.rows - first, kPartRows);
@@ -87,11 +86,11 @@ bool row_norm_grad(const RowNorm& n, const KernelCall& c, double eps) {
                             dweight.data() + p * length, dbias.data() + p * length);
         }
     });
-    const ReduceLoops<T>& reduce = reduce_loops<T>();
-    auto join = [&](const std::vector<T>& shares, T* out) {
+    auto join = [&](const std::vector<double>& shares, T* out) {
         std::vector<double> totals(static_cast<size_t>(length));
-        reduce.sum_columns(shares.data(), parts, length, length, totals.data());
-        for (int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(totals[static_cast<size_t>(i)]);
+        for (int64_t p = 0; p < parts; ++p)
+            copy_loops().add_f64(totals.data(), shares.data() + p * length, 1.0, length);
+        std::copy(totals.begin(), totals.end(), out);
     };
     join(dweight, c.out[1].data<T>());
     join(dbias, c.out[2].data<T>());
@@ -137,13 +136,7 @@ bool batch_norm_columns(const ChannelNorm& n, const KernelCall& c, double eps) {
         });
     for (double& m : mean) m /= static_cast<double>(n.count());
     std::vector<double> var =
-        column_totals(x, n.outer, n.channels,
-                      [&](const T* part, int64_t rows, int64_t width, int64_t stride, int64_t first, double* out) {
-                          std::vector<double> from(static_cast<size_t>(width));
-                          for (int64_t j = 0; j < width; ++j)
-                              from[static_cast<size_t>(j)] = mean[static_cast<size_t>((first + j) % n.channels)];
-                          loops.square_columns(part, rows, width, stride, from.data(), out);
-                      });
+        square_totals(x, n.outer, n.channels, [&](int64_t k) { return mean[static_cast<size_t>(k)]; });
     std::vector<T> means(mean.size()), scales(mean.size()), shifts(mean.size());
     for (size_t k = 0; k < mean.size(); ++k) {
         var[k] /= static_cast<double>(n.count());
@@ -209,7 +202,8 @@ bool batch_norm_grad(const KernelCall& c) {
             for (int64_t k = begin; k < end; ++k) {
                 auto run = [&](int64_t o) { return (o * n.channels + k) * n.inner; };
                 double mean = 0, squares = 0, sum = 0, slope = 0;
-                for (int64_t o = 0; o < n.outer; ++o) mean += loops.sum(x + run(o), n.inner) / count;
+                for (int64_t o = 0; o < n.outer; ++o) mean += loops.sum(x + run(o), n.inner);
+                mean /= count;
                 for (int64_t o = 0; o < n.outer; ++o) squares += loops.squares(x + run(o), n.inner, mean);
                 double rstd = 1 / std::sqrt(squares / count + eps);
                 for (int64_t o = 0; o < n.outer; ++o) {

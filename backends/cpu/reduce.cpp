@@ -1,5 +1,5 @@
 // CPU kernels: reductions over axes, plain.
-// Sums are accumulated in double (integers in int64) and in blocks, so that their error does not grow with the length.
+// Sums are accumulated in double (integers in int64), in the order of core/sum_order.h.
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
 
@@ -16,8 +16,6 @@
 namespace lunaria::cpu {
 
 namespace {
-
-constexpr int64_t kBlock = 4096;
 
 template <class T>
 using Accumulator =
@@ -75,19 +73,13 @@ struct Smallest {
     }
 };
 
-// Everything behind one result, in blocks.
+// Everything behind one result. Only sums of floats are made of leaves in the dtype of the elements.
 template <class R, class A, class T>
 A reduce_one(const T* in, const ReduceLayout& layout, int64_t start) {
-    A total = R::template identity<A>();
-    layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
-        for (int64_t i = 0; i < n; i += kBlock) {
-            A block = R::template identity<A>();
-            for (int64_t j = i; j < std::min(n, i + kBlock); ++j)
-                block = R::template join<A>(block, static_cast<A>(in[offset + j * stride]));
-            total = R::template join<A>(total, block);
-        }
-    });
-    return total;
+    using Leaf = std::conditional_t<std::is_same_v<R, Sum> && std::is_floating_point_v<T>, T, A>;
+    return layout.total(
+        start, R::template identity<A>(), [in](int64_t at) { return static_cast<Leaf>(in[at]); },
+        [](auto a, auto b) { return R::template join<decltype(a)>(a, b); });
 }
 
 // Sums and products, computed on the tensor converted to the result's dtype; integers in int64, then converted.
@@ -136,7 +128,7 @@ bool extremum_plain(const KernelCall& c) {
         if constexpr (std::is_arithmetic_v<T>) {
             T* out = c.out[0].data<T>();
             for (int64_t o = 0; o < layout.outputs; ++o)
-                out[o] = reduce_one<R, T>(c.tensor(0).data<T>(), layout, layout.start(o));
+                out[o] = without_sign_of_zero(reduce_one<R, T>(c.tensor(0).data<T>(), layout, layout.start(o)));
         }
     });
     return true;
@@ -221,15 +213,17 @@ bool var_plain(const KernelCall& c) {
         for (int64_t o = 0; o < layout.outputs; ++o) {
             int64_t start = layout.start(o);
             double mean = reduce_one<Sum, double>(in, layout, start) / static_cast<double>(layout.count);
-            double squares = 0;
-            layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
-                double run = 0;
-                for (int64_t j = 0; j < n; ++j) {
-                    double d = static_cast<double>(in[offset + j * stride]) - mean;
-                    run += d * d;
-                }
-                squares += run;
-            });
+            auto squares_in = [&](auto wide) {
+                using S = decltype(wide);
+                const auto square = [in, centre = static_cast<T>(mean)](int64_t at) {
+                    const S d = static_cast<S>(in[at] - centre);
+                    return d * d;
+                };
+                return layout.total(start, 0.0, square, [](auto a, auto b) { return a + b; });
+            };
+            // Those of large floats leave their range.
+            double squares = squares_in(T());
+            if (!std::isfinite(squares)) squares = squares_in(double());
             double var = squares / std::max(freedom, 0.0);
             c.out[0].data<T>()[o] = static_cast<T>(root ? std::sqrt(var) : var);
         }
@@ -249,7 +243,8 @@ Tensor moduli(const Tensor& x) {
     return result;
 }
 
-// In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
+}  // namespace
+
 bool vector_norm_plain(const KernelCall& c) {
     ReduceLayout layout = reduce_layout(c, 2);
     double order = norm_order(c.args[1]);
@@ -257,39 +252,33 @@ bool vector_norm_plain(const KernelCall& c) {
     return with_real(x.dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T* in = x.data<T>();
-        auto fold = [&](int64_t start, double total, auto step) {
-            layout.runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
-                for (int64_t j = 0; j < n; ++j)
-                    total = step(total, std::abs(static_cast<double>(in[offset + j * stride])));
-            });
-            return total;
+        auto magnitude = [in](int64_t at) { return std::abs(static_cast<double>(in[at])); };
+        auto sum = [&](int64_t start, auto of) {
+            return layout.total(
+                start, 0.0, [&](int64_t at) { return of(magnitude(at)); }, Sum::join<double>);
         };
         for (int64_t o = 0; o < layout.outputs; ++o) {
             int64_t start = layout.start(o);
-            double largest = fold(start, 0.0, Largest::join<double>), norm = largest;
+            double largest = layout.total(start, 0.0, magnitude, Largest::join<double>), norm = largest;
             if (order == -std::numeric_limits<double>::infinity()) {
-                norm = fold(start, std::numeric_limits<double>::infinity(), Smallest::join<double>);
+                norm = layout.total(start, std::numeric_limits<double>::infinity(), magnitude, Smallest::join<double>);
             } else if (order == 0) {
-                norm = fold(start, 0.0, [](double t, double a) { return t + (a != 0); });
+                norm = sum(start, [](double a) { return a != 0 ? 1.0 : 0.0; });
             } else if (!std::isinf(order) && largest > 0 && std::isfinite(largest)) {
                 double scale = sizeof(T) == 8 || order != 2 ? largest : 1.0;
                 if (order == 2)
-                    norm = scale *
-                           std::sqrt(fold(start, 0.0, [=](double t, double a) { return t + a / scale * (a / scale); }));
+                    norm = scale * std::sqrt(sum(start, [=](double a) { return a / scale * (a / scale); }));
                 else if (order == 1)
-                    norm = fold(start, 0.0, [](double t, double a) { return t + a; });
+                    norm = sum(start, [](double a) { return a; });
                 else
-                    norm = scale * std::pow(fold(start, 0.0,
-                                                 [=](double t, double a) { return t + std::pow(a / scale, order); }),
-                                            1 / order);
+                    norm =
+                        scale * std::pow(sum(start, [=](double a) { return std::pow(a / scale, order); }), 1 / order);
             }
             c.out[0].data<T>()[o] = static_cast<T>(norm);
         }
         return true;
     });
 }
-
-}  // namespace
 
 void add_reduce_kernels(KernelTable& table) {
     table.plain("sum", sum_plain);

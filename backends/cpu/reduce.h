@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "core/op.h"
+#include "core/sum_order.h"
 
 namespace lunaria::cpu {
 
@@ -26,6 +27,16 @@ inline AxisView axis_view(const KernelCall& c, size_t i, size_t of = 0) {
     const Shape& shape = c.tensor(of).shape();
     if (shape.rank() == 0) return {shape, 0};
     return {shape, normal_axis(c.op.name(), c.args[i].integer(), shape.rank())};
+}
+
+// In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
+bool vector_norm_plain(const KernelCall& c);
+
+// Of zeros with either sign the order of comparisons would decide which is the extremum.
+template <class T>
+T without_sign_of_zero(T x) {
+    if constexpr (std::is_floating_point_v<T>) x += T(0);
+    return x;
 }
 
 // A dense tensor split into kept and reduced axes; axes of size 1 are dropped and neighbours of one kind merged, so
@@ -89,6 +100,38 @@ struct ReduceLayout {
                 index[static_cast<size_t>(i)] = 0;
             }
         }
+    }
+
+    // What value(offset) gives for every element behind the result that starts at `start`, joined in the order of
+    // core/sum_order.h: four by four as it is, then as numbers of type A.
+    template <class A, class Value, class Join>
+    A total(int64_t start, A identity, Value value, Join join) const {
+        const int64_t lanes = lanes_of_sum(reduced.rank() > 0 ? reduced_strides.back() : 1), size = kSumRows * lanes;
+        A total = identity;
+        runs(start, [&](int64_t offset, int64_t n, int64_t stride) {
+            A run = identity;
+            for (int64_t block = 0; block < n; block += size) {
+                const int64_t end = std::min(n, block + size);
+                std::array<A, kSumLanes> lane;
+                lane.fill(identity);
+                auto at = [&](int64_t j) { return value(offset + j * stride); };
+                for (int64_t l = 0; l < lanes; ++l)
+                    for (int64_t j = block + l; j < end; j += kSumLeaf * lanes) {
+                        auto leaf = at(j);
+                        if (j + lanes < end) leaf = join(leaf, at(j + lanes));
+                        if (j + 3 * lanes < end)
+                            leaf = join(leaf, join(at(j + 2 * lanes), at(j + 3 * lanes)));
+                        else if (j + 2 * lanes < end)
+                            leaf = join(leaf, at(j + 2 * lanes));
+                        A& sum = lane[static_cast<size_t>(l)];
+                        sum = join(sum, static_cast<A>(leaf));
+                    }
+                join_lanes(lane.data(), lanes, 1, join);
+                run = join(run, lane[0]);
+            }
+            total = join(total, run);
+        });
+        return total;
     }
 };
 

@@ -72,7 +72,7 @@ void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
 
 // Of rows that are not to be cut.
 template <class T>
-void sum_rows(const Pattern& p, const T* x, double scale, T* out) {
+void sum_rows(const Pattern& p, const T* x, double divisor, T* out) {
     const auto sum = is_far<T>(p) ? reduce_loops<T>().sum_rows_far : reduce_loops<T>().sum_rows;
     parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
         constexpr int64_t kMost = 64;
@@ -80,7 +80,7 @@ void sum_rows(const Pattern& p, const T* x, double scale, T* out) {
         for (int64_t o = begin; o < end; o += kMost) {
             const int64_t rows = std::min(kMost, end - o);
             sum(x + o * p.n, rows, p.n, totals);
-            for (int64_t i = 0; i < rows; ++i) out[o + i] = static_cast<T>(totals[i] * scale);
+            for (int64_t i = 0; i < rows; ++i) out[o + i] = static_cast<T>(totals[i] / divisor);
         }
     });
 }
@@ -96,9 +96,9 @@ bool sum_fast(const KernelCall& c) {
         if (!p.known) return false;
         const ReduceLoops<T>& loops = reduce_loops<T>();
         T* out = c.out[0].data<T>();
-        double scale = mean ? 1.0 / static_cast<double>(p.n * p.repeat) : 1.0;
+        const double divisor = mean ? static_cast<double>(p.n * p.repeat) : 1.0;
         if (p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements)) {
-            sum_rows(p, c.tensor(0).data<T>(), scale, out);
+            sum_rows(p, c.tensor(0).data<T>(), divisor, out);
             return true;
         }
         sums(
@@ -107,7 +107,7 @@ bool sum_fast(const KernelCall& c) {
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.sum_columns(from, rows, width, stride, totals);
             },
-            [&](int64_t o, double total) { out[o] = static_cast<T>(total * scale); });
+            [&](int64_t o, double total) { out[o] = static_cast<T>(total / divisor); });
         return true;
     });
 }
@@ -172,26 +172,29 @@ bool var_fast(const KernelCall& c) {
         for (double& m : means) m /= static_cast<double>(layout.count);
         double freedom = std::max(0.0, static_cast<double>(layout.count) - c.args[2].number());
         T* out = c.out[0].data<T>();
+        auto store = [&](int64_t o, double total) {
+            double var = total / freedom;
+            out[o] = static_cast<T>(root ? std::sqrt(var) : var);
+        };
+        if (p.inner > 1) {
+            for (int64_t o = 0; o < p.outer; ++o) {
+                const auto squares = square_totals(x + o * p.n * p.inner, p.n, p.inner, [&](int64_t j) {
+                    return means[static_cast<size_t>(o * p.inner + j)];
+                });
+                for (int64_t i = 0; i < p.inner; ++i) store(o * p.inner + i, squares[static_cast<size_t>(i)]);
+            }
+            return true;
+        }
         sums(
             p, x,
             [&](int64_t o, const T* from, int64_t n) { return loops.squares(from, n, means[static_cast<size_t>(o)]); },
-            [&](int64_t o, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t first, double* totals) {
-                std::vector<double> from_means(static_cast<size_t>(width));
-                for (int64_t j = 0; j < width; ++j)
-                    from_means[static_cast<size_t>(j)] =
-                        means[static_cast<size_t>(o * p.inner + (first + j) % p.inner)];
-                loops.square_columns(from, rows, width, stride, from_means.data(), totals);
-            },
-            [&](int64_t o, double total) {
-                double var = total / freedom;
-                out[o] = static_cast<T>(root ? std::sqrt(var) : var);
-            });
+            [](int64_t, const T*, int64_t, int64_t, int64_t, int64_t, double*) {}, store);
         return true;
     });
 }
 
 // Powers in the dtype of the elements: where they leave its range, or the small ones fall out of it and are more than
-// rounding in the total, the plain kernel, which scales, has to do it.
+// rounding in the total, the plain kernel, which scales, does it.
 bool norm_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
     const double order = norm_order(c.args[1]);
@@ -218,7 +221,8 @@ bool norm_fast(const KernelCall& c) {
                                         : order == 2             ? std::sqrt(total)
                                                                  : std::pow(total, 1 / order));
             });
-        return regular;
+        // Not left to the caller: what comes of a layout must not depend on elements seen before.
+        return regular || vector_norm_plain(c);
     });
 }
 
@@ -243,6 +247,7 @@ bool extremum_fast(const KernelCall& c) {
                     T* best = out + o * p.inner + begin;
                     std::copy(from, from + (end - begin), best);
                     columns(from + p.inner, p.n - 1, end - begin, p.inner, best);
+                    std::transform(best, best + (end - begin), best, without_sign_of_zero<T>);
                 });
             return true;
         }
@@ -255,12 +260,12 @@ bool extremum_fast(const KernelCall& c) {
                     for (int64_t k = begin; k < end; ++k)
                         best[static_cast<size_t>(k)] = row(x + o * p.n + k * kPart, std::min(kPart, p.n - k * kPart));
                 });
-                out[o] = row(best.data(), parts);
+                out[o] = without_sign_of_zero(row(best.data(), parts));
             }
             return true;
         }
         parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
-            for (int64_t o = begin; o < end; ++o) out[o] = row(x + o * p.n, p.n);
+            for (int64_t o = begin; o < end; ++o) out[o] = without_sign_of_zero(row(x + o * p.n, p.n));
         });
         return true;
     });

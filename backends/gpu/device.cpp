@@ -58,9 +58,10 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
     }
 
     graph::Backend* graphs() override { return this; }
+    bool adds_as_host() const override { return false; }
     bool can_compile() const override { return graph::can_generate(); }
-    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> loops, bool generate) override {
-        return compile_loops(open_driver().driver->target, loops, generate);
+    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> loops) override {
+        return compile_loops(open_driver().driver->target, loops);
     }
     void launch(const graph::LoopRef& loop, std::span<void* const> pointers) override {
         launch_loop(queue(), open_driver().driver->target, *loop, pointers);

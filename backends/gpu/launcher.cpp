@@ -76,7 +76,7 @@ bool Launcher::run(const std::string& name, int64_t blocks, int threads, const W
             const graph::ThreadProgram program = writer.finish();
             const graph::KernelRequest request{.threads = &program};
             found->second.kernel =
-                static_cast<ModuleFunction*>(graph::find_kernels({target_, &load}, {&request, 1}, true).at(0));
+                static_cast<ModuleFunction*>(graph::find_kernels({target_, &load}, {&request, 1}).at(0));
             found->second.near_bytes = program.near_bytes;
         }
         entry = found->second;

@@ -22,7 +22,7 @@ void* load(std::string_view code) { return new ModuleFunction{.image = std::stri
 
 ModuleFunction* kernel_of(const std::string& target, const LoopProgram& program, const graph::ThreadShape& shape) {
     const graph::KernelRequest request{&program, shape};
-    const std::vector<void*> found = graph::find_kernels({target, &load}, {&request, 1}, true);
+    const std::vector<void*> found = graph::find_kernels({target, &load}, {&request, 1});
     return static_cast<ModuleFunction*>(found.at(0));
 }
 
@@ -134,7 +134,7 @@ std::vector<uintptr_t> addresses_of(std::span<void* const> operands) {
 
 }  // namespace
 
-std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<const LoopTask> loops, bool generate) {
+std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<const LoopTask> loops) {
     std::vector<std::shared_ptr<Loop>> made;
     std::vector<graph::KernelRequest> requests;
     for (const LoopTask& task : loops) {
@@ -145,8 +145,7 @@ std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<c
         requests.push_back({&loop->program, loop->planned.shape});
         made.push_back(std::move(loop));
     }
-    const std::vector<void*> kernels = graph::find_kernels({target, &load}, requests, generate);
-    if (kernels.size() < made.size()) return {};
+    const std::vector<void*> kernels = graph::find_kernels({target, &load}, requests);
     std::vector<graph::LoopRef> list;
     for (size_t i = 0; i < made.size(); ++i) {
         made[i]->kernel = static_cast<ModuleFunction*>(kernels[i]);

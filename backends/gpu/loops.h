@@ -13,10 +13,8 @@
 
 namespace lunaria::gpu {
 
-// For each loop its code, null where there is none; an empty list where it would have to be generated first and is not
-// to be. `target`: of the driver.
-std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<const graph::LoopTask> loops,
-                                          bool generate);
+// For each loop its code, null where there is none. `target`: of the driver.
+std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<const graph::LoopTask> loops);
 
 // Runs one of them.
 void launch_loop(Queue& queue, const std::string& target, const graph::LoopCode& loop, std::span<void* const> operands);

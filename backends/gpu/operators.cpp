@@ -113,7 +113,7 @@ std::shared_ptr<const Compiled> compile(const std::string& target, const KernelC
         task.offsets.push_back(static_cast<size_t>(offset) * size_of(loop->program.operands[k].dtype));
     }
     compiled->operands = std::move(loop->operands);
-    compiled->code = compile_loops(target, {&task, 1}, true).at(0);
+    compiled->code = compile_loops(target, {&task, 1}).at(0);
     return compiled;
 }
 

@@ -92,8 +92,9 @@ class Separate final : public Device, public graph::Backend {
 
     graph::Backend* graphs() override { return this; }
     bool can_compile() const override { return loops().can_compile(); }
-    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> tasks, bool generate) override {
-        return loops().compile(tasks, generate);
+    bool adds_as_host() const override { return loops().adds_as_host(); }
+    std::vector<graph::LoopRef> compile(std::span<const graph::LoopTask> tasks) override {
+        return loops().compile(tasks);
     }
     void launch(const graph::LoopRef& loop, std::span<void* const> pointers) override {
         std::vector<void*> here;

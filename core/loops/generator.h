@@ -10,7 +10,7 @@
 namespace lunaria::graph {
 
 // Counted up whenever the same program gives other machine code: part of the key of cached kernels.
-inline constexpr int kGeneratorVersion = 10;
+inline constexpr int kGeneratorVersion = 12;
 
 // The name of the function in generated code.
 inline constexpr const char* kLoopSymbol = "loop";

@@ -113,7 +113,7 @@ bool can_generate() {
     return there;
 }
 
-std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests, bool generate) {
+std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests) {
     std::vector<void*> kernels;
     Store& s = store();
     std::lock_guard lock(s.mutex);
@@ -131,10 +131,7 @@ std::vector<void*> find_kernels(const CodeTarget& target, std::span<const Kernel
             kernel = target.load(code);
             if (kernel) ++s.stats.read;
         }
-        if (!kernel && logs(LogTopic::cache))
-            log(LogTopic::cache,
-                generate ? "a kernel is generated: no cache has it" : "a kernel is in no cache: it can wait");
-        if (!kernel && !generate) return {};
+        if (!kernel && logs(LogTopic::cache)) log(LogTopic::cache, "a kernel is generated: no cache has it");
         if (!kernel) {
             const std::string code = s.generator.run(request, target.name);
             if (!code.empty()) kernel = target.load(code);

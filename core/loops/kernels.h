@@ -29,9 +29,9 @@ struct KernelRequest {
 };
 
 // What `load` gave for each request, kept for the rest of the process; null where there is none: the code generator is
-// not installed or refuses. Without `generate` an empty list where one would have to be generated first. Deterministic:
-// equal programs give equal code on one machine. Safe from several threads; `load` is called by one at a time.
-std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests, bool generate);
+// not installed or refuses. Deterministic: equal programs give equal code on one machine. Safe from several threads;
+// `load` is called by one at a time.
+std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests);
 
 // The code itself, from the disk cache or the code generator. Empty: there is none.
 std::string find_code(const KernelRequest& request, const std::string& target);

@@ -99,7 +99,7 @@ bool is_done_by_loop(std::string_view op, DType operand) {
 std::string LoopProgram::text() const {
     std::ostringstream out;
     out << "loop outer " << outer_rank << (streams ? " streams" : "") << (has_rows ? " rows" : "")
-        << (has_sums ? " sums" : "");
+        << (has_sums ? " sums" : "") << (in_order ? " in order" : "");
     if (!depth.empty()) out << " tile " << tile << " depth";
     for (int64_t size : depth) out << ' ' << size;
     out << '\n';

@@ -34,13 +34,14 @@ struct LoopOperand {
 
 struct LoopInstruction {
     enum class Kind : uint8_t {
-        load,      // operand `index`
-        store,     // args[0] to operand `index`
-        add,       // args[0] onto operand `index`, which is seen by several rows; the first of them sets it
+        load,   // operand `index`
+        store,  // args[0] to operand `index`
+        add,    // args[0], of dtype `operand`, onto operand `index`, which is seen by several rows; the first of them
+                // sets it
         constant,  // `number` (exactly `integer` where dtype is one of integers)
         formula,   // core/ops/formulas.h by name, on operands of `dtype`
         cast,      // args[0] to `dtype`
-        reduce,    // args[0] along the row, or over the points of an element: sum, max, min
+        reduce,    // args[0] along the row, or over the points of an element: sum, squares (their sum), max, min
         product,   // the `depth` neighbours of the row of operand `index` times a matrix, operand `matrix`
     };
     Kind kind = Kind::constant;
@@ -66,6 +67,7 @@ struct LoopProgram {
     bool streams = false;   // results are too large for caches: stores go past them
     bool has_rows = false;  // there are values per row, so that a row must not be split
     bool has_sums = false;  // rows add up: row 0 sets the sums and the others add to what is there
+    bool in_order = false;  // all sums are made in the order of core/sum_order.h
     std::vector<LoopOperand> operands;
     std::vector<LoopInstruction> code;
 

@@ -304,8 +304,8 @@ Shape last_axes_of_layer(const Call& c) {
     return axes;
 }
 RowValue layer_norm_row(RowPass& p) {
-    const RowValue x = p.in(0), centred = x - p.mean(x);
-    const RowValue variance = p.mean(p.formula("square", {centred}));
+    const RowValue x = p.in(0), mean = p.mean(x);
+    const RowValue centred = x - mean, variance = p.formula("div", {p.squares(centred), p.number(p.length())});
     RowValue y = centred * p.formula("rsqrt", {variance + p.number(p.call.number(4))});
     if (p.call.has(2)) y = y * p.in(2);
     return p.call.has(3) ? y + p.in(3) : y;

@@ -63,15 +63,19 @@ Grads grad_logsumexp(const GradRule& g) {
     return {call("exp", {g.in(0) - shift}) * keep_axes(g.dout, g.shape(0), axes)};
 }
 
-// The straight-through estimator: with `hard` the value is the one-hot vector of the largest, the gradient that of the
-// soft sample.
+// exp(x) for x <= 0. What would be subnormal is 0, as in the host's kernels.
+RowValue exp_of_difference(RowPass& p, RowValue x) {
+    const RowValue least = p.number(size_of(p.call.dtype) == 4 ? -87 : -708);
+    const RowValue e = p.formula("exp", {x});
+    return p.as_host() ? p.formula("where", {p.formula("less", {x, least}), p.number(0), e}) : e;
+}
 RowValue softmax_row(RowPass& p) {
-    const RowValue x = p.in(0), e = p.formula("exp", {x - p.max(x)});
+    const RowValue x = p.in(0), e = exp_of_difference(p, x - p.max(x));
     return e * p.formula("reciprocal", {p.sum(e)});
 }
 RowValue log_softmax_row(RowPass& p) {
     const RowValue x = p.in(0), away = x - p.max(x);
-    return away - p.formula("log", {p.sum(p.formula("exp", {away}))});
+    return away - p.formula("log", {p.sum(exp_of_difference(p, away))});
 }
 RowValue softmax_grad_row(RowPass& p) {
     const RowValue d = p.in(0), y = p.in(1);
@@ -82,6 +86,8 @@ RowValue log_softmax_grad_row(RowPass& p) {
     return d - p.formula("exp", {p.in(1)}) * p.sum(d);
 }
 
+// The straight-through estimator: with `hard` the value is the one-hot vector of the largest, the gradient that of the
+// soft sample.
 Expr expand_gumbel_softmax(const ExpandCall& c) {
     if (!(c.number(1) > 0)) throw value_error(c.name(), str("tau must be positive, not ", c.number(1)));
     Expr x = c.in(0);

@@ -16,9 +16,8 @@
 //   uses
 //                is, compilers do not agree about
 //   scales       whether scaled(x, n) gives x 2^n for any whole n
-//   has_tables   whether poly_from_table is there: it replaces an exponential and a division where two registers hold a
-//                table, which takes AVX-512; narrower ones would have to gather from memory
-//   quotient     a / b within one unit in the last place for b of middling size (its reciprocal is a normal number)
+//   has_tables   whether poly_from_table is there: it replaces an exponential and a division where registers hold a
+//                table, which takes AVX2; others would have to gather from memory
 //   where_rare   what a function gives in the lanes of a mask that is seldom set at all; a value in the others
 //   by_libm      the lanes of x under a function of libm
 #pragma once
@@ -134,11 +133,16 @@ template <Vector N>
     return {n, r + r * r * exp_poly(r), shifted};
 }
 
+// exp(x) * 2^shift, where neither exponent is far beyond its range.
+template <Vector N>
+[[gnu::always_inline]] inline N exp_within(N x, double shift) {
+    ExpParts<N> p = exp_parts(x);
+    return scale(N(1) + p.em1, shift == 0 ? p.n : p.n + N(shift));
+}
 // exp(x) * 2^shift, where only the result may overflow or underflow.
 template <Vector N>
 [[gnu::always_inline]] inline N exp_shifted(N x, double shift) {
-    ExpParts<N> p = exp_parts(at_most(at_least(x, pick(x, -105, -746)), pick(x, 90, 711)));
-    return scale(N(1) + p.em1, shift == 0 ? p.n : p.n + N(shift));
+    return exp_within(at_most(at_least(x, pick(x, -105, -746)), pick(x, 90, 711)), shift);
 }
 template <Vector N>
 [[gnu::always_inline]] inline N exp(N x) {
@@ -238,7 +242,7 @@ template <Vector N>
     N u = N(1) + x;
     N lost = select(abs(x) < N(0.5), x - (u - N(1)), N(1) - (u - x));
     const auto plain = (x == N(0)) | (x == N(kInfinity));
-    return select(plain, x, log_range(u, log_regular(u, quotient(lost, u))));
+    return select(plain, x, log_range(u, log_regular(u, lost / u)));
 }
 
 // sin(r), cos(r) and, in the lowest bits, the quadrant for x = quadrant * pi / 2 + r.
@@ -321,7 +325,7 @@ template <Vector N>
     const auto near_one = abs(x) > N(1);
     ExpParts<N> p = exp_parts(at_least(N(-2) * abs(x), pick(x, -30, -60)));
     N s = power_of_two(p), t = s * p.em1 + (s - N(1));
-    N q = quotient(select(near_one, N(2) * (s * p.em1 + s), t), N(2) + t);
+    N q = select(near_one, N(2) * (s * p.em1 + s), t) / (N(2) + t);
     return copysign(select(near_one, N(1) - q, q), x);
 }
 template <Vector N>
@@ -440,7 +444,7 @@ template <Vector N>
                             -0.0014332903f, -0.0004021877f, 0.0001806156f,  8.53021e-05f};
     N b = at_most(abs(x), 11);
     // One division for both quotients.
-    N sum = b + N(2), twice = N(1) + (b + b), inverse = quotient(N(1), sum * twice);
+    N sum = b + N(2), twice = N(1) + (b + b), inverse = N(1) / (sum * twice);
     N t = (b - N(2)) * twice * inverse;
     N square = alone(b * b), error = square_error(b, square);
     ExpParts<N> p = exp_parts(-square);

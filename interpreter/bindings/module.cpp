@@ -207,6 +207,14 @@ int set_context(lua_State* L) {
     return 0;
 }
 
+bool is_deterministic(lua_State* L) {
+    jit::push_mode(L);
+    lua_getfield(L, -1, "deterministic");
+    const bool yes = lua_toboolean(L, -1);
+    lua_pop(L, 2);
+    return yes;
+}
+
 int get_context(lua_State* L) {
     const std::string name = luaL_checkstring(L, 1);
     if (name == "mode") {
@@ -220,7 +228,7 @@ int get_context(lua_State* L) {
     else if (name == "device_fallback")
         lua_pushboolean(L, allows_fallback());
     else if (name == "deterministic")
-        lua_pushstring(L, jit::is_deterministic(L) ? "ON" : "OFF");
+        lua_pushstring(L, is_deterministic(L) ? "ON" : "OFF");
     else if (name == "runtime_num_threads")
         lua_pushinteger(L, num_threads());
     else if (name == "float32_matmul_precision")

@@ -40,11 +40,6 @@ struct Function {
     };
     std::vector<Recording> recordings;
     bool busy = false;
-    // With the option auto: calls are done both ways in turn until it is known which is faster.
-    bool automatic = false;
-    std::vector<double> plain_times, compiled_times;
-    std::chrono::steady_clock::time_point started;  // of a plain call
-    std::string choice;
     vm::Values results;                         // of the last call, until they are taken
     std::unordered_map<std::string, int> keys;  // where the texts are that tables are indexed by
     Progress progress;                          // of the call that runs; its memory is kept for the next

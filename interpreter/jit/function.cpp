@@ -155,7 +155,6 @@ int make(lua_State* L) {
         if (push_option(L, 2, "flat")) f.flat = lua_toboolean(L, -1);
         if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
         if (push_option(L, 2, "steps")) f.limits.steps = static_cast<size_t>(lua_tointeger(L, -1));
-        if (push_option(L, 2, "auto")) f.automatic = lua_toboolean(L, -1);
         if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
         if (push_option(L, 2, "label")) f.label = lua_tostring(L, -1);
     }
@@ -390,45 +389,7 @@ bool is_left_to_lua_for_good(lua_State* L, int compiled) {
 
 bool is_collected(lua_State* L, int compiled) { return !held_at(L, compiled); }
 
-namespace {
-
-constexpr size_t kSamples = 7;   // of each way
-constexpr int64_t kWarm = 3;     // compiled calls before times count
-constexpr double kMargin = 1.1;  // how much slower compiled calls may be and are kept
-
-double median(std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + static_cast<ptrdiff_t>(times.size() / 2), times.end());
-    return times[times.size() / 2];
-}
-
-// Whether the next call is to be done plainly, to see how long it takes.
-bool is_plain_turn(lua_State* L, const Function& f) {
-    return f.automatic && f.choice.empty() && f.eager.empty() && f.runs >= kWarm &&
-           f.plain_times.size() < f.compiled_times.size() && !is_deterministic(L);
-}
-
-void note_time(Function& f, std::vector<double>& times, double seconds) {
-    times.push_back(seconds);
-    if (f.plain_times.size() < kSamples || f.compiled_times.size() < kSamples) return;
-    const double plain = median(f.plain_times), compiled = median(f.compiled_times);
-    const bool slower = compiled > kMargin * plain;
-    f.choice = str(slower ? "Lua is faster: " : "compiled calls are kept: ", plain * 1e6, " us plain, ", compiled * 1e6,
-                   " us compiled");
-    if (slower) f.eager = f.choice;
-}
-
-// noted(f): the plain call is done.
-int noted(lua_State* L) {
-    Function& f = *own_function(L);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - f.started;
-    if (f.choice.empty()) note_time(f, f.plain_times, taken.count());
-    return 0;
-}
-
-}  // namespace
-
-// try(f, arguments...): whether the call is done; take(f) gives its results then. nil: it is not, and noted(f) is to
-// be called after it, which wants to know how long it takes.
+// try(f, arguments...): whether the call is done; take(f) gives its results then.
 int try_call(lua_State* L) {
     Held& held = own_function(L);
     if (!held) {
@@ -443,12 +404,6 @@ int try_call(lua_State* L) {
         lua_pushboolean(L, false);
         return 1;
     }
-    if (is_plain_turn(L, f)) {
-        ++f.interpreted;
-        lua_pushnil(L);
-        f.started = std::chrono::steady_clock::now();
-        return 1;
-    }
     State::of(L).pace(L);
     Busy busy(f);
     LuaHost::Thread thread(f.host, L);
@@ -458,14 +413,9 @@ int try_call(lua_State* L) {
     lua_getiuservalue(L, 1, kCompiledKept);
     call.kept = lua_gettop(L);
     call.pool = f.pool;
-    const int64_t runs = f.runs;
-    const bool is_timed = f.automatic && f.choice.empty() && runs >= kWarm;
-    const auto start = is_timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     const bool done = attempt(f, L, call, f.results);
     f.interpreted += !done;
     check_full(f, done);
-    if (is_timed && f.runs > runs)
-        note_time(f, f.compiled_times, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     lua_pushboolean(L, done);
     return 1;
 }
@@ -611,9 +561,8 @@ int open(lua_State* L) {
         lua_setfield(L, -2, "__gc");
     }
     lua_newtable(L);
-    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"try", protect<try_call>},
-                                  {"take", protect<take>},
-                                  {"noted", protect<noted>}}) {
+    for (auto [name, function] :
+         {std::pair<const char*, lua_CFunction>{"try", protect<try_call>}, {"take", protect<take>}}) {
         lua_pushvalue(L, -2);
         lua_pushcclosure(L, function, 1);
         lua_setfield(L, -2, name);

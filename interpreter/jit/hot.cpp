@@ -197,15 +197,6 @@ void push_mode(lua_State* L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
 }
 
-bool is_deterministic(lua_State* L) {
-    luaL_checkstack(L, 2, "mode");
-    push_mode(L);
-    lua_getfield(L, -1, "deterministic");
-    const bool yes = lua_toboolean(L, -1);
-    lua_pop(L, 2);
-    return yes;
-}
-
 bool is_entry_function(lua_CFunction f) { return f == protect<entry>; }
 
 int compiled(lua_State* L) {

@@ -12,9 +12,6 @@ void watch_functions(lua_State* L, bool on);
 
 // The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
 void push_mode(lua_State* L);
-// Whether a program that is run again is to give the same bits: what it does must not depend on times or on what is in
-// caches (set_context{deterministic = }).
-bool is_deterministic(lua_State* L);
 
 // Whether this is the C function that the prologue calls: the Lua function around it is the one that it stands for.
 bool is_entry_function(lua_CFunction f);

@@ -49,8 +49,7 @@ void push_memory(lua_State* L, const graph::Executable& executable) {
 
 void push_regions(lua_State* L, Tree& tree, Block& block) {
     for (auto& region : block.regions) {
-        if (!region->executable && !region->failed && !compile(block, *region, false))
-            tree.dirty = block.changed = true;
+        if (!region->executable && !region->failed && !compile(block, *region)) tree.dirty = block.changed = true;
         lua_createtable(L, 0, 8);
         set_text(L, "graph", graph_text(block, *region, false));
         set_text(L, "optimized", graph_text(block, *region, true));

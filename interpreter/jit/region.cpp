@@ -356,29 +356,22 @@ std::string graph_text(Block& block, const Region& region, bool optimized) {
 namespace {
 
 bool compile(Block& block, Region& region, std::span<const TensorType> types, std::span<const Value> numbers,
-             std::unique_ptr<graph::Executable>& executable, bool at_hand) {
+             std::unique_ptr<graph::Executable>& executable) {
     const auto start = std::chrono::steady_clock::now();
-    bool fits = true, waits = false;
-    std::unique_ptr<graph::Draft> draft = std::move(region.draft);
+    bool fits = true;
     try {
-        if (!draft) {
-            ir::Graph graph("region");
-            fits = Builder(block, region, types, numbers, graph).build();
-            if (fits) draft = std::make_unique<graph::Draft>(graph);
-        }
+        ir::Graph graph("region");
+        fits = Builder(block, region, types, numbers, graph).build();
         if (fits)
-            executable = graph::compile(
-                *draft,
-                {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region), .at_hand = at_hand});
-        waits = fits && !executable;
-        if (waits) region.draft = std::move(draft);
+            executable =
+                graph::compile(graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region)});
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),
                             block.steps.begin() + static_cast<ptrdiff_t>(region.end),
                             [](const Step& step) { return step.alone; });
     }
-    region.failed = !executable && !waits;
+    region.failed = !executable;
     if (region.failed && logs(LogTopic::fallbacks))
         log(LogTopic::fallbacks, described(block.steps[region.begin].span(),
                                            str(region.operators, " operators run one by one: ", region.problem)));
@@ -392,9 +385,7 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types, st
 
 }  // namespace
 
-bool compile(Block& block, Region& region, bool at_hand) {
-    return compile(block, region, region.types, {}, region.executable, at_hand);
-}
+bool compile(Block& block, Region& region) { return compile(block, region, region.types, {}, region.executable); }
 
 void place(Block& block, Region& region, std::span<const Tensor> inputs) {
     if (!region.executable || !has_places()) return;
@@ -404,9 +395,8 @@ void place(Block& block, Region& region, std::span<const Tensor> inputs) {
     std::swap(region.executable, region.elsewhere);
     if (region.executable && region.executable->place() == wanted) return;
     const PlaceScope scope(wanted);
-    region.draft.reset();
     region.executable.reset();
-    compile(block, region, region.types, {}, region.executable, false);
+    compile(block, region, region.types, {}, region.executable);
     if (!region.executable) std::swap(region.executable, region.elsewhere);
     region.failed = false;
 }
@@ -432,10 +422,9 @@ const graph::Executable* executable_of(Block& block, Region& region, std::span<c
     std::rotate(list.begin(), found, found + 1);
     Region::Sized& one = list.front();
     if (!one.executable && ++one.runs >= 2) {
-        region.draft.reset();  // of other sizes
         std::vector<TensorType> types;
         for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
-        compile(block, region, types, numbers, one.executable, false);
+        compile(block, region, types, numbers, one.executable);
     }
     return one.executable.get();
 }

@@ -31,13 +31,11 @@ struct Region {
     std::vector<Early> early;
     std::vector<TensorType> types;  // of the inputs
     bool draws = false;             // random numbers
-    int runs = 0;                   // until it was compiled
     bool failed = false;            // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;
     std::unique_ptr<graph::Executable> elsewhere;  // the same for another device, where inputs have been on two
-    std::unique_ptr<graph::Draft> draft;           // of a compilation that waits for kernels
     // Where the sizes of inputs differ from run to run: what was compiled for which.
     struct Sized {
         std::vector<Shape> shapes;
@@ -70,9 +68,8 @@ using SlotTypes = std::unordered_map<int32_t, SlotType>;
 void find_regions(Block& block, SlotTypes& types);
 // Puts questions together, in the regions and between them. To be called whenever the block has changed.
 void find_guard_groups(Block& block);
-// False: the regions of the tree have to be found anew, for an operator that does not fit into one. `at_hand`: only
-// kernels that exist are used, so that nothing may come of it.
-bool compile(Block& block, Region& region, bool at_hand);
+// False: the regions of the tree have to be found anew, for an operator that does not fit into one.
+bool compile(Block& block, Region& region);
 // Has the region's executable be one for the device that the inputs are on.
 void place(Block& block, Region& region, std::span<const Tensor> inputs);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.

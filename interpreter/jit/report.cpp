@@ -77,9 +77,8 @@ int report(lua_State* L) {
     }
     // Nothing of it is compiled, or some of it is not.
     const bool none = f.eager.empty() && f.tree.steps == 0;
-    for (auto [name, words] :
-         {std::pair("name", &f.label), std::pair("choice", &f.choice), std::pair("eager", none ? &f.refusal : &f.eager),
-          std::pair("refused", none ? &f.eager : &f.refusal)})
+    for (auto [name, words] : {std::pair("name", &f.label), std::pair("eager", none ? &f.refusal : &f.eager),
+                               std::pair("refused", none ? &f.eager : &f.refusal)})
         if (!words->empty()) {
             push(L, std::string_view(*words));
             lua_setfield(L, -2, name);

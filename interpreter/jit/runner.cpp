@@ -117,14 +117,13 @@ class Runner {
         return true;
     }
 
-    // Whether the region runs as a graph; it is compiled when it is run for the first time if that is quick or must not
-    // make a difference, for the second time otherwise.
+    // Whether the region runs as a graph. It is compiled when it is run for the first time, whatever the cache of
+    // kernels holds: what a program gives must not depend on that.
     bool is_ready(Block& block, Region& region) {
         if (flat_) return false;
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
-        const bool first = ++region.runs < 2;
-        if (!compile(block, region, first && !is_deterministic(L))) tree_.dirty = block.changed = true;
+        if (!compile(block, region)) tree_.dirty = block.changed = true;
         if (region.executable) make_room(*region.executable);
         return region.executable != nullptr;
     }

@@ -106,7 +106,7 @@ Code at_most(Code x, double limit) { return select(Code(limit) < x, Code(limit),
 bool is_double(Code) { return emission().dtype == DType::f64; }
 bool is_fused(Code) { return emission().register_bytes >= 32; }
 bool scales(Code) { return emission().register_bytes == 64; }
-bool has_tables(Code x) { return emission().register_bytes == 64 && !is_double(x); }
+bool has_tables(Code x) { return emission().register_bytes >= 32 && !is_double(x); }
 
 Code fma(Code a, Code b, Code c) {
     return builder().CreateIntrinsic(a.v->getType(), llvm::Intrinsic::fma, {a.v, b.v, c.v});
@@ -164,31 +164,30 @@ Code scaled(Code x, Code n) {
     });
 }
 
-// An estimate of the inverse, made better by a step of Newton's method, and the same for the quotient.
-Code quotient(Code a, Code b) {
-    if (emission().register_bytes != 64 || is_double(a)) return a / b;
-    llvm::IRBuilder<>& builder = codegen::builder();
-    Code r = by_registers<1>({b}, 16, [&](const std::array<llvm::Value*, 1>& v) -> llvm::Value* {
-        return builder.CreateIntrinsic(llvm::Intrinsic::x86_avx512_rcp14_ps_512, {},
-                                       {v[0], v[0], builder.getInt16(0xffff)});
-    });
-    r = fma(fma(-b, r, Code(1)), r, r);
-    Code q = a * r;
-    return fma(fma(-q, b, a), r, q);
-}
-
 Code poly_of_interval(Code x, double width, const float* coefficients, int rows) {
     llvm::IRBuilder<>& b = builder();
     const Code center = vector_math::rounder(x), shifted = fma(x, Code(1 / width), center);
     const Code t = fma(center - shifted, Code(width), x), interval = bits_of(shifted);
-    auto coefficient = [&](int k) {
-        return by_registers<1>({interval}, 16, [&](const std::array<llvm::Value*, 1>& v) -> llvm::Value* {
-            auto half = [&](int at) {
-                return llvm::ConstantDataVector::get(b.getContext(),
-                                                     llvm::ArrayRef<float>(coefficients + 32 * k + at, 16));
-            };
-            return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {}, {half(0), v[0], half(16)});
-        });
+    const bool wide = emission().register_bytes == 64;
+    // Narrower registers hold eight numbers each: pairs of them are told apart by bit 3, and what that gives by bit 4.
+    auto has_bit = [&](uint64_t bit) { return any_bit(x, interval & bits_like(x, bit)); };
+    const Mask second = has_bit(8), upper = has_bit(16);
+    auto coefficient = [&](int k) -> Code {
+        auto numbers = [&](int first, size_t count) {
+            return llvm::ConstantDataVector::get(b.getContext(),
+                                                 llvm::ArrayRef<float>(coefficients + 32 * k + first, count));
+        };
+        if (wide)
+            return by_registers<1>({interval}, 16, [&](const std::array<llvm::Value*, 1>& v) -> llvm::Value* {
+                return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpermi2var_ps_512, {},
+                                         {numbers(0, 16), v[0], numbers(16, 16)});
+            });
+        auto eight = [&](int first) {
+            return by_registers<1>({interval}, 8, [&](const std::array<llvm::Value*, 1>& v) -> llvm::Value* {
+                return b.CreateIntrinsic(llvm::Intrinsic::x86_avx2_permps, {}, {numbers(first, 8), v[0]});
+            });
+        };
+        return select(upper, select(second, eight(24), eight(16)), select(second, eight(8), eight(0)));
     };
     Code y = coefficient(rows - 1);
     for (int k = rows - 2; k >= 0; --k) y = fma(y, t, coefficient(k));

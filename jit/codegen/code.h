@@ -90,7 +90,6 @@ bool has_tables(Code x);
 Code fma(Code a, Code b, Code c);
 Code alone(Code x);
 Code scaled(Code x, Code n);
-Code quotient(Code a, Code b);
 Code where_rare(Mask m, Code usual, const std::function<Code()>& rare);
 Code by_libm(vector_math::Libm function, Code x);
 // The polynomial of one of 32 intervals: `rows` coefficients for all of them, low order first.

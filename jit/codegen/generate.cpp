@@ -1,5 +1,6 @@
 // The library's functions: a program in, an object file or assembly out.
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -78,14 +79,57 @@ struct Analyses {
     llvm::PassBuilder builder;
 };
 
+// The product that a value is, or is the negative of, where a sum may be joined with it: one beside it that nothing
+// else needs, which is what compilers of the same formula join.
+llvm::Instruction* joinable(llvm::Value* v, const llvm::BasicBlock* beside) {
+    auto* at = llvm::dyn_cast<llvm::Instruction>(v);
+    if (at && at->getOpcode() == llvm::Instruction::FNeg && at->hasOneUse())
+        at = llvm::dyn_cast<llvm::Instruction>(at->getOperand(0));
+    const bool joins = at && at->getOpcode() == llvm::Instruction::FMul && at->hasAllowContract() && at->hasOneUse() &&
+                       at->getParent() == beside;
+    return joins ? at : nullptr;
+}
+
+// Joins the products and sums of formulas, and leaves no choice to what comes behind: a formula gives the same bits
+// whatever else is in the loop, which may need one of its products itself.
+void join_products(llvm::Function& function) {
+    for (llvm::BasicBlock& block : function)
+        for (llvm::Instruction& at : llvm::make_early_inc_range(block)) {
+            const bool adds = at.getOpcode() == llvm::Instruction::FAdd;
+            if ((!adds && at.getOpcode() != llvm::Instruction::FSub) || !at.hasAllowContract()) continue;
+            llvm::IRBuilder<> b(&at);
+            llvm::Value *first = at.getOperand(0), *second = at.getOperand(1);
+            auto join = [&](llvm::Instruction* product, bool negative, llvm::Value* rest) {
+                llvm::Value* factor = product->getOperand(0);
+                if (negative) factor = b.CreateFNeg(factor);
+                at.replaceAllUsesWith(
+                    b.CreateIntrinsic(at.getType(), llvm::Intrinsic::fma, {factor, product->getOperand(1), rest}));
+            };
+            if (llvm::Instruction* product = joinable(first, &block))
+                join(product, product != first, adds ? second : b.CreateFNeg(second));
+            else if ((product = joinable(second, &block)))
+                join(product, (product != second) == adds, first);
+            else
+                continue;
+            at.eraseFromParent();
+        }
+    for (llvm::BasicBlock& block : function)
+        for (llvm::Instruction& at : block)
+            if (llvm::isa<llvm::FPMathOperator>(at)) at.setHasAllowContract(false);
+}
+
 // What is written is close to its final form: only what memory slots and repeated addresses leave behind is tidied.
-void tidy(llvm::Module& module, llvm::TargetMachine& machine) {
+void tidy(llvm::Module& module, llvm::TargetMachine& machine, bool fuses) {
     Analyses analyses(machine);
-    llvm::FunctionPassManager passes;
-    passes.addPass(llvm::PromotePass());
-    passes.addPass(llvm::EarlyCSEPass());
-    for (llvm::Function& f : module)
-        if (!f.isDeclaration()) passes.run(f, analyses.functions);
+    llvm::FunctionPassManager slots, rest;
+    slots.addPass(llvm::PromotePass());
+    rest.addPass(llvm::EarlyCSEPass());
+    for (llvm::Function& f : module) {
+        if (f.isDeclaration()) continue;
+        slots.run(f, analyses.functions);
+        if (fuses) join_products(f);
+        rest.run(f, analyses.functions);
+    }
 }
 
 // Kernels of threads are generated once and run often, by processors whose own compilers do less.
@@ -128,7 +172,7 @@ bool generate(const graph::LoopProgram& program, const char* symbol, const char*
     module.setTargetTriple(kTriple);
     module.setDataLayout(machine->createDataLayout());
     if (!write_loop(module, program, symbol, register_bytes(target)) || !is_valid(module)) return false;
-    tidy(module, *machine);
+    tidy(module, *machine, register_bytes(target) >= 32);
     return emit(module, *machine, llvm::CodeGenFileType::ObjectFile, context, sink);
 }
 
@@ -148,7 +192,7 @@ bool generate_threads(const char* target, void* context, Sink sink, Write write)
     const std::unique_ptr<ThreadModel> model = emulated ? emulated_threads(module) : ptx_threads(module);
     if (!write(module, *model) || !is_valid(module)) return false;
     if (emulated)
-        tidy(module, *machine);
+        tidy(module, *machine, false);
     else
         optimise(module, *machine);
     return emit(module, *machine, emulated ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile,

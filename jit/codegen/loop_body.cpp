@@ -110,7 +110,8 @@ bool LoopBody::write_row(llvm::Value* row) {
         const std::vector<size_t> wanted = targets(pass);
         if (wanted.empty()) continue;
         for (size_t i : wanted)
-            if (program_.code[i].kind == Kind::reduce) b_.CreateStore(identity(program_.code[i]), accumulators_[i]);
+            if (program_.code[i].kind == Kind::reduce && !adds_in_lanes(program_.code[i]))
+                b_.CreateStore(identity(program_.code[i]), accumulators_[i]);
         if (!write_columns(pass, wanted)) return false;
         for (size_t i : wanted)
             if (program_.code[i].kind == Kind::reduce) row_values_[i] = across(i);
@@ -235,10 +236,11 @@ bool LoopBody::write_elements(int pass, const std::vector<size_t>& wanted, llvm:
         if (at.kind == Kind::store) {
             store(v, at, column, mask);
         } else if (at.kind == Kind::add) {
-            llvm::Value* sum = load(at, column, mask);
-            llvm::Value* zero = llvm::Constant::getNullValue(sum->getType());
-            store(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero, sum), v), at, column, mask);
+            add_row(at, v, column, mask);
+        } else if (adds_in_lanes(at)) {
+            add_step(i, v, mask);
         } else if (at.kind == Kind::reduce) {
+            v = reduced(at, v);
             llvm::Value* sum = b_.CreateLoad(v->getType(), accumulators_[i]);
             llvm::Value* more = combine(at, sum, v);
             // Lanes behind the end of the row keep what they have.
@@ -248,6 +250,12 @@ bool LoopBody::write_elements(int pass, const std::vector<size_t>& wanted, llvm:
         }
     }
     return true;
+}
+
+void LoopBody::add_row(const LoopInstruction& at, llvm::Value* v, llvm::Value* column, llvm::Value* mask) {
+    llvm::Value* sum = load(at, column, mask);
+    v = reduced(at, v);
+    store(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero_of(sum), sum), v), at, column, mask);
 }
 
 // Values are written in the order of the program, with those that they are made from before them.
@@ -314,24 +322,104 @@ std::vector<size_t> LoopBody::read_at_points(size_t reduction) const {
 bool LoopBody::over_points(size_t reduction, int pass, std::vector<llvm::Value*>& values, llvm::Value* column,
                            llvm::Value* mask) {
     const LoopInstruction& at = program_.code[reduction];
-    llvm::Value* const so_far = accumulators_[reduction];
-    b_.CreateStore(identity(at), so_far);
+    const bool in_lanes = adds_in_lanes(at);
+    PointLanes lanes(*this, at);
+    if (!in_lanes) b_.CreateStore(identity(at), accumulators_[reduction]);
+    if (in_lanes && program_.depth[0] == 0) lanes.make();
     const std::vector<llvm::Value*> row = at_row_;
     const bool good = write_points(0, [&] {
         std::vector<llvm::Value*> here = values;
         const size_t source = at.args[0];
         if (!element_value(source, pass, here, column, mask)) return false;
         llvm::Value* const v = here[source];
+        if (in_lanes) {
+            lanes.add(v);
+            return true;
+        }
         // Nothing but the sum sees a product that it is made of: rounded with the sum, it is only closer.
         if (auto* product = llvm::dyn_cast<llvm::BinaryOperator>(v);
             product && product->getOpcode() == llvm::Instruction::FMul && at.name == "sum")
             product->setHasAllowContract(true);
-        b_.CreateStore(combine(at, b_.CreateLoad(v->getType(), so_far), v), so_far);
+        llvm::Value *const so_far = accumulators_[reduction], *const more = reduced(at, v);
+        b_.CreateStore(combine(at, b_.CreateLoad(more->getType(), so_far), more), so_far);
         return true;
     });
     at_row_ = row;
-    values[reduction] = b_.CreateLoad(e_.vector_type(at.dtype), so_far);
+    values[reduction] = in_lanes ? lanes.total() : b_.CreateLoad(e_.vector_type(at.dtype), accumulators_[reduction]);
     return good;
+}
+
+// Where points are written one by one, lanes are registers; they are memory where loops go through the points.
+void LoopBody::PointLanes::make() {
+    llvm::IRBuilder<>& b = body_.b_;
+    llvm::Type *wide = body_.e_.vector_type(at_.dtype), *own = body_.e_.vector_type(at_.operand);
+    sums_ = body_.frame(wide, kSumLanes);
+    pairs_ = body_.frame(own, kSumLanes);
+    singles_ = body_.frame(own, kSumLanes);
+    count_ = body_.frame(b.getInt64Ty());
+    b.CreateStore(b.getInt64(0), count_);
+    for (uint64_t lane = 0; lane < kSumLanes; ++lane) {
+        b.CreateStore(llvm::Constant::getNullValue(wide), place(sums_, at_.dtype, b.getInt64(lane)));
+        b.CreateStore(llvm::Constant::getNullValue(own), place(pairs_, at_.operand, b.getInt64(lane)));
+        b.CreateStore(llvm::Constant::getNullValue(own), place(singles_, at_.operand, b.getInt64(lane)));
+    }
+}
+
+llvm::Value* LoopBody::PointLanes::place(llvm::Value* memory, DType t, llvm::Value* lane) {
+    return body_.b_.CreateGEP(body_.e_.vector_type(t), memory, lane);
+}
+llvm::Value* LoopBody::PointLanes::widened(llvm::Value* v) { return body_.e_.convert(v, at_.operand, at_.dtype); }
+
+void LoopBody::PointLanes::add(llvm::Value* v) {
+    llvm::IRBuilder<>& b = body_.b_;
+    if (!sums_) {
+        steps_[points_++ % kSumLanes].push_back(v);
+        return;
+    }
+    llvm::Value* number = b.CreateLoad(b.getInt64Ty(), count_);
+    b.CreateStore(b.CreateAdd(number, b.getInt64(1)), count_);
+    llvm::Value* lane = b.CreateAnd(number, b.getInt64(kSumLanes - 1));
+    llvm::Value* step = b.CreateAnd(b.CreateUDiv(number, b.getInt64(kSumLanes)), b.getInt64(kSumLeaf - 1));
+    llvm::Value* pairs = b.CreateICmpNE(b.CreateAnd(step, b.getInt64(1)), b.getInt64(0));
+    llvm::Value* ends = b.CreateICmpEQ(step, b.getInt64(kSumLeaf - 1));
+    llvm::Value *to_single = place(singles_, at_.operand, lane), *to_pair = place(pairs_, at_.operand, lane),
+                *to_sum = place(sums_, at_.dtype, lane);
+    llvm::Value* zero = body_.zero_of(v);
+    llvm::Value* single = b.CreateFAdd(b.CreateLoad(v->getType(), to_single), v);
+    llvm::Value* before = b.CreateLoad(v->getType(), to_pair);
+    llvm::Value* pair = b.CreateFAdd(before, single);
+    b.CreateStore(b.CreateSelect(pairs, zero, single), to_single);
+    b.CreateStore(b.CreateSelect(ends, zero, b.CreateSelect(pairs, pair, before)), to_pair);
+    llvm::Value* wide = widened(b.CreateSelect(ends, pair, zero));
+    b.CreateStore(b.CreateFAdd(b.CreateLoad(wide->getType(), to_sum), wide), to_sum);
+}
+
+llvm::Value* LoopBody::PointLanes::total() {
+    llvm::IRBuilder<>& b = body_.b_;
+    llvm::Type *wide = body_.e_.vector_type(at_.dtype), *own = body_.e_.vector_type(at_.operand);
+    std::array<llvm::Value*, kSumLanes> lanes;
+    for (size_t i = 0; i < kSumLanes; ++i) {
+        if (sums_) {
+            llvm::Value* lane = b.getInt64(i);
+            llvm::Value* rest = b.CreateFAdd(b.CreateLoad(own, place(pairs_, at_.operand, lane)),
+                                             b.CreateLoad(own, place(singles_, at_.operand, lane)));
+            lanes[i] = b.CreateFAdd(b.CreateLoad(wide, place(sums_, at_.dtype, lane)), widened(rest));
+            continue;
+        }
+        lanes[i] = llvm::Constant::getNullValue(wide);
+        const std::vector<llvm::Value*>& steps = steps_[i];
+        for (size_t k = 0; k < steps.size(); k += kSumLeaf)
+            lanes[i] = b.CreateFAdd(lanes[i], widened(body_.leaf(std::span(steps).subspan(k))));
+    }
+    join_lanes(lanes.data(), kSumLanes, 1, [&](llvm::Value* x, llvm::Value* y) { return b.CreateFAdd(x, y); });
+    return lanes[0];
+}
+
+llvm::Value* LoopBody::leaf(std::span<llvm::Value* const> steps) {
+    llvm::Value* sum = steps[0];
+    if (steps.size() > 1) sum = b_.CreateFAdd(sum, steps[1]);
+    if (steps.size() > 2) sum = b_.CreateFAdd(sum, steps.size() > 3 ? b_.CreateFAdd(steps[2], steps[3]) : steps[2]);
+    return sum;
 }
 
 // The points from this axis of the depth on, with the operands' addresses there in at_row_. Sizes that the program
@@ -463,6 +551,12 @@ void LoopBody::store(llvm::Value* v, const LoopInstruction& at, llvm::Value* col
         store_all(v, to, at.dtype);
 }
 
+// What is added up, in the dtype of the sum, where threads do it one after the other.
+llvm::Value* LoopBody::reduced(const LoopInstruction& at, llvm::Value* v) {
+    if (at.operand != at.dtype) v = e_.convert(v, at.operand, at.dtype);
+    return at.name == "squares" ? b_.CreateFMul(v, v) : v;
+}
+
 llvm::Value* LoopBody::identity(const LoopInstruction& at) {
     const double infinity = std::numeric_limits<double>::infinity();
     const double number = at.name == "max" ? -infinity : at.name == "min" ? infinity : 0.0;
@@ -471,7 +565,7 @@ llvm::Value* LoopBody::identity(const LoopInstruction& at) {
 
 llvm::Value* LoopBody::combine(const LoopInstruction& at, llvm::Value* a, llvm::Value* b) {
     e_.dtype = at.dtype;
-    if (at.name == "sum") return b_.CreateFAdd(a, b);
+    if (at.name == "sum" || at.name == "squares") return b_.CreateFAdd(a, b);
     llvm::Value* args[] = {a, b};
     return write_formula(at.name == "max" ? "maximum" : "minimum", args);
 }

@@ -4,11 +4,13 @@
 
 #include <llvm/IR/Module.h>
 
+#include <array>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "core/loops/loop.h"
+#include "core/sum_order.h"
 #include "jit/codegen/emission.h"
 
 namespace lunaria::codegen {
@@ -21,6 +23,10 @@ struct LoopArgument {
     llvm::Value* from = nullptr;
     int64_t step = 1;
 };
+
+inline bool adds_along_row(const graph::LoopInstruction& i) {
+    return i.kind == graph::LoopInstruction::Kind::reduce && (i.name == "sum" || i.name == "squares");
+}
 
 class LoopBody {
   public:
@@ -108,8 +114,19 @@ class LoopBody {
     // The accumulator of a reduction with all its lanes (and threads) brought together, in a fixed order, and spread.
     virtual llvm::Value* across(size_t i) { return e_.spread(lane_total(i)); }
     llvm::Value* lane_total(size_t i);
+    // Whether a reduction is a sum in the order of the host's kernels (core/sum_order.h).
+    bool adds_in_lanes(const graph::LoopInstruction& at) const { return program_.in_order && adds_along_row(at); }
+    // The lanes of such a sum along a row, and a row that is added to others: of the neighbours from `column` on.
+    virtual void add_step(size_t, llvm::Value*, llvm::Value*) {}
+    llvm::Value* load(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
+    void store(llvm::Value* v, const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
+    // Up to kSumLeaf numbers of a lane, added up.
+    llvm::Value* leaf(std::span<llvm::Value* const> steps);
+    virtual void add_row(const graph::LoopInstruction& at, llvm::Value* v, llvm::Value* column, llvm::Value* mask);
+    llvm::Value* zero_of(llvm::Value* v) { return llvm::Constant::getNullValue(v->getType()); }
     llvm::Value* combine(const graph::LoopInstruction& at, llvm::Value* a, llvm::Value* b);
     llvm::Value* identity(const graph::LoopInstruction& at);
+    llvm::Value* reduced(const graph::LoopInstruction& at, llvm::Value* v);
     llvm::Value* lane_numbers(llvm::Type* type);
 
     const graph::LoopProgram& program_;
@@ -126,6 +143,26 @@ class LoopBody {
     std::vector<std::vector<llvm::Value*>> distances_;  // by operand: bytes from point to point along these axes
 
   private:
+    // What a sum over points has so far, by lanes: whole leaves, a pair, a single number.
+    class PointLanes {
+      public:
+        PointLanes(LoopBody& body, const graph::LoopInstruction& at) : body_(body), at_(at) {}
+        void make();
+        void add(llvm::Value* v);
+        llvm::Value* total();
+
+      private:
+        llvm::Value* place(llvm::Value* memory, DType t, llvm::Value* lane);
+        llvm::Value* widened(llvm::Value* v);
+
+        LoopBody& body_;
+        const graph::LoopInstruction& at_;
+        std::array<std::vector<llvm::Value*>, kSumLanes> steps_{};  // where points are written one by one
+        size_t points_ = 0;
+        llvm::Value *sums_ = nullptr, *pairs_ = nullptr, *singles_ = nullptr, *count_ = nullptr;
+    };
+    friend class PointLanes;
+
     bool write_row_values(int pass);
     std::vector<size_t> targets(int pass) const;
     bool is_kept(size_t i) const;
@@ -143,8 +180,6 @@ class LoopBody {
     llvm::Value* load_one(const graph::LoopInstruction& at);
     llvm::Value* load_neighbours(llvm::Value* from, llvm::Type* type, DType t, llvm::Value* mask);
     llvm::Value* lane_addresses(const graph::LoopInstruction& at, llvm::Value* column);
-    llvm::Value* load(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
-    void store(llvm::Value* v, const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
 };
 
 }  // namespace lunaria::codegen

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/limits.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
@@ -69,8 +70,9 @@ Value done_once(const Match& m) { return call_of(m.arg(0), *m.node.op) ? m.if_sa
 // A limit that is missing is none.
 Value one_limit(const Match& m) {
     if (m.arg(1).is_nil() == m.arg(2).is_nil() || m.node.type.tensor.dtype == DType::boolean) return {};
-    return m.arg(2).is_nil() ? m.emit(ops().maximum, {m.arg(0), m.arg(1)})
-                             : m.emit(ops().minimum, {m.arg(0), m.arg(2)});
+    const DType t = m.node.type.tensor.dtype;
+    return m.arg(2).is_nil() ? m.emit(ops().maximum, {m.arg(0), limit_within(t, m.arg(1))})
+                             : m.emit(ops().minimum, {m.arg(0), limit_within(t, m.arg(2))});
 }
 
 // The exponents that the kernel of pow does by multiplications are the same multiplications here, so that they become
@@ -138,12 +140,13 @@ Value same_everywhere(const Match& m, size_t value) {
 }
 Value filled(const Match& m) { return same_everywhere(m, 1); }
 
-// Over axes of one element there is nothing to add up.
+// Over axes of one element there is nothing to add up; the sum of -0 is 0.
 Value sum_of_one(const Match& m) {
     auto from = static_type(m.arg(0));
     if (!from || !from->shape.known() || !(from->dtype == m.node.type.tensor.dtype)) return {};
     if (from->shape.size() != m.node.type.tensor.shape.size() || from->shape.size() == 0) return {};
-    return m.emit(ops().reshape, {m.arg(0), Value::ints(m.node.type.tensor.shape)});
+    const Value same = m.emit(ops().reshape, {m.arg(0), Value::ints(m.node.type.tensor.shape)});
+    return m.is_float_result() ? m.emit(ops().add, {same, Value(0.0)}) : same;
 }
 
 // Where every part has been reshaped so that the axis is several axes in one, the parts are joined along the first of

@@ -577,23 +577,13 @@ std::string Executable::describe() const {
     return text + str("arena ", program_->plan.arena_bytes, " bytes\n");
 }
 
-Draft::Draft(const ir::Graph& graph) : name_(graph.name), flat_(std::make_unique<FlatGraph>(flatten(graph))) {
-    run_passes(*flat_->graph);
-    flat_->again = recompute_cheap_values(*flat_->graph);
-}
-Draft::~Draft() = default;
-
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
-    Draft draft(graph);
-    return compile(draft, options);
-}
-
-std::unique_ptr<Executable> compile(Draft& draft, const CompileOptions& options) {
-    std::optional<Plan> plan = make_plan(*draft.flat_, options);
-    if (!plan) return nullptr;
-    auto program = std::make_unique<Executable::Program>(std::move(*plan));
+    FlatGraph flat = flatten(graph);
+    run_passes(*flat.graph);
+    flat.again = recompute_cheap_values(*flat.graph);
+    auto program = std::make_unique<Executable::Program>(make_plan(flat, options));
     std::unique_ptr<Executable> result(new Executable(std::move(program)));
-    if (dumps("kernels")) std::cerr << draft.name_ << ":\n" << result->describe();
+    if (dumps("kernels")) std::cerr << graph.name << ":\n" << result->describe();
     return result;
 }
 

@@ -36,16 +36,12 @@ struct EarlyUse {
     std::vector<size_t> outputs, inputs;
 };
 
-class Draft;
-struct FlatGraph;
-
 struct CompileOptions {
     std::vector<Donation> donations{};
     // Outputs that live among the temporaries: only until what run() is given to do last has been done.
     std::vector<size_t> borrowed{};
     std::vector<EarlyUse> early{};
     bool generate = true;  // false: every operator runs by its own kernel
-    bool at_hand = false;  // null is given where a kernel would have to be generated first
 };
 
 struct ExecutableStats {
@@ -106,7 +102,7 @@ class Executable {
     std::string describe() const;
 
   private:
-    friend std::unique_ptr<Executable> compile(Draft& draft, const CompileOptions& options);
+    friend std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options);
     struct Program;
     struct Context;
     explicit Executable(std::unique_ptr<Program> program);
@@ -114,23 +110,6 @@ class Executable {
                    const std::function<void()>& last, const std::function<void(size_t)>& early) const;
     std::unique_ptr<Program> program_;
 };
-
-// A graph behind the passes, which take most of the time that a compilation takes without new kernels: where one ended
-// for want of a kernel at hand, the next may go on from here.
-class Draft {
-  public:
-    // Throws state_error where the graph is not as described above.
-    explicit Draft(const ir::Graph& graph);
-    ~Draft();
-    Draft(const Draft&) = delete;
-    Draft& operator=(const Draft&) = delete;
-
-  private:
-    friend std::unique_ptr<Executable> compile(Draft& draft, const CompileOptions& options);
-    std::string name_;
-    std::unique_ptr<FlatGraph> flat_;
-};
-std::unique_ptr<Executable> compile(Draft& draft, const CompileOptions& options = {});
 
 // For the current place, whose kernels are looked up now. Throws state_error where the graph is not as described
 // above. Several threads may compile at once. LUNARIA_DUMP (a list of: passes, kernels, times) prints to the standard

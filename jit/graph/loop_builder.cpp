@@ -5,7 +5,9 @@
 #include <unordered_map>
 
 #include "core/cache_size.h"
+#include "core/limits.h"
 #include "core/row_pass.h"
+#include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 
 namespace lunaria::graph {
@@ -83,6 +85,7 @@ class Writer {
 
     std::optional<Loop> run(const std::function<bool(const ir::Node*)>& is_needed) {
         program_.has_rows = piece_.rows >= 0;
+        program_.in_order = adds_in_order();
         for (const ir::Node* node : piece_.nodes) {
             row_of_[node] = gives_row(*node, piece_, arrangements_);
             auto value = write(*node);
@@ -93,10 +96,11 @@ class Writer {
         for (const ir::Node* node : piece_.nodes) {
             if (!is_needed(node)) continue;
             const bool sums = part_of(*node, arrangements_) == Part::sum;
+            const DType t = node->type.tensor.dtype, kept = sums ? sum_dtype(t) : t;
             LoopInstruction store{
-                .kind = sums ? Kind::add : Kind::store, .dtype = node->type.tensor.dtype, .row = row_of_[node]};
+                .kind = sums ? Kind::add : Kind::store, .dtype = kept, .operand = t, .row = row_of_[node]};
             const Strides strides = sums ? sum_strides(*node) : own_strides(piece_, row_of_[node]);
-            store.index = operand(node, 0, strides, node->type.tensor.dtype, true);
+            store.index = operand(node, 0, strides, kept, true);
             program_.has_sums |= sums;
             store.args = {values_[node]};
             program_.code.push_back(std::move(store));
@@ -120,6 +124,7 @@ class Writer {
             failed |= !v;
             return {*this, v.value_or(0)};
         }
+        bool as_host() const override { return writer_.program_.in_order; }
         RowValue number(double x) override { return {*this, writer_.number(x, call_.dtype)}; }
         double length() const override {
             const Piece& piece = writer_.piece_;
@@ -128,13 +133,30 @@ class Writer {
             return static_cast<double>(length);
         }
         RowValue formula(std::string_view name, std::initializer_list<RowValue> args) override {
+            auto is_number = [&](RowValue v) { return writer_.program_.code[v.index()].kind == Kind::constant; };
+            auto is_own = [&](RowValue v) { return !is_number(v) && writer_.dtype(v.index()) == call_.dtype; };
+            auto is_wide = [&](RowValue v) { return !is_number(v) && writer_.dtype(v.index()) == DType::f64; };
+            const bool wide = std::ranges::none_of(args, is_own) && std::ranges::any_of(args, is_wide);
+            const DType t = wide ? DType::f64 : call_.dtype;
             std::vector<uint16_t> values;
-            for (RowValue v : args) values.push_back(v.index());
-            return {*this, writer_.formula(name, std::move(values), call_.dtype)};
+            for (RowValue v : args) {
+                const uint16_t i = v.index();
+                values.push_back(is_number(v) ? writer_.number(writer_.program_.code[i].number, t)
+                                 : writer_.dtype(i) == DType::boolean ? i
+                                                                      : writer_.cast(i, t));
+            }
+            return {*this, writer_.formula(name, std::move(values), t, name == "less")};
         }
-        RowValue sum(RowValue x) override { return {*this, writer_.reduce("sum", x.index())}; }
-        RowValue max(RowValue x) override { return {*this, writer_.reduce("max", x.index())}; }
-        RowValue min(RowValue x) override { return {*this, writer_.reduce("min", x.index())}; }
+        RowValue sum(RowValue x) override {
+            return {*this, writer_.reduce("sum", x.index(), writer_.sum_dtype(call_.dtype))};
+        }
+        RowValue squares(RowValue x) override {
+            const DType t = writer_.sum_dtype(call_.dtype);
+            if (t == call_.dtype && t != DType::f64) return sum(formula("square", {x}));
+            return {*this, writer_.reduce("squares", x.index(), t)};
+        }
+        RowValue max(RowValue x) override { return {*this, writer_.reduce("max", x.index(), call_.dtype)}; }
+        RowValue min(RowValue x) override { return {*this, writer_.reduce("min", x.index(), call_.dtype)}; }
 
       private:
         Writer& writer_;
@@ -169,9 +191,11 @@ class Writer {
                     .name = std::string(name),
                     .args = std::move(args)});
     }
-    uint16_t reduce(std::string_view name, uint16_t v) {
+    // The dtype that floats are added up in.
+    DType sum_dtype(DType t) const { return program_.in_order ? DType::f64 : t; }
+    uint16_t reduce(std::string_view name, uint16_t v, DType result) {
         return add({.kind = Kind::reduce,
-                    .dtype = dtype(v),
+                    .dtype = result,
                     .operand = dtype(v),
                     .row = true,
                     .name = std::string(name),
@@ -248,7 +272,7 @@ class Writer {
         if (part == Part::sum) return value(node.args[0], at, t);
         RowWriter pass(*this, node, at, t);
         const RowValue y = node.op->row_fn(pass);
-        return pass.failed ? std::nullopt : std::optional(y.index());
+        return pass.failed ? std::nullopt : std::optional(cast(y.index(), result));
     }
 
     std::optional<uint16_t> write_element(const ir::Node& node, const Shape& at, DType result) {
@@ -261,7 +285,7 @@ class Writer {
         const DType computed = is_half(t) ? DType::f32 : t;
         std::vector<uint16_t> args;
         for (size_t i = 0; i < node.args.size(); ++i) {
-            const Value& v = node.args[i];
+            const Value v = node.op == &ops().clamp ? limit_within(t, node.args[i]) : node.args[i];
             const ArgType type = node.op->signature.params[i].type;
             if (v.is_nil()) continue;
             if (type == ArgType::mask) {
@@ -375,7 +399,9 @@ class Writer {
         constexpr int64_t kFewestColumns = 16, kMostPoints = 4096, kOften = 8;
         if (rows.dims.empty() || rows.dims.back() < kFewestColumns || run.dims.empty()) return false;
         for (const LoopInstruction& i : program_.code)
-            if (i.kind == Kind::product || i.kind == Kind::add || (i.kind == Kind::store && !i.row)) return false;
+            if (i.kind == Kind::product || i.kind == Kind::add || i.name == "squares" ||
+                (i.kind == Kind::store && !i.row))
+                return false;
         int64_t points = 1, all = 1;
         for (int64_t size : run.dims) points *= size;
         for (int64_t size : rows.dims) all *= size;

@@ -1,8 +1,10 @@
 // Which operators generated code takes part in, and over which axes.
 #include "core/device.h"
+#include "core/graph_backend.h"
 #include "core/infer.h"
 #include "core/loops/loop.h"
 #include "core/small_product.h"
+#include "core/sum_order.h"
 #include "jit/graph/fusion.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
@@ -11,7 +13,7 @@ namespace lunaria::graph {
 
 namespace {
 
-// Longer rows keep all threads busy in a kernel that splits them; they would also add up too many floats in a row.
+// Longer rows keep all threads busy in a kernel that splits them.
 constexpr int64_t kLongestRow = 32 * 1024;
 
 // A cast whose every result is defined: floats that no integer holds are left to the kernel.
@@ -46,17 +48,18 @@ bool are_last(const Shape& axes, int rank) {
     return axes.rank() > 0 && mask == last;
 }
 
-// More rows than this would add up too many floats one by one.
+// More rows than this are shared out better by the kernel.
 constexpr int64_t kMostRows = 4096;
 
-// A sum that leaves the last axis, which is long enough for whole vectors.
+// A sum that leaves the last axis, which is long enough for whole vectors. In the order of sums the rows of a result
+// follow each other, so that all are behind one.
 bool adds_rows(const Shape& axes, const Shape& shape) {
-    int64_t rows = 1;
-    for (int64_t a : axes) {
-        if (a == shape.rank() - 1) return false;
-        rows *= shape[static_cast<int>(a)];
-    }
-    return rows > 1 && rows <= kMostRows && shape.back() >= 16;
+    const int last = shape.rank() - 1;
+    int64_t rows = 1, results = 1;
+    for (int axis = 0; axis < last; ++axis)
+        (std::find(axes.begin(), axes.end(), axis) == axes.end() ? results : rows) *= shape[axis];
+    if (std::find(axes.begin(), axes.end(), last) != axes.end() || (results > 1 && adds_in_order())) return false;
+    return rows > 1 && rows <= kMostRows && shape.back() >= kSumLanes;
 }
 
 bool is_whole(const Value& v) {
@@ -112,6 +115,11 @@ DType element_dtype(const ir::Node& node) {
 int row_axes(const ir::Node& node) {
     Call call(*node.op, node.args, DType::f32);
     return call.rank(0) - axes_of(node).rank();
+}
+
+bool adds_in_order() {
+    Backend* const loops = current_place() ? current_place()->graphs() : nullptr;
+    return !loops || loops->adds_as_host();
 }
 
 Part part_of(const ir::Node& node, const Arrangements& arrangements) {

@@ -38,7 +38,7 @@ class Planner {
         plan_.variables = flat.variables;
     }
 
-    std::optional<Plan> run() {
+    Plan run() {
         add_parameters();
         std::vector<Piece> pieces = cut_into_pieces({});
         Loops loops = loops_of(pieces);
@@ -46,7 +46,7 @@ class Planner {
             pieces = cut_into_pieces(alone);
             loops = loops_of(pieces);
         }
-        if (!add_steps(pieces, loops)) return {};
+        add_steps(pieces, loops);
         add_results();
         place_early();
         place_donations();
@@ -174,8 +174,7 @@ class Planner {
                 items_[node->args[0].node()].push_back(node);
     }
 
-    // False: not all kernels are at hand.
-    bool add_steps(const std::vector<Piece>& pieces, Loops& built) {
+    void add_steps(const std::vector<Piece>& pieces, Loops& built) {
         std::vector<Loop> loops;
         std::vector<size_t> loop_of(pieces.size(), SIZE_MAX);
         for (size_t p = 0; p < pieces.size(); ++p) {
@@ -187,15 +186,13 @@ class Planner {
         std::vector<LoopTask> tasks;
         for (const Loop& loop : loops) tasks.push_back(task_of(loop));
         std::vector<LoopRef> codes;
-        if (!tasks.empty()) codes = backend_->compile(tasks, !options_.at_hand);
-        if (codes.size() < tasks.size()) return false;
+        if (!tasks.empty()) codes = backend_->compile(tasks);
         for (size_t p = 0; p < pieces.size(); ++p) {
             if (loop_of[p] != SIZE_MAX && codes[loop_of[p]])
                 add_loop(pieces[p], loops[loop_of[p]], codes[loop_of[p]]);
             else
                 for (const ir::Node* node : pieces[p].nodes) add_operator(*node);
         }
-        return true;
     }
 
     static int64_t offset_of(const LoopBinding& b) {
@@ -587,8 +584,6 @@ class Planner {
 
 }  // namespace
 
-std::optional<Plan> make_plan(const FlatGraph& flat, const CompileOptions& options) {
-    return Planner(flat, options).run();
-}
+Plan make_plan(const FlatGraph& flat, const CompileOptions& options) { return Planner(flat, options).run(); }
 
 }  // namespace lunaria::graph

@@ -90,7 +90,6 @@ struct Plan {
     size_t arena_bytes = 0;
 };
 
-// Nothing where options.at_hand and a kernel is not.
-std::optional<Plan> make_plan(const FlatGraph& flat, const CompileOptions& options);
+Plan make_plan(const FlatGraph& flat, const CompileOptions& options);
 
 }  // namespace lunaria::graph

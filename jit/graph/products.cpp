@@ -87,14 +87,6 @@ class Joiner {
                     {emit(ops().transpose, {together(left), Value::ints({1, 0}), Value()}), together(right)});
     }
 
-    // Of sums over rows: the sum over all of the rows.
-    Value column_sum(const std::vector<Value>& terms) {
-        std::vector<Value> parts;
-        for (const Value& term : terms) parts.push_back(term.node()->args[0]);
-        const ir::Node& first = *terms[0].node();
-        return emit(ops().sum, {together(parts), first.args[1], first.args[2], first.args[3]});
-    }
-
     Value add(const Value& a, const Value& b) { return emit(ops().add, {a, b}); }
 
   private:
@@ -138,17 +130,6 @@ bool is_narrow_product(const ir::Node& node) {
     return a[1] * (out[0] + out[1]) <= out[0] * out[1];
 }
 
-// A sum over few rows.
-bool is_short_sum(const ir::Node& node) {
-    constexpr int64_t kMostRows = 64;
-    if (!is_call(&node, ops().sum) || !float_type(node) || !is_matrix(node.args[0])) return false;
-    if (!(node.type.tensor.dtype == node.args[0].node()->type.tensor.dtype)) return false;
-    const Shape axes = Call(*node.op, node.args, DType::f32).axes(1, 0);
-    return axes.rank() == 1 && axes[0] == 0 && shape_of(node.args[0])[0] <= kMostRows;
-}
-
-constexpr size_t kFewestSums = 4;  // that are worth a copy of their operands
-
 // Products with one and the same right side, whose left sides are rows of one value.
 struct Batch {
     const ir::Node* root = nullptr;
@@ -177,29 +158,17 @@ bool join_products(ir::Graph& graph) {
     const Sums sums(graph);
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         if (!sums.is_root(node)) return {};
-        std::vector<Value> terms, products, column_sums, others;
+        std::vector<Value> terms, products, others;
         sums.add_terms(node, terms);
         for (const Value& term : terms) {
             const ir::Node* n = term.is_node() ? term.node() : nullptr;
             const bool fits = n && n->type.kind == ir::NodeType::Kind::tensor && n->type.tensor == node.type.tensor &&
                               sums.epoch(*n) == sums.epoch(node);
-            if (fits && is_narrow_product(*n))
-                products.push_back(term);
-            else if (fits && is_short_sum(*n))
-                column_sums.push_back(term);
-            else
-                others.push_back(term);
+            (fits && is_narrow_product(*n) ? products : others).push_back(term);
         }
+        if (products.size() < 2) return {};
         Joiner join(builder);
-        if (products.size() < 2 && column_sums.size() < kFewestSums) return {};
-        if (products.size() >= 2)
-            others.push_back(join.product(products));
-        else
-            others.insert(others.end(), products.begin(), products.end());
-        if (column_sums.size() >= kFewestSums)
-            others.push_back(join.column_sum(column_sums));
-        else
-            others.insert(others.end(), column_sums.begin(), column_sums.end());
+        others.push_back(join.product(products));
         Value total = others[0];
         for (size_t i = 1; i < others.size(); ++i) total = join.add(total, others[i]);
         return total;

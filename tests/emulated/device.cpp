@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/separate/device.h"
+#include "core/device.h"
 #include "core/error.h"
 #include "core/loops/operator_loop.h"
 #include "core/op.h"
@@ -47,7 +48,20 @@ std::string key_of(const KernelCall& call) {
     return key + str(" -> ", name_of(call.out[0].dtype()), call.out[0].shape());
 }
 
+// The thread of the device has no place of its own, and loops are made for one.
+class Here {
+  public:
+    explicit Here(Device* device) : before_(current_place()) { set_current_device(device); }
+    ~Here() { detail::current_place = before_; }
+    Here(const Here&) = delete;
+    Here& operator=(const Here&) = delete;
+
+  private:
+    Device* const before_;
+};
+
 Alone compile(const KernelCall& call) {
+    const Here here(find_device("Emulated"));
     std::optional<graph::OperatorLoop> loop = graph::operator_loop(call);
     if (!loop) return {};
     graph::LoopTask task{&loop->program, loop->sizes, loop->rows, loop->inner, {}};
@@ -56,7 +70,7 @@ Alone compile(const KernelCall& call) {
         const int64_t offset = o.copied.rank() > 0 ? 0 : o.offset;
         task.offsets.push_back(static_cast<size_t>(offset) * size_of(loop->program.operands[k].dtype));
     }
-    return {loops().compile({&task, 1}, true).at(0), std::move(loop->operands)};
+    return {loops().compile({&task, 1}).at(0), std::move(loop->operands)};
 }
 
 // A call of the device's thread.

@@ -23,11 +23,9 @@ const CodeTarget& target() {
     return target;
 }
 
-EmulatedKernel find(const LoopProgram& program, const ThreadShape& shape, bool generate, bool& missing) {
+EmulatedKernel find(const LoopProgram& program, const ThreadShape& shape) {
     const KernelRequest request{&program, shape};
-    const std::vector<void*> kernels = find_kernels(target(), {&request, 1}, generate);
-    missing = kernels.empty();
-    return missing ? nullptr : reinterpret_cast<EmulatedKernel>(kernels[0]);
+    return reinterpret_cast<EmulatedKernel>(find_kernels(target(), {&request, 1}).at(0));
 }
 
 // Memory of a launch beside its operands.
@@ -48,8 +46,7 @@ struct ThreadedLoop final : LoopCode {
     EmulatedKernel kernel(const ThreadShape& shape) const {
         std::lock_guard lock(mutex);
         auto [entry, fresh] = kernels.try_emplace(shape.text(), nullptr);
-        bool missing = false;
-        if (fresh) entry->second = find(program, shape, true, missing);
+        if (fresh) entry->second = find(program, shape);
         if (!entry->second) throw state_error("launch", str("no kernel for ", shape.text()));
         return entry->second;
     }
@@ -86,16 +83,15 @@ struct ThreadedLoop final : LoopCode {
 
 class Loops final : public Backend {
   public:
+    bool adds_as_host() const override { return false; }
     bool can_compile() const override { return can_generate(); }
-    std::vector<LoopRef> compile(std::span<const LoopTask> tasks, bool generate) override {
+    std::vector<LoopRef> compile(std::span<const LoopTask> tasks) override {
         std::vector<LoopRef> made;
         for (const LoopTask& task : tasks) {
             // Tensors start at multiples of more than a thread loads at a time.
             const std::vector<uintptr_t> addresses(task.offsets.begin(), task.offsets.end());
             const ThreadShape shape = plan_threads(*task.program, task.sizes, task.rows, addresses, kLimits).shape;
-            bool missing = false;
-            const EmulatedKernel kernel = find(*task.program, shape, generate, missing);
-            if (missing) return {};
+            const EmulatedKernel kernel = find(*task.program, shape);
             auto loop = kernel ? std::make_shared<ThreadedLoop>(task) : nullptr;
             if (loop) loop->kernels[shape.text()] = kernel;
             made.push_back(std::move(loop));

@@ -1,4 +1,4 @@
--- Deterministic mode: a training program gives the same bits whenever it is run, with an empty cache of kernels and with a
+-- A training program gives the same bits whenever it is run, with an empty cache of kernels and with a
 -- full one, in eager mode and in graph mode.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
@@ -7,7 +7,7 @@ local t = require "harness"
 local program = [[
 local ms = require "lunaria"
 local nn = ms.nn
-ms.set_context { mode = arg[1] == "graph" and ms.GRAPH_MODE or ms.PYNATIVE_MODE, deterministic = "ON" }
+ms.set_context { mode = arg[1] == "graph" and ms.GRAPH_MODE or ms.PYNATIVE_MODE }
 ms.set_seed(3)
 local net = nn.SequentialCell { nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten(),
   nn.Dense(512, 32), nn.ReLU(), nn.Dropout { p = 0.2 }, nn.Dense(32, 10) }

@@ -217,6 +217,18 @@ t.test("uint64: numbers beyond 2^63", function()
   t.equal(ops.clamp(a, nil, 7):tolist(), { 7, 7, 5 })
 end)
 
+t.test("limits that a dtype does not have limit nothing, or everything", function()
+  for _, name in ipairs { "uint8", "int8", "int16", "uint16", "int32", "uint32", "uint64", "int64" } do
+    local x = ms.tensor({ 1, 9, 3 }, ms[name])
+    local f = function(v) return ops.clamp(v, -1), ops.clamp(v, -1 << 40, 1 << 40), ops.clamp(v, nil, 1 << 40) end
+    for _, g in ipairs { f, ms.jit(f) } do
+      for _ = 1, 3 do
+        for k, y in ipairs { g(x) } do t.equal(y:tolist(), { 1, 9, 3 }, name .. " " .. k) end
+      end
+    end
+  end
+end)
+
 t.test("what dtypes become beside each other", function()
   local function of(a, b) return tostring((ops.zeros({ 2 }, ms[a]) + ops.zeros({ 2 }, ms[b])).dtype) end
   for _, row in ipairs { { "uint16", "int16", "Int32" }, { "uint8", "uint32", "UInt32" }, { "uint32", "int32", "Int64" },

@@ -243,28 +243,14 @@ test("13: what a loop carries may change its shape, and what does not fit is nam
   if not message:find("^loop:4: matmul: .*%(2, 3%)") then error(message) end
 end)
 
-test("14: auto keeps the faster of plain and compiled, and says so", function()
+test("14: auto compiles as O1 does, so that results do not depend on times", function()
   local fast = ms.jit(function(x)
     for _ = 1, 20 do x = ops.tanh(x * 1.01 + 0.1) end
     return x
   end, { jit_level = "auto" })
   local x = ops.ones { 64 }
-  for _ = 1, 40 do fast(x) end
-  local report = ms.jit_report(fast)
-  if not report.choice or not report.choice:find("us plain", 1, true) then error(tostring(report)) end
-  if report.compiled_calls < 7 then error(tostring(report)) end
-  -- Thousands of guards for nothing.
-  local slow = ms.jit(function(list)
-    local n = 0
-    for _, v in ipairs(list) do if v == "x" then n = n + 1 end end
-    return n
-  end, { jit_level = "auto" })
-  local list = {}
-  for i = 1, 3000 do list[i] = i % 2 == 0 and "x" or "y" end
-  for _ = 1, 40 do equal(slow(list), 1500) end
-  report = ms.jit_report(slow)
-  if not (report.choice and report.choice:find("Lua is faster", 1, true)) then error(tostring(report)) end
-  if not tostring(report):find("us plain", 1, true) then error(tostring(report)) end
+  for _ = 1, 10 do fast(x) end
+  if ms.jit_report(fast).compiled_calls < 7 then error(tostring(ms.jit_report(fast))) end
 end)
 
 test("15: everything in a tensor counts from 0, in both modes", function()

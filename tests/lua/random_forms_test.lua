@@ -1,17 +1,15 @@
 -- Whole random programs (programs/whole.lua) in every form: eagerly, by ms.jit, in graph mode, as the value of a
 -- differentiated function, by ms.vmap, saved and loaded, on the device Separate; and in other processes with a cold and a warm
 -- cache of kernels, one and two threads. The results are the same to the bit, errors to the letter.
---   lunaria tests/lua/random_forms_test.lua [SEED [COUNT [ONLY]]] [--trace] [--sums] [--form NAME]
+--   lunaria tests/lua/random_forms_test.lua [SEED [COUNT [ONLY]]] [--trace] [--form NAME]
 -- ONLY is the number of one program, which is printed; a program that fails is made smaller and printed.
--- Programs add up nothing unless --sums is given: eager loops and generated code add elements up in different orders, and what
--- a program makes of a last bit can be anything.
 -- --digests writes a line for each program instead, for the comparison with other processes.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Whole = require "programs.whole"
 local ops = ms.ops
 
-local numbers, trace, digests, sums, only_form = {}, false, false, false, nil
+local numbers, trace, digests, only_form = {}, false, false, nil
 local at = 1
 while arg[at] do
   local word = arg[at]
@@ -19,8 +17,6 @@ while arg[at] do
     trace = true
   elseif word == "--digests" then
     digests = true
-  elseif word == "--sums" then
-    sums = true
   elseif word == "--form" then
     at = at + 1
     only_form = arg[at]
@@ -85,7 +81,7 @@ end
 local function make_case(index)
   math.randomseed(seed, index)
   local straight = index % 3 == 0
-  local program = Whole.new(math.random, { straight = straight, errors = index % 4 == 1, sums = sums })
+  local program = Whole.new(math.random, { straight = straight, errors = index % 4 == 1 })
   local size = ({ { 3, 4 }, { 5, 3 }, { 2, 17 }, { 17, 65 } })[math.random(4)]
   if index % 25 == 7 then size = { 33, 515 } end
   return program, {
@@ -175,8 +171,6 @@ local forms = {
       slopes[kind].after = text_of { x, y, list }
       if slopes[kind].after ~= plain[kind].after then return "inputs after a derivative", slopes[kind].after, plain[kind].after end
     end
-    -- Cotangents of what was broadcast are added up.
-    if not sums then return end
     local compiled = ms.jit(differentiated())
     return compare(slopes, function(...)
       local _, slope = compiled(...)
@@ -368,8 +362,8 @@ end
 if not only and not only_form then
   local script, program = arg[0], arg[-1]
   local function run(settings, cache)
-    local command = ("env XDG_CACHE_HOME=%s %s %s %s %d %d --digests%s"):format(cache, settings, program, script, seed,
-      math.min(count, 100), sums and " --sums" or "")
+    local command = ("env XDG_CACHE_HOME=%s %s %s %s %d %d --digests"):format(cache, settings, program, script, seed,
+      math.min(count, 100))
     local pipe = assert(io.popen(command))
     local text = pipe:read "a"
     local fine = pipe:close()

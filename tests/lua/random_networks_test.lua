@@ -1,19 +1,17 @@
 -- Random networks (programs/network.lua): outputs, losses, gradients and some steps of training are the same eagerly, compiled,
 -- in graph mode, saved and loaded, and on the device Separate.
---   lunaria tests/lua/random_networks_test.lua [SEED [COUNT [ONLY]]] [--bits] [--write FOLDER]
--- Eager loops and generated code add elements up in different orders: values agree but for rounding, with --bits to the bit.
+--   lunaria tests/lua/random_networks_test.lua [SEED [COUNT [ONLY]]] [--write FOLDER]
+-- Values are the same to the bit; but for rounding on Separate, whose convolutions are not oneDNN's.
 -- --write leaves what each network is and gives in FOLDER, for tests/peers/networks_test.py, which asks PyTorch.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Network = require "programs.network"
 local nn, ops = ms.nn, ms.ops
 
-local numbers, bits, folder = {}, false, nil
+local numbers, folder = {}, nil
 local at = 1
 while arg[at] do
-  if arg[at] == "--bits" then
-    bits = true
-  elseif arg[at] == "--write" then
+  if arg[at] == "--write" then
     at = at + 1
     folder = arg[at]
   else
@@ -27,13 +25,13 @@ local STEPS = 4
 -- Beside the largest element; single precision through some ten layers, a few steps, and norms of few samples.
 local ROUNDING, LEAST = 1e-3, 1e-4
 
-local function same(a, b)
+local function same(a, b, rounding)
   if a.dtype ~= b.dtype or tostring(a.shape) ~= tostring(b.shape) then return false end
   local x, y = a:to("CPU"):reshape(-1):tolist(), b:to("CPU"):reshape(-1):tolist()
   local largest = LEAST / ROUNDING
   for i = 1, #y do largest = math.max(largest, math.abs(y[i])) end
   for i = 1, #y do
-    local near = not bits and math.abs(x[i] - y[i]) <= ROUNDING * largest
+    local near = rounding and math.abs(x[i] - y[i]) <= ROUNDING * largest
     if not near and x[i] ~= y[i] and (x[i] == x[i] or y[i] == y[i]) then
       return false, ("element %d is %.9g, eagerly %.9g"):format(i - 1, x[i], y[i])
     end
@@ -81,12 +79,12 @@ local function in_graph_mode(f)
   end
 end
 
--- Convolutions of other kernels round otherwise: without --bits the first step is compared where those are at work, since what
--- later steps make of it may be anything.
+-- Where convolutions round otherwise the first step is compared, since what later steps make of it may be anything.
 local function difference(found, expected, form)
   for k, r in ipairs(expected) do
-    if form == "Separate" and not bits and r.step > 1 then return end
-    local alike, why = same(found[k][1], r[1])
+    local rounding = form == "Separate"
+    if rounding and r.step > 1 then return end
+    local alike, why = same(found[k][1], r[1], rounding)
     if not alike then return ("step %d, %s: %s"):format(r.step, r.name, why or "another dtype or shape") end
   end
 end

@@ -4,21 +4,42 @@
 #include <utility>
 
 #include "backends/cpu/simd/math.h"
+#include "core/sum_order.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
-
-// The first `count` lanes; the others hold `fill`.
-template <class T>
-[[gnu::always_inline]] inline Pack<T> load_filled(const T* p, int count, T fill) {
-    alignas(kBytes) T part[Pack<T>::lanes];
-    for (int i = 0; i < Pack<T>::lanes; ++i) part[i] = i < count ? p[i] : fill;
-    return Pack<T>::load(part);
-}
 
 // A double in every lane; Pack's own constructor is for constants.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> spread(T x) {
     return x - typename Pack<T>::V{};
+}
+
+// The first `count` lanes; the others hold `fill`. Memory behind them is not touched.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> load_filled(const T* p, int count, T fill) {
+#if defined(__AVX512BW__)
+    const int bytes = count * static_cast<int>(sizeof(T));
+    const uint64_t mask = bytes >= 64 ? ~0ull : (1ull << bytes) - 1;
+    return (typename Pack<T>::V)_mm512_mask_loadu_epi8((__m512i)spread(fill).v, mask, p);
+#else
+#if defined(__AVX2__)
+    if constexpr (sizeof(T) >= 4) {
+        const __m256i first = first_lanes(count * static_cast<int>(sizeof(T) / 4));
+        const __m256i there = _mm256_maskload_epi32(reinterpret_cast<const int*>(p), first);
+        return (typename Pack<T>::V)_mm256_blendv_epi8((__m256i)spread(fill).v, there, first);
+    }
+#endif
+    alignas(kBytes) T part[Pack<T>::lanes];
+    for (int i = 0; i < Pack<T>::lanes; ++i) part[i] = i < count ? p[i] : fill;
+    return Pack<T>::load(part);
+#endif
+}
+
+// The lanes that are there of `rest` ones, which may be none or more.
+template <class T>
+[[gnu::always_inline]] inline Pack<T> load_rest(const T* x, int64_t rest, T fill) {
+    if (rest >= Pack<T>::lanes) return Pack<T>::load(x);
+    return rest > 0 ? load_filled(x, static_cast<int>(rest), fill) : spread(fill);
 }
 
 // Steps the packs of x[0 .. n) into accumulators, several at a time to hide the latency, and joins these. The last pack
@@ -50,27 +71,182 @@ template <int First, class V, int... I>
     return __builtin_shufflevector(x, x, (First + I)...);
 }
 
-// Halves onto halves: a chain of as many additions as lanes would take longer than a short row.
-template <int Count, class V>
-[[gnu::always_inline]] inline double sum_of_doubles(V x) {
+// A vector of as many numbers as a register has of float64: half a register of floats, which become a whole one of
+// float64 by one instruction, without one that takes a register apart.
+template <class T>
+struct Narrow {
+    typedef T V __attribute__((vector_size(kBytes / 8 * sizeof(T))));
+};
+template <class T>
+using Vector = typename Narrow<T>::V;
+
+[[gnu::always_inline]] inline Vector<double> widen(Vector<double> x) { return x; }
+[[gnu::always_inline]] inline Vector<double> widen(Vector<float> x) {
+#if defined(__AVX512F__)
+    return (Vector<double>)_mm512_cvtps_pd((__m256)x);
+#elif defined(__AVX2__)
+    return (Vector<double>)_mm256_cvtps_pd((__m128)x);
+#else
+    return __builtin_convertvector(x, Vector<double>);
+#endif
+}
+// Rounded: added to something, a product is not to be joined with the addition where a processor can do that.
+template <class V>
+[[gnu::always_inline]] inline V rounded(V x) {
+#if defined(__AVX512F__)
+    asm("" : "+v"(x));
+#else
+    asm("" : "+x"(x));
+#endif
+    return x;
+}
+
+// kSumLanes numbers: a step of all lanes of a sum, or what they have so far (core/sum_order.h).
+template <class T>
+struct Step {
+    static constexpr int kWidth = Pack<double>::lanes, kParts = kSumLanes / kWidth;
+    Vector<T> part[kParts];
+
+    [[gnu::always_inline]] static Step of(T x) {
+        Step s;
+        for (auto& p : s.part) p = x - Vector<T>{};
+        return s;
+    }
+    [[gnu::always_inline]] static Step load(const T* x) {
+        Step s;
+        for (int k = 0; k < kParts; ++k) __builtin_memcpy(&s.part[k], x + k * kWidth, sizeof(Vector<T>));
+        return s;
+    }
+    // The first `count`; the others hold `fill`.
+    [[gnu::always_inline]] static Step load(const T* x, int64_t count, T fill) {
+        if (count >= kSumLanes) return load(x);
+        alignas(64) T some[kSumLanes];
+        for (int k = 0; k < kSumLanes; k += Pack<T>::lanes) load_rest(x + k, count - k, fill).store(some + k);
+        return load(some);
+    }
+    [[gnu::always_inline]] void store(T* to) const {
+        for (int k = 0; k < kParts; ++k) __builtin_memcpy(to + k * kWidth, &part[k], sizeof(Vector<T>));
+    }
+    // The first `count`; the others are 0.
+    [[gnu::always_inline]] Step first(int64_t count) const {
+        alignas(64) T some[kSumLanes];
+        store(some);
+        return load(some, count, T(0));
+    }
+    [[gnu::always_inline]] friend Step operator+(Step a, Step b) {
+        for (int k = 0; k < kParts; ++k) a.part[k] = a.part[k] + b.part[k];
+        return a;
+    }
+    [[gnu::always_inline]] friend Step operator-(Step a, Step b) {
+        for (int k = 0; k < kParts; ++k) a.part[k] = a.part[k] - b.part[k];
+        return a;
+    }
+    [[gnu::always_inline]] friend Step operator*(Step a, Step b) {
+        for (int k = 0; k < kParts; ++k) a.part[k] = rounded(a.part[k] * b.part[k]);
+        return a;
+    }
+};
+using Lanes = Step<double>;
+
+template <class T>
+[[gnu::always_inline]] inline Lanes widen(Step<T> x) {
+    Lanes l;
+    for (int k = 0; k < Lanes::kParts; ++k) l.part[k] = widen(x.part[k]);
+    return l;
+}
+
+// The same of what is computed in whole registers.
+template <class T>
+struct WholeStep {
+    static constexpr int kParts = kSumLanes / Pack<T>::lanes;
+    Pack<T> part[kParts];
+
+    [[gnu::always_inline]] static WholeStep load(const T* x, int64_t count, T fill) {
+        WholeStep s;
+        for (int k = 0; k < kParts; ++k)
+            s.part[k] = load_rest(x + k * Pack<T>::lanes, count - k * Pack<T>::lanes, fill);
+        return s;
+    }
+    [[gnu::always_inline]] friend WholeStep operator+(WholeStep a, WholeStep b) {
+        for (int k = 0; k < kParts; ++k) a.part[k] = a.part[k] + b.part[k];
+        return a;
+    }
+    [[gnu::always_inline]] friend WholeStep operator-(WholeStep a, Pack<T> b) {
+        for (auto& p : a.part) p = p - b;
+        return a;
+    }
+    [[gnu::always_inline]] friend WholeStep operator*(WholeStep a, WholeStep b) {
+        for (int k = 0; k < kParts; ++k) a.part[k] = alone(a.part[k] * b.part[k]);
+        return a;
+    }
+};
+
+[[gnu::always_inline]] inline Lanes widen(WholeStep<double> x) {
+    Lanes l;
+    for (int k = 0; k < Lanes::kParts; ++k) l.part[k] = x.part[k].v;
+    return l;
+}
+[[gnu::always_inline]] inline Lanes widen(WholeStep<float> x) {
+    Lanes l;
+    for (int k = 0; k < WholeStep<float>::kParts; ++k) {
+        const Doubles d = widen(x.part[k]);
+        l.part[2 * k] = d.low.v;
+        l.part[2 * k + 1] = d.high.v;
+    }
+    return l;
+}
+
+// Halves onto halves: a chain of as many steps as lanes would take longer than a short row.
+template <int Count, class V, class Join>
+[[gnu::always_inline]] inline double join_doubles(V x, Join join) {
     if constexpr (Count == 2) {
-        return x[0] + x[1];
+        return join(x[0], x[1]);
     } else {
         constexpr std::make_integer_sequence<int, Count / 2> half;
-        return sum_of_doubles<Count / 2>(lanes_from<0>(x, half) + lanes_from<Count / 2>(x, half));
+        return join_doubles<Count / 2>(join(lanes_from<0>(x, half), lanes_from<Count / 2>(x, half)), join);
     }
 }
-template <class T>
-[[gnu::always_inline]] inline double sum_lanes(Pack<T> p) {
-    constexpr int lanes = Pack<T>::lanes;
-    if constexpr (sizeof(T) == 8) {
-        return sum_of_doubles<lanes>(p.v);
-    } else {
-        typedef double Wide __attribute__((vector_size(kBytes)));
-        constexpr std::make_integer_sequence<int, lanes / 2> half;
-        const auto low = lanes_from<0>(p.v, half), high = lanes_from<lanes / 2>(p.v, half);
-        return sum_of_doubles<lanes / 2>(__builtin_convertvector(low, Wide) + __builtin_convertvector(high, Wide));
+template <class Join>
+[[gnu::always_inline]] inline double joined(Lanes l, Join join) {
+    for (int half = Lanes::kParts / 2; half >= 1; half /= 2)
+        for (int k = 0; k < half; ++k) l.part[k] = join(l.part[k], l.part[k + half]);
+    return join_doubles<Pack<double>::lanes>(l.part[0], join);
+}
+[[gnu::always_inline]] inline double sum_lanes(Lanes l) {
+    return joined(
+        l, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+}
+
+// The sum over a row of what value(position, how many lanes count) gives as a Step; lanes behind the end are 0.
+template <class Value>
+[[gnu::always_inline]] inline double sum_blocks(int64_t n, Value value) {
+    double total = 0;
+    for (int64_t block = 0; block < n; block += kSumBlock) {
+        const int64_t end = n - block < kSumBlock ? n : block + kSumBlock;
+        Lanes sum = Lanes::of(0);
+        int64_t i = block;
+        auto at = [&](int64_t k) __attribute__((always_inline)) {
+            return value(i + k * kSumLanes, int64_t{kSumLanes});
+        };
+        for (; i + kSumLeaf * kSumLanes <= end; i += kSumLeaf * kSumLanes)
+            sum = sum + widen((at(0) + at(1)) + (at(2) + at(3)));
+        if (i < end) {
+            auto some = [&](int64_t k) __attribute__((always_inline)) {
+                const int64_t left = end - i - k * kSumLanes;
+                return value(i + k * kSumLanes, left < kSumLanes ? left : int64_t{kSumLanes});
+            };
+            auto last = some(0);
+            if (i + kSumLanes < end) last = last + some(1);
+            if (i + 2 * kSumLanes < end) {
+                auto second = some(2);
+                if (i + 3 * kSumLanes < end) second = second + some(3);
+                last = last + second;
+            }
+            sum = sum + widen(last);
+        }
+        total += sum_lanes(sum);
     }
+    return total;
 }
 
 // NaN wins.

@@ -58,7 +58,7 @@ constexpr bool scales(Pack<T>) {
 }
 template <class T>
 constexpr bool has_tables(Pack<T>) {
-    return kWide && sizeof(T) == 4;
+    return kFused && sizeof(T) == 4;
 }
 
 template <class T>
@@ -82,38 +82,35 @@ template <class T>
 #endif
 }
 
-// f32 division itself takes more than twice as long on 512-bit registers.
-template <class T>
-[[gnu::always_inline]] inline Pack<T> quotient(Pack<T> a, Pack<T> b) {
+// One of 32 numbers by the lowest five bits of each lane.
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) {
-        __m512 x = (__m512)a.v, y = (__m512)b.v, r = _mm512_rcp14_ps(y);
-        r = _mm512_fmadd_ps(_mm512_fnmadd_ps(y, r, _mm512_set1_ps(1.0f)), r, r);
-        __m512 q = _mm512_mul_ps(x, r);
-        return (typename Pack<T>::V)_mm512_fmadd_ps(_mm512_fnmadd_ps(q, y, x), r, q);
-    }
-#endif
-    return a / b;
+[[gnu::always_inline]] inline Pack<float> pick_of(const float (&numbers)[32], Bits<float> which) {
+    return (Pack<float>::V)_mm512_permutex2var_ps(_mm512_load_ps(numbers), (__m512i)which.v,
+                                                  _mm512_load_ps(numbers + 16));
 }
+#elif defined(__AVX2__)
+[[gnu::always_inline]] inline Pack<float> pick_of(const float (&numbers)[32], Bits<float> which) {
+    const auto at = (__m256i)which.v;
+    auto eight = [&](int first) { return _mm256_permutevar8x32_ps(_mm256_load_ps(numbers + first), at); };
+    // Of pairs of eights by bit 3, and of what that gives by bit 4.
+    const auto second = (__m256)_mm256_slli_epi32(at, 28), upper = (__m256)_mm256_slli_epi32(at, 27);
+    return (Pack<float>::V)_mm256_blendv_ps(_mm256_blendv_ps(eight(0), eight(8), second),
+                                            _mm256_blendv_ps(eight(16), eight(24), second), upper);
+}
+#endif
 
 // The polynomial of the interval around the multiple of `width` next to x, for 0 <= x <= 31.4 width; NaN stays NaN.
 // Both the centre and the distance from it are exact, as width has few bits.
 template <class T, int K>
 [[gnu::always_inline]] inline Pack<T> poly_from_table([[maybe_unused]] Pack<T> x, [[maybe_unused]] double width,
                                                       [[maybe_unused]] const float (&c)[K][32]) {
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
     if constexpr (sizeof(T) == 4) {
-        Pack<T> center = vector_math::rounder(x);
-        Pack<T> shifted = fma(x, Pack<T>(1 / width), center);
-        Pack<T> t = fma(center - shifted, Pack<T>(width), x);
-        auto interval = (__m512i)shifted.v;
-        auto coefficient = [&](int k) -> Pack<T> {
-            return (typename Pack<T>::V)_mm512_permutex2var_ps(_mm512_load_ps(c[k]), interval,
-                                                               _mm512_load_ps(c[k] + 16));
-        };
-        Pack<T> y = coefficient(K - 1);
+        const Pack<T> center = vector_math::rounder(x), shifted = fma(x, Pack<T>(1 / width), center);
+        const Pack<T> t = fma(center - shifted, Pack<T>(width), x);
+        Pack<T> y = pick_of(c[K - 1], bits_of(shifted));
 #pragma GCC unroll 16
-        for (int k = K - 2; k >= 0; --k) y = fma(y, t, coefficient(k));
+        for (int k = K - 2; k >= 0; --k) y = fma(y, t, pick_of(c[k], bits_of(shifted)));
         return y;
     }
 #endif

@@ -203,18 +203,37 @@ template <class T>
 struct Doubles {
     Pack<double> low, high;
 };
+// GCC would convert vectors in halves that it puts together.
 [[gnu::always_inline]] inline Doubles widen(Pack<float> x) {
+#if defined(__AVX512F__)
+    const auto v = (__m512)x.v;
+    return {Pack<double>((Pack<double>::V)_mm512_cvtps_pd(_mm512_castps512_ps256(v))),
+            Pack<double>((Pack<double>::V)_mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)))};
+#elif defined(__AVX2__)
+    const auto v = (__m256)x.v;
+    return {Pack<double>((Pack<double>::V)_mm256_cvtps_pd(_mm256_castps256_ps128(v))),
+            Pack<double>((Pack<double>::V)_mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)))};
+#else
     typedef float Half __attribute__((vector_size(kBytes / 2)));
     Half h[2];
     __builtin_memcpy(h, &x, kBytes);
     return {__builtin_convertvector(h[0], Pack<double>::V), __builtin_convertvector(h[1], Pack<double>::V)};
+#endif
 }
 [[gnu::always_inline]] inline Pack<float> narrow(Doubles d) {
+#if defined(__AVX512F__)
+    const __m256 low = _mm512_cvtpd_ps((__m512d)d.low.v), high = _mm512_cvtpd_ps((__m512d)d.high.v);
+    return (Pack<float>::V)_mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+#elif defined(__AVX2__)
+    const __m128 low = _mm256_cvtpd_ps((__m256d)d.low.v), high = _mm256_cvtpd_ps((__m256d)d.high.v);
+    return (Pack<float>::V)_mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+#else
     typedef float Half __attribute__((vector_size(kBytes / 2)));
     Half h[2] = {__builtin_convertvector(d.low.v, Half), __builtin_convertvector(d.high.v, Half)};
     Pack<float> x;
     __builtin_memcpy(&x, h, kBytes);
     return x;
+#endif
 }
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

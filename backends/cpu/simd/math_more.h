@@ -64,7 +64,7 @@ template <class T>
                                           0.009617994f, 0.0013400565f, 0.00015478171f};
     const auto [e, m] = split_exponent(x);
     // s = (m - 1) / (m + 1), with the rounding errors of the sum and of the quotient.
-    const P t = m - P(1), d = m + P(1), d_rest = m - (d - P(1)), inverse = quotient(P(1), d), s = t * inverse;
+    const P t = m - P(1), d = m + P(1), d_rest = m - (d - P(1)), inverse = P(1) / d, s = t * inverse;
     const P s_rest = fma(-s, d_rest, fma(-s, d, t)) * inverse, z = s * s;
     const P head = fma(s, P(unit), e);
     P low = fma(s, P(unit), e - head);

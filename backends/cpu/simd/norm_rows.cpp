@@ -6,8 +6,6 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-constexpr int64_t kBlock = 16384;
-
 // Calls f(position, lanes in use) for the packs of a row.
 template <class T, class F>
 [[gnu::always_inline]] inline void packs(int64_t n, F f) {
@@ -35,7 +33,7 @@ void apply_with(const T* x, T* y, int64_t n, double mean, double scale, const T*
     packs<T>(
         n, [&](int64_t i, int count) __attribute__((always_inline)) {
             Pack<T> v = (take(x + i, count) - m) * s;
-            if (Weight) v = v * take(weight + i, count);
+            if (Weight) v = alone(v * take(weight + i, count));
             if (Bias) v = v + take(bias + i, count);
             put(y + i, v, count);
         });
@@ -74,21 +72,13 @@ void apply_columns(const T* x, T* y, int64_t rows, int64_t width, const T* mean,
 
 template <class T>
 void dots(const T* dy, const T* x, int64_t n, double mean, double rstd, double* sum, double* slope) {
-    Pack<T> m = spread(static_cast<T>(mean));
-    double total = 0, along = 0;
-    for (int64_t block = 0; block < n; block += kBlock) {
-        Pack<T> a = Pack<T>(0), b = Pack<T>(0);
-        packs<T>(
-            n - block < kBlock ? n - block : kBlock, [&](int64_t j, int count) __attribute__((always_inline)) {
-                Pack<T> g = take(dy + block + j, count);
-                a = a + g;
-                b = fma(g, take(x + block + j, count) - m, b);
-            });
-        total += sum_lanes(a);
-        along += sum_lanes(b);
-    }
-    *sum = total;
-    *slope = along * rstd;
+    const Step<T> centre = Step<T>::of(static_cast<T>(mean));
+    *sum = sum_blocks(
+        n, [=](int64_t i, int64_t count) __attribute__((always_inline)) { return Step<T>::load(dy + i, count, T(0)); });
+    *slope = rstd * sum_blocks(
+                        n, [=](int64_t i, int64_t count) __attribute__((always_inline)) {
+                            return Step<T>::load(dy + i, count, T(0)) * (Step<T>::load(x + i, count, T(0)) - centre);
+                        });
 }
 
 template <class T>
@@ -102,51 +92,48 @@ void pull(const T* dy, const T* x, int64_t n, double mean, double rstd, double s
         });
 }
 
-// Several rows at a time: the sums across the vectors of one are waited for while those of the others are made, and
-// the weight's gradient is read and written once for all.
+// Some rows at a time: the sums across the lanes of one are waited for while those of the others are made, and the
+// weight's gradient is read and written once for all.
 template <int Rows, bool Weight, class T>
 [[gnu::always_inline]] inline void pull_group(const T* dy, const T* x, const T* weight, int64_t n, double eps, T* dx,
-                                              T* dweight, T* dbias) {
+                                              double* dweight, double* dbias) {
     const double count = static_cast<double>(n);
-    double total[Rows] = {}, squares[Rows] = {}, sum[Rows] = {}, slope[Rows] = {};
-    for (int64_t block = 0; block < n; block += kBlock) {
-        Pack<T> a[Rows];
-        for (Pack<T>& p : a) p = Pack<T>(0);
-        packs<T>(
-            n - block < kBlock ? n - block : kBlock, [&](int64_t j, int lanes) __attribute__((always_inline)) {
-                for (int r = 0; r < Rows; ++r) a[r] = a[r] + take(x + r * n + block + j, lanes);
-            });
-        for (int r = 0; r < Rows; ++r) total[r] += sum_lanes(a[r]);
-    }
-    Pack<T> mean[Rows];
-    for (int r = 0; r < Rows; ++r) mean[r] = spread(static_cast<T>(total[r] / count));
-    for (int64_t block = 0; block < n; block += kBlock) {
-        Pack<T> a[Rows], b[Rows], c[Rows];
-        for (int r = 0; r < Rows; ++r) a[r] = b[r] = c[r] = Pack<T>(0);
-        packs<T>(
-            n - block < kBlock ? n - block : kBlock, [&](int64_t j, int lanes) __attribute__((always_inline)) {
-                const Pack<T> w = Weight ? take(weight + block + j, lanes) : Pack<T>(1);
-                for (int r = 0; r < Rows; ++r) {
-                    Pack<T> g = take(dy + r * n + block + j, lanes);
-                    const T* at = x + r * n + block + j;
-                    // Lanes behind the end are no differences.
-                    const Pack<T> d =
-                        (lanes == Pack<T>::lanes ? Pack<T>::load(at) : load_filled(at, lanes, mean[r].v[0])) - mean[r];
-                    if (Weight) g = g * w;
-                    a[r] = fma(d, d, a[r]);
-                    b[r] = b[r] + g;
-                    c[r] = fma(g, d, c[r]);
-                }
-            });
+    double mean[Rows], squares[Rows] = {}, sum[Rows] = {}, slope[Rows] = {};
+    for (int r = 0; r < Rows; ++r)
+        mean[r] =
+            sum_blocks(
+                n, [=](int64_t i, int64_t left)
+                       __attribute__((always_inline)) { return widen(Step<T>::load(x + r * n + i, left, T(0))); }) /
+            count;
+    for (int64_t block = 0; block < n; block += kSumBlock) {
+        const int64_t end = n - block < kSumBlock ? n : block + kSumBlock;
+        Lanes a[Rows], b[Rows], c[Rows];
+        for (int r = 0; r < Rows; ++r) a[r] = b[r] = c[r] = Lanes::of(0);
+        auto step = [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+            const Lanes w = Weight ? widen(Step<T>::load(weight + i, left, T(0))) : Lanes::of(1);
+            for (int r = 0; r < Rows; ++r) {
+                Lanes g = widen(Step<T>::load(dy + r * n + i, left, T(0)));
+                Lanes d = widen(Step<T>::load(x + r * n + i, left, T(0))) - Lanes::of(mean[r]);
+                if (left < kSumLanes) d = d.first(left);
+                if (Weight) g = g * w;
+                a[r] = a[r] + d * d;
+                b[r] = b[r] + g;
+                c[r] = c[r] + g * d;
+            }
+        };
+        int64_t i = block;
+        for (; i + kSumLanes <= end; i += kSumLanes) step(i, kSumLanes);
+        if (i < end) step(i, end - i);
         for (int r = 0; r < Rows; ++r) {
             squares[r] += sum_lanes(a[r]);
             sum[r] += sum_lanes(b[r]);
             slope[r] += sum_lanes(c[r]);
         }
     }
-    Pack<T> scale[Rows], level[Rows], along[Rows];
+    Pack<T> centre[Rows], scale[Rows], level[Rows], along[Rows];
     for (int r = 0; r < Rows; ++r) {
         const double rstd = 1 / __builtin_sqrt(squares[r] / count + eps);
+        centre[r] = spread(static_cast<T>(mean[r]));
         scale[r] = spread(static_cast<T>(rstd));
         level[r] = spread(static_cast<T>(sum[r] / count));
         along[r] = spread(static_cast<T>(slope[r] * rstd / count));
@@ -154,24 +141,39 @@ template <int Rows, bool Weight, class T>
     packs<T>(
         n, [&](int64_t i, int lanes) __attribute__((always_inline)) {
             const Pack<T> w = Weight ? take(weight + i, lanes) : Pack<T>(1);
-            Pack<T> of_weight = take(dweight + i, lanes), of_bias = take(dbias + i, lanes);
             for (int r = 0; r < Rows; ++r) {
-                Pack<T> d = take(dy + r * n + i, lanes), g = d,
-                        xhat = (take(x + r * n + i, lanes) - mean[r]) * scale[r];
+                Pack<T> g = take(dy + r * n + i, lanes), xhat = (take(x + r * n + i, lanes) - centre[r]) * scale[r];
                 if (Weight) g = g * w;
                 put(dx + r * n + i, scale[r] * (g - level[r] - xhat * along[r]), lanes);
-                of_weight = fma(d, xhat, of_weight);
-                of_bias = of_bias + d;
             }
-            put(dweight + i, of_weight, lanes);
-            put(dbias + i, of_bias, lanes);
         });
+    auto add = [&](int64_t i, int64_t left) __attribute__((always_inline)) {
+        alignas(64) double of_weight[kSumLanes], of_bias[kSumLanes];
+        for (int k = 0; k < kSumLanes; ++k) {
+            of_weight[k] = k < left ? dweight[i + k] : 0.0;
+            of_bias[k] = k < left ? dbias[i + k] : 0.0;
+        }
+        Lanes p = Lanes::load(of_weight), q = Lanes::load(of_bias);
+        for (int r = 0; r < Rows; ++r) {
+            const Lanes d = widen(Step<T>::load(dy + r * n + i, left, T(0)));
+            const Lanes from = widen(Step<T>::load(x + r * n + i, left, T(0))) - Lanes::of(mean[r]);
+            p = p + d * (from * Lanes::of(static_cast<double>(scale[r].v[0])));
+            q = q + d;
+        }
+        p.store(of_weight);
+        q.store(of_bias);
+        for (int k = 0; k < kSumLanes && k < left; ++k) {
+            dweight[i + k] = of_weight[k];
+            dbias[i + k] = of_bias[k];
+        }
+    };
+    for (int64_t i = 0; i < n; i += kSumLanes) add(i, n - i < kSumLanes ? n - i : kSumLanes);
 }
 
 template <bool Weight, class T>
-void pull_rows_with(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx, T* dweight,
-                    T* dbias) {
-    constexpr int group = kBytes == 64 ? 4 : 2;
+void pull_rows_with(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx,
+                    double* dweight, double* dbias) {
+    constexpr int group = kBytes == 64 ? 4 : 1;
     int64_t r = 0;
     for (; r + group <= rows; r += group)
         pull_group<group, Weight>(dy + r * n, x + r * n, weight, n, eps, dx + r * n, dweight, dbias);
@@ -179,8 +181,8 @@ void pull_rows_with(const T* dy, const T* x, const T* weight, int64_t rows, int6
 }
 
 template <class T>
-void pull_rows(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx, T* dweight,
-               T* dbias) {
+void pull_rows(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx, double* dweight,
+               double* dbias) {
     if (weight)
         pull_rows_with<true>(dy, x, weight, rows, n, eps, dx, dweight, dbias);
     else

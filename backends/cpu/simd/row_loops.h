@@ -1,6 +1,6 @@
 // The interface between the kernels for reductions, softmax and norms and their loops, which are compiled per
 // instruction set. Rows are contiguous; `rows × width` blocks have `stride` elements from row to row. T is float or
-// double; sums come back in double and are made in blocks, so that their error does not grow with the length.
+// double; sums come back in double, made in the order of core/sum_order.h.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,9 @@ struct ReduceLoops {
     void (*sum_number_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
     void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);  // *= column j
     void (*square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals);
+    // The same in float64, for those that leave the range of T.
+    void (*wide_square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from,
+                                double* totals);
     void (*power_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double order, double* totals);
     // best[j] = the extremum of column j and best[j] as it was.
     void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
@@ -79,8 +82,8 @@ struct NormLoops {
     void (*pull)(const T* dy, const T* x, int64_t n, double mean, double rstd, double sum, double slope, T* dx);
     // The gradients of rows of n elements that are normalised each by itself and multiplied by weight, which may be
     // null: dx of each, and what they add to dweight and dbias.
-    void (*pull_rows)(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx, T* dweight,
-                      T* dbias);
+    void (*pull_rows)(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx,
+                      double* dweight, double* dbias);
 };
 
 template <class T>

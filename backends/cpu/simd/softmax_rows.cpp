@@ -1,22 +1,14 @@
 // Softmax, its logarithm and logsumexp, and their gradients, of rows and of columns.
 // Three passes over a row, which is in the first-level cache for all but the first: largest element, exponentials and
-// their sum, scaling. Exponentials are taken relative to the largest element, so none overflows.
+// their sum, scaling. Exponentials are taken relative to the largest element, so none overflows. Sums are made in the
+// order of core/sum_order.h.
 #include "backends/cpu/simd/fold.h"
 #include "backends/cpu/simd/row_loops.h"
-
-extern "C" {
-double exp(double) noexcept;
-double log(double) noexcept;
-}
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-constexpr int64_t kBlock = 16384;
-
-// out(position, pack) sees every pack of the row; the last one is filled up with `fill` and may be cut off by
-// store_row.
 template <class T>
 [[gnu::always_inline]] inline void store_row(T* y, Pack<T> p, int64_t rest) {
     if (rest >= Pack<T>::lanes)
@@ -25,17 +17,12 @@ template <class T>
         store_part(y, p, static_cast<int>(rest));
 }
 
-template <class T>
-[[gnu::always_inline]] inline Pack<T> load_row(const T* x, int64_t rest, T fill) {
-    return rest >= Pack<T>::lanes ? Pack<T>::load(x) : load_filled(x, static_cast<int>(rest), fill);
-}
-
 // exp(x) for x <= 0. What would be subnormal is 0: beside the largest element's 1 it counts for nothing, and processors
 // take a hundred times as long for it, which every key that a mask hides would cost.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> exp_of_difference(Pack<T> x) {
     constexpr double least = sizeof(T) == 4 ? -87 : -708;
-    return select(x < Pack<T>(least), Pack<T>(0), exp(at_least(x, least)));
+    return select(x < Pack<T>(least), Pack<T>(0), vector_math::exp_within(at_least(x, least), 0));
 }
 
 // The sum of exp(x - largest). The exponentials are written to y, or y is fetched into the cache, whichever: it will be
@@ -43,34 +30,26 @@ template <class T>
 template <bool Store, class T>
 [[gnu::always_inline]] inline double exp_row(const T* x, T* y, int64_t n, T largest) {
     constexpr int lanes = Pack<T>::lanes;
-    Pack<T> shift = spread(largest);
-    double total = 0;
-    for (int64_t block = 0; block < n; block += kBlock) {
-        int64_t end = n - block < kBlock ? n : block + kBlock;
-        Pack<T> a = Pack<T>(0), b = Pack<T>(0);
-        int64_t i = block;
-        for (; i + 2 * lanes <= end; i += 2 * lanes) {
-            Pack<T> e = exp_of_difference(Pack<T>::load(x + i) - shift);
-            Pack<T> f = exp_of_difference(Pack<T>::load(x + i + lanes) - shift);
-            if (Store) {
-                e.store(y + i);
-                f.store(y + i + lanes);
-            } else if (y) {
-                __builtin_prefetch(y + i, 1);
-                __builtin_prefetch(y + i + lanes, 1);
+    const Pack<T> shift = spread(largest);
+    const T nothing = -static_cast<T>(__builtin_inf());
+    return sum_blocks(
+        n, [=](int64_t i, int64_t count) __attribute__((always_inline)) {
+            WholeStep<T> sum = WholeStep<T>::load(x + i, count, nothing);
+            for (int k = 0; k < kSumLanes / lanes; ++k) {
+                const int64_t at = i + k * lanes, left = count - k * lanes;
+                Pack<T>& e = sum.part[k];
+                e = exp_of_difference(e - shift);
+                if (Store) {
+                    if (left > 0) store_row(y + at, e, left);
+                } else if (y) {
+                    __builtin_prefetch(y + at, 1);
+                }
             }
-            a = a + e;
-            b = b + f;
-        }
-        for (; i < end; i += lanes) {
-            Pack<T> e = exp_of_difference(load_row(x + i, end - i, -static_cast<T>(__builtin_inf())) - shift);
-            if (Store) store_row(y + i, e, end - i);
-            a = a + e;
-        }
-        total += sum_lanes(a + b);
-    }
-    return total;
+            return sum;
+        });
 }
+
+[[gnu::always_inline]] inline double log_of(double x) { return log(spread(x)).v[0]; }
 
 template <class T>
 void softmax(const T* x, T* y, int64_t n) {
@@ -78,15 +57,15 @@ void softmax(const T* x, T* y, int64_t n) {
     T largest = best_of<true>(x, n);
     double sum = exp_row<true>(x, y, n, largest);
     Pack<T> scale = spread(static_cast<T>(1 / sum));
-    for (int64_t i = 0; i < n; i += lanes) store_row(y + i, load_row(y + i, n - i, T(0)) * scale, n - i);
+    for (int64_t i = 0; i < n; i += lanes) store_row(y + i, load_rest(y + i, n - i, T(0)) * scale, n - i);
 }
 
 template <class T>
 void log_softmax(const T* x, T* y, int64_t n) {
     constexpr int lanes = Pack<T>::lanes;
     T largest = best_of<true>(x, n);
-    Pack<T> shift = spread(largest), lost = spread(static_cast<T>(::log(exp_row<false>(x, y, n, largest))));
-    for (int64_t i = 0; i < n; i += lanes) store_row(y + i, load_row(x + i, n - i, T(0)) - shift - lost, n - i);
+    Pack<T> shift = spread(largest), lost = spread(static_cast<T>(log_of(exp_row<false>(x, y, n, largest))));
+    for (int64_t i = 0; i < n; i += lanes) store_row(y + i, load_rest(x + i, n - i, T(0)) - shift - lost, n - i);
 }
 
 template <class T>
@@ -94,30 +73,108 @@ double logsumexp(const T* x, int64_t n) {
     T largest = best_of<true>(x, n);
     // inf, -inf and NaN are themselves the result; inf - inf would be NaN.
     if (!(largest - largest == T(0))) return static_cast<double>(largest);
-    return static_cast<double>(largest) + ::log(exp_row<false>(x, static_cast<T*>(nullptr), n, largest));
+    return static_cast<double>(largest) + log_of(exp_row<false>(x, static_cast<T*>(nullptr), n, largest));
 }
 
 template <bool Log, class T>
 void grad_row(const T* dout, const T* y, T* dx, int64_t n) {
     constexpr int lanes = Pack<T>::lanes;
-    double total = 0;
-    for (int64_t block = 0; block < n; block += kBlock) {
-        int64_t end = n - block < kBlock ? n : block + kBlock;
-        Pack<T> a = Pack<T>(0);
-        for (int64_t i = block; i < end; i += lanes) {
-            Pack<T> d = load_row(dout + i, end - i, T(0));
-            a = Log ? a + d : fma(d, load_row(y + i, end - i, T(0)), a);
-        }
-        total += sum_lanes(a);
-    }
+    const double total = sum_blocks(
+        n, [=](int64_t i, int64_t count) __attribute__((always_inline)) {
+            const Step<T> d = Step<T>::load(dout + i, count, T(0));
+            return Log ? d : d * Step<T>::load(y + i, count, T(0));
+        });
     Pack<T> sum = spread(static_cast<T>(total));
     for (int64_t i = 0; i < n; i += lanes) {
-        Pack<T> d = load_row(dout + i, n - i, T(0)), p = load_row(y + i, n - i, T(0));
-        store_row(dx + i, Log ? d - exp(p) * sum : p * (d - sum), n - i);
+        Pack<T> d = load_rest(dout + i, n - i, T(0)), p = load_rest(y + i, n - i, T(0));
+        store_row(dx + i, Log ? d - alone(exp(p) * sum) : p * (d - sum), n - i);
     }
 }
 
 enum class Kind { softmax, logarithm, sum };
+
+// Sums of neighbouring columns, as many as a pack has.
+template <class T>
+struct ColumnSums {
+    static constexpr int kParts = static_cast<int>(sizeof(double) / sizeof(T));
+    Pack<double> part[kParts];
+
+    [[gnu::always_inline]] static ColumnSums of(Pack<T> x) {
+        ColumnSums s;
+        if constexpr (kParts == 2) {
+            const Doubles d = widen(x);
+            s.part[0] = d.low;
+            s.part[1] = d.high;
+        } else {
+            s.part[0] = x;
+        }
+        return s;
+    }
+    [[gnu::always_inline]] static ColumnSums of(ColumnSums x) { return x; }
+    [[gnu::always_inline]] friend ColumnSums operator+(ColumnSums a, ColumnSums b) {
+        for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] + b.part[i];
+        return a;
+    }
+    // Rounded, as what is added to something.
+    [[gnu::always_inline]] friend ColumnSums operator*(ColumnSums a, ColumnSums b) {
+        for (int i = 0; i < kParts; ++i) a.part[i] = alone(a.part[i] * b.part[i]);
+        return a;
+    }
+    template <class F>
+    [[gnu::always_inline]] Pack<T> rounded(F f) const {
+        if constexpr (kParts == 2)
+            return narrow({f(part[0]), f(part[1])});
+        else
+            return f(part[0]);
+    }
+};
+
+// sum[k] = the sum over the rows of value(row, k): packs of T, or ColumnSums.
+template <int Packs, class T, class Value>
+[[gnu::always_inline]] inline void sum_column_group(int64_t rows, int64_t stride, ColumnSums<T>* sum, Value value) {
+    using Sums = ColumnSums<T>;
+    const int64_t lanes = lanes_of_sum(stride);
+    const Sums zero = Sums::of(Pack<T>(0));
+    for (int k = 0; k < Packs; ++k) sum[k] = zero;
+    for (int64_t block = 0; block < rows; block += kSumRows * lanes) {
+        const int64_t end = rows - block < kSumRows * lanes ? rows : block + kSumRows * lanes;
+        // Rows from r on, of which some of the last four may be missing.
+        auto leaf = [&](int64_t r, int64_t distance, int k) __attribute__((always_inline)) {
+            auto first = value(r, k);
+            if (r + distance < end) first = first + value(r + distance, k);
+            if (r + 2 * distance < end) {
+                auto second = value(r + 2 * distance, k);
+                if (r + 3 * distance < end) second = second + value(r + 3 * distance, k);
+                first = first + second;
+            }
+            return Sums::of(first);
+        };
+        if (lanes == 1) {
+            Sums part[Packs];
+            for (int k = 0; k < Packs; ++k) part[k] = zero;
+            int64_t r = block;
+            for (; r + kSumLeaf <= end; r += kSumLeaf)
+                for (int k = 0; k < Packs; ++k) {
+                    const auto first = value(r, k), second = value(r + 1, k), third = value(r + 2, k);
+                    part[k] = part[k] + Sums::of((first + second) + (third + value(r + 3, k)));
+                }
+            if (r < end)
+                for (int k = 0; k < Packs; ++k) part[k] = part[k] + leaf(r, 1, k);
+            for (int k = 0; k < Packs; ++k) sum[k] = sum[k] + part[k];
+            continue;
+        }
+        for (int k = 0; k < Packs; ++k) {
+            Sums part[kSumLanes];
+            for (int64_t lane = 0; lane < lanes; ++lane) {
+                part[lane] = zero;
+                for (int64_t r = block + lane; r < end; r += kSumLeaf * lanes)
+                    part[lane] = part[lane] + leaf(r, lanes, k);
+            }
+            join_lanes(part, lanes, 1, [](Sums a, Sums b) { return a + b; });
+            sum[k] = sum[k] + part[0];
+        }
+    }
+}
 
 // Columns in groups of packs: all rows of a group for the largest, again for the sum, again for the result.
 template <Kind K, int Packs, class T>
@@ -125,12 +182,9 @@ template <Kind K, int Packs, class T>
     constexpr int lanes = Pack<T>::lanes;
     Pack<T> largest[Packs], sum[Packs];
     auto load = [&](int64_t r, int k) __attribute__((always_inline)) {
-        return load_row(x + r * stride + k * lanes, rest - k * lanes, T(0));
+        return load_rest(x + r * stride + k * lanes, rest - k * lanes, T(0));
     };
-    for (int k = 0; k < Packs; ++k) {
-        largest[k] = load(0, k);
-        sum[k] = Pack<T>(0);
-    }
+    for (int k = 0; k < Packs; ++k) largest[k] = load(0, k);
     for (int64_t r = 1; r < rows; ++r)
         for (int k = 0; k < Packs; ++k) largest[k] = better<true>(largest[k], load(r, k));
     Pack<T> shift[Packs];
@@ -139,18 +193,22 @@ template <Kind K, int Packs, class T>
         Mask<T> finite = (largest[k] - largest[k]) == Pack<T>(0);
         shift[k] = K == Kind::sum ? select(finite, largest[k], Pack<T>(0)) : largest[k];
     }
-    for (int64_t r = 0; r < rows; ++r)
-        for (int k = 0; k < Packs; ++k) {
+    ColumnSums<T> total[Packs];
+    sum_column_group<Packs>(
+        rows, stride, total, [&](int64_t r, int k) __attribute__((always_inline)) {
             Pack<T> e = exp_of_difference(load(r, k) - shift[k]);
             if (K == Kind::softmax) store_row(y + r * stride + k * lanes, e, rest - k * lanes);
-            sum[k] = sum[k] + e;
-        }
+            return e;
+        });
     for (int k = 0; k < Packs; ++k) {
-        if (K == Kind::softmax) sum[k] = Pack<T>(1) / sum[k];
-        if (K == Kind::logarithm) sum[k] = log(sum[k]);
+        if (K == Kind::softmax) sum[k] = total[k].rounded([](Pack<double> s) { return Pack<double>(1) / s; });
+        if (K == Kind::logarithm) sum[k] = total[k].rounded([](Pack<double> s) { return log(s); });
         if (K == Kind::sum) {
+            for (Pack<double>& s : total[k].part) s = log(s);
+            const ColumnSums<T> whole = ColumnSums<T>::of(largest[k]) + total[k];
             Mask<T> finite = (largest[k] - largest[k]) == Pack<T>(0);
-            store_row(y + k * lanes, select(finite, largest[k] + log(sum[k]), largest[k]), rest - k * lanes);
+            store_row(y + k * lanes, select(finite, whole.rounded([](Pack<double> s) { return s; }), largest[k]),
+                      rest - k * lanes);
         }
     }
     if (K == Kind::sum) return;
@@ -159,7 +217,7 @@ template <Kind K, int Packs, class T>
             T* out = y + r * stride + k * lanes;
             int64_t left = rest - k * lanes;
             if (K == Kind::softmax)
-                store_row(out, load_row(out, left, T(0)) * sum[k], left);
+                store_row(out, load_rest(out, left, T(0)) * sum[k], left);
             else
                 store_row(out, load(r, k) - shift[k] - sum[k], left);
         }
@@ -179,19 +237,24 @@ template <bool Log, int Packs, class T>
                                               int64_t rest) {
     constexpr int lanes = Pack<T>::lanes;
     auto load = [&](const T* x, int64_t r, int k) __attribute__((always_inline)) {
-        return load_row(x + r * stride + k * lanes, rest - k * lanes, T(0));
+        return load_rest(x + r * stride + k * lanes, rest - k * lanes, T(0));
     };
+    ColumnSums<T> total[Packs];
+    sum_column_group<Packs>(
+        rows, stride, total, [&](int64_t r, int k) __attribute__((always_inline)) {
+            const Pack<T> d = load(dout, r, k);
+            if constexpr (Log)
+                return d;
+            else
+                return ColumnSums<T>::of(d) * ColumnSums<T>::of(load(y, r, k));
+        });
     Pack<T> sum[Packs];
-    for (int k = 0; k < Packs; ++k) sum[k] = Pack<T>(0);
-    for (int64_t r = 0; r < rows; ++r)
-        for (int k = 0; k < Packs; ++k) {
-            Pack<T> d = load(dout, r, k);
-            sum[k] = Log ? sum[k] + d : fma(d, load(y, r, k), sum[k]);
-        }
+    for (int k = 0; k < Packs; ++k) sum[k] = total[k].rounded([](Pack<double> s) { return s; });
     for (int64_t r = 0; r < rows; ++r)
         for (int k = 0; k < Packs; ++k) {
             Pack<T> d = load(dout, r, k), p = load(y, r, k);
-            store_row(dx + r * stride + k * lanes, Log ? d - exp(p) * sum[k] : p * (d - sum[k]), rest - k * lanes);
+            store_row(dx + r * stride + k * lanes, Log ? d - alone(exp(p) * sum[k]) : p * (d - sum[k]),
+                      rest - k * lanes);
         }
 }
 

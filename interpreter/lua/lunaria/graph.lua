@@ -7,20 +7,14 @@ local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 require "lunaria.transforms" -- what stands for functions written in C
 
-local try, take, noted, target = core.try, core.take, core.noted, core.target
+local try, take, target = core.try, core.take, core.target
 
 local G = {}
 local methods = {}
 
 -- The function itself is called in place of this one, so that its errors name the lines that they name without ms.jit.
-local function finish(f, ...)
-  noted(f)
-  return ...
-end
 core.metatable.__call = function(f, ...)
-  local done = try(f, ...)
-  if done then return take(f) end
-  if done == nil then return finish(f, target(f)(...)) end
+  if try(f, ...) then return take(f) end
   return target(f)(...)
 end
 -- Where it is asked as a metamethod __index Lua does not call it, and would find nothing.
@@ -59,15 +53,14 @@ local function jit(where, f, options)
   options = options_for(where, options)
   if core.is_jit(f) then f = target(f) end
   return core.make(f, { fullgraph = options.fullgraph, ways = math.tointeger(options.limit),
-    steps = math.tointeger(options.max_steps), flat = options.jit_level == "O0", auto = options.jit_level == "auto" })
+    steps = math.tointeger(options.max_steps), flat = options.jit_level == "O0" })
 end
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
 --- (how many cases of one place are kept, 64: beyond them those that came the longest time ago make room), max_steps (of all records,
 --- 100000: what takes more is left to Lua), jit_level ("O0":
---- operators run one by one, "O1": they are compiled together, "auto": the first calls are done plainly and compiled in turn, and
---- what was faster is kept; ms.jit_report tells the times), jit_config (a ms.JitConfig).
+--- operators run one by one, "O1" and "auto": they are compiled together), jit_config (a ms.JitConfig).
 --- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then
@@ -139,7 +132,6 @@ function G._report_text(r)
   local function line(...) lines[#lines + 1] = string.format(...) end
   line("%s: %d compiled, %d run by Lua, %d taken up in the middle", counted(r.calls, "call"), r.compiled_calls,
     r.interpreted_calls, r.resumed_calls)
-  if r.choice then line("auto: %s", r.choice) end
   if r.eager then line("left to Lua: %s", r.eager) end
   if r.refused then line("some calls are left to Lua: %s", r.refused) end
   line("%s in %s", counted(r.steps, "step"), counted(r.branches, "branch", "branches"))

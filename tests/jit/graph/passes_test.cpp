@@ -153,7 +153,7 @@ TEST_F(PassTest, the_sum_of_one_row_is_the_row) {
                         "  %1 = ops.sum(%0, {0}, false, nil)  : float32(3)\n"
                         "  return %1\n}\n",
                         {simplify_algebra}),
-              "reshape");
+              "reshape add");
 }
 
 // The gradient of a weight that two steps of a loop used, 16 by 32, from 4 samples.

@@ -15,7 +15,9 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/machine_code.h"
+#include "core/device.h"
 #include "core/dtype.h"
+#include "core/graph_backend.h"
 #include "core/ir/builder.h"
 #include "core/loops/generator.h"
 #include "core/loops/kernels.h"
@@ -114,13 +116,42 @@ double tolerance_of(const LoopProgram& program) {
     return tolerance;
 }
 
+// The host as a device whose loops add up by threads.
+class Threads final : public Device, public Backend {
+  public:
+    std::string_view name() const override { return "Threads"; }
+    void* allocate(size_t bytes) override { return host().allocate(bytes); }
+    void release(void* block, size_t bytes) noexcept override { host().release(block, bytes); }
+    void copy_from_host(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+    void copy_to_host(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
+    void copy_elements(const Tensor& from, const Tensor& to) override { host().copy_elements(from, to); }
+    std::span<const Kernel> kernels(const Op& op) const override { return host().kernels(op); }
+    DeviceMemory memory() const override { return host().memory(); }
+    void reset_peak_memory() override {}
+    void empty_cache() override {}
+
+    Backend* graphs() override { return this; }
+    bool can_compile() const override { return true; }
+    bool adds_as_host() const override { return false; }
+    std::vector<LoopRef> compile(std::span<const LoopTask> tasks) override {
+        return std::vector<LoopRef>(tasks.size());
+    }
+    void launch(const LoopRef&, std::span<void* const>) override {}
+
+  private:
+    static Device& host() { return cpu::device(); }
+};
+
 class ThreadKernelTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        set_current_device(&cpu::device());
+        static Threads threads;
+        set_current_device(&threads);
         if (!can_generate()) GTEST_SKIP() << "no code generator";
         if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) GTEST_SKIP() << "no AVX2";
     }
+
+    void TearDown() override { set_current_device(&cpu::device()); }
 
     static std::unique_ptr<ir::Graph> graph_with(std::initializer_list<TensorType> types, auto make) {
         auto graph = std::make_unique<ir::Graph>("f");
@@ -140,7 +171,7 @@ class ThreadKernelTest : public ::testing::Test {
     static void run_on_host(const Loop& loop, std::vector<Memory>& memory) {
         const KernelRequest request{&loop.program};
         const CodeTarget target{kHost, &cpu::load_machine_code};
-        const auto function = reinterpret_cast<LoopFunction>(find_kernels(target, {&request, 1}, true).at(0));
+        const auto function = reinterpret_cast<LoopFunction>(find_kernels(target, {&request, 1}).at(0));
         ASSERT_TRUE(function);
         std::vector<uint64_t> scratch(scratch_values(loop.program).size() * static_cast<size_t>(loop.inner + 64));
         std::vector<char*> pointers = pointers_of(memory);

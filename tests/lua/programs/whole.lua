@@ -2,7 +2,6 @@
 -- Whole.new(random, options) gives a program as a tree of statements, Whole.render(program) its text: a chunk that returns
 -- f(x, y, n, list), where x is a matrix, y a row of as many columns, n an integer and list two rows.
 -- options.straight leaves out what vmap and saved programs cannot have: decisions by elements, tables that come in.
--- options.sums = false leaves out what adds elements up, whose order differs between eager loops and generated code.
 local Whole = {}
 
 local PRELUDE = [[
@@ -38,13 +37,12 @@ function Whole.new(random, options)
   end
 
   -- Operators on elements, on rows, along an axis.
-  local adds = options.sums ~= false
-  local OF_ALL = adds and { "sum", "mean", "amax", "amin", "prod" } or { "amax", "amin" }
-  local OF_ROW = adds and { "sum", "mean" } or { "amax", "amin" }
-  local SPREAD = adds and { "var", "std", "norm" } or { "amax", "amin" }
-  local DOWN = adds and { "sum", "mean", "amax", "logsumexp", "var" } or { "amax", "amin" }
-  local ACROSS = adds and { "mean", "amax", "sum", "logsumexp" } or { "amax", "amin" }
-  local ALONG = adds and { "softmax", "log_softmax", "cumsum" } or { "flip" }
+  local OF_ALL = { "sum", "mean", "amax", "amin", "prod" }
+  local OF_ROW = { "sum", "mean" }
+  local SPREAD = { "var", "std", "norm" }
+  local DOWN = { "sum", "mean", "amax", "logsumexp", "var" }
+  local ACROSS = { "mean", "amax", "sum", "logsumexp" }
+  local ALONG = { "softmax", "log_softmax", "cumsum" }
 
   local m, v, s, k, i, condition
   local function literal() return pick { "0.5", "2.0", "-1.25", "0.1", "3.0", "-0.75", "1.5" } end
@@ -137,7 +135,7 @@ function Whole.new(random, options)
       function() return #c.o > 0 and ("%s:run(%s)"):format(pick(c.o), m(c, deep + 1)) or pick(c.m) end,
       function() return #c.o > 0 and ("%s(%s)"):format(pick(c.o), m(c, deep + 1)) or pick(c.m) end,
       function() return ("(tail(%s, %s))"):format(i(c, deep + 1), m(c, deep + 1)) end,
-      function() return adds and ("ops.layer_norm(%s, { y.shape[1] })"):format(m(c, deep + 1)) or pick(c.m) end,
+      function() return ("ops.layer_norm(%s, { y.shape[1] })"):format(m(c, deep + 1)) end,
     })()
   end
   function condition(c, deep)
@@ -282,7 +280,7 @@ function Whole.new(random, options)
     end },
     { 1, function(c) return { ("do local a <const> = %s"):format(m(c, 1)), block(scope_of(c), 2), "end" } end, "nested" },
     { 1, function(c)
-      if options.straight or not adds then return {} end
+      if options.straight then return {} end
       return { ("%s = ms.grad(function(a) return ops.sum(a * %s) end)(%s)"):format(pick(c.m), m(c, 2), pick(c.m)) }
     end },
   }

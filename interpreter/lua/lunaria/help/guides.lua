@@ -234,7 +234,8 @@ return {
   { name = "guide.random", title = "Random numbers and repeatable runs",
     words = "random seed, set the seed, manual_seed, reproducible, reproducibility, deterministic, random numbers, generator, rng, same results",
     parts = {
-      "ms.set_seed makes the numbers that follow those of the seed, for any number of threads. ms.set_context{deterministic = true} gives the same bits in graph mode too.",
+      "ms.set_seed makes the numbers that follow those of the seed. A program gives the same bits whenever it runs: eagerly and compiled, with an empty cache of kernels and a full one, for any number of threads. What can differ:",
+      require "lunaria.help.bits_text",
       {
         { "ms.set_seed(7)" },
         { "a = ms.randn(2)" },

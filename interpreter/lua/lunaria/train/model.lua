@@ -118,8 +118,8 @@ end
 -- How often a step is made for nothing before its first time counts: in graph mode it is compiled then.
 local rehearsals = 5
 
--- The first steps of a program are recorded and not compiled, and round otherwise. A training that is to be gone on with to the
--- bit makes steps for nothing where they are new, so that all that count are compiled ones.
+-- The first steps of a program are recorded and not compiled, and products may round otherwise there. A training that is to be gone
+-- on with to the bit makes steps for nothing where they are new, so that all that count are compiled ones.
 local function rehearsal(args)
   local wanted = args.is_resumable and ms.get_context("mode") == ms.GRAPH_MODE and ms.get_context("deterministic") == "ON"
   if not wanted then return nil end
