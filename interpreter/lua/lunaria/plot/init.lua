@@ -497,7 +497,7 @@ function Plot:__terminal(options)
   if options.sixel and rendering.has_svg() then
     return rendering.svg_to_sixel(self:svg(), 1)
   end
-  return self:text(options)
+  return self:text { width = options.width, height = options.height, color = options.color }
 end
 
 --- Writes the plot to a file; the ending of the name says how: .svg, .png, .html or .json (Vega-Lite). Gives the plot back.
