@@ -295,13 +295,20 @@ namespace {
 bool is_own(const Value& v) { return !v.is_tensor() || v.tensor().is_apart(); }
 
 // An operator may have handed on an operand, or part of one that another program writes into.
-Value own_results(const Op& op, Value results) {
-    if (op.returns_operand) return results;
-    if (!results.is_list()) return is_own(results) ? results : Value(results.tensor().apart());
-    if (std::ranges::all_of(results.items(), is_own)) return results;
+[[gnu::noinline]] void take_apart(Value& results) {
+    if (!results.is_list()) {
+        if (!is_own(results)) results = Value(results.tensor().apart());
+        return;
+    }
+    if (std::ranges::all_of(results.items(), is_own)) return;
     Args items;
     for (const Value& v : results.items()) items.push_back(v.is_tensor() ? Value(v.tensor().apart()) : v);
-    return Value::list(std::move(items));
+    results = Value::list(std::move(items));
+}
+inline void own_results(const Op& op, Value& results) {
+    if (results.is_tensor() && results.tensor().is_apart()) [[likely]]
+        return;
+    if (!op.returns_operand) take_apart(results);
 }
 
 }  // namespace
@@ -310,10 +317,14 @@ Value run(const Op& op, std::span<const Value> given) {
     return speaking_of(op, [&] {
         try {
             Profile* profile = Profile::current();
-            if (!profile) [[likely]]
-                return own_results(op, run_unwatched(op, given));
+            if (!profile) [[likely]] {
+                Value result = run_unwatched(op, given);
+                own_results(op, result);
+                return result;
+            }
             Profile::Watch watch(profile, op, given);
-            Value result = own_results(op, run_unwatched(op, given));
+            Value result = run_unwatched(op, given);
+            own_results(op, result);
             watch.done(result);
             return result;
         } catch (const Error& e) {

@@ -25,10 +25,9 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
     const int64_t blocks = std::max<int64_t>(1, (rows + kSumRows - 1) / kSumRows);
     std::vector<double> totals(static_cast<size_t>(columns));
     if (columns == 0) return totals;
-    // One block, of which only columns from `begin` on.
+    // One block, of which only columns from `begin` on, to sums that are 0.
     auto add_block = [&](int64_t block, int64_t begin, int64_t count, double* sums) {
         const int64_t first = block * kSumRows, size = std::min(kSumRows, rows - first);
-        std::fill_n(sums, count, 0.0);
         // The first lanes of the last block have one row more.
         const int64_t longer = block == blocks - 1 ? rest * columns : 0;
         const T* const from = x + first * width + begin;
@@ -40,9 +39,11 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
     if (width >= kWide || blocks == 1) {
         const int64_t part = std::max(kPartColumns, kThreadElements / std::max<int64_t>(1, given_rows));
         parallel_for(width, part, 16, [&](int64_t begin, int64_t end) {
+            if (blocks == 1 && lanes == 1) return add_block(0, begin, end - begin, totals.data() + begin);
             std::vector<double> sums(static_cast<size_t>(end - begin));
             const int64_t count = std::min(end, columns) - begin;
             for (int64_t block = 0; block < blocks; ++block) {
+                std::fill(sums.begin(), sums.end(), 0.0);
                 add_block(block, begin, end - begin, sums.data());
                 for (int64_t j = 0; j < count; ++j)
                     totals[static_cast<size_t>(begin + j)] += sums[static_cast<size_t>(j)];
@@ -53,7 +54,11 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
     // Set to 0 by the thread that adds to it: a vector would be filled by this one alone.
     const std::unique_ptr<double[]> partial(new double[static_cast<size_t>(blocks * width)]);
     parallel_for(blocks, std::max<int64_t>(1, kThreadElements / (kSumRows * width)), [&](int64_t begin, int64_t end) {
-        for (int64_t block = begin; block < end; ++block) add_block(block, 0, width, partial.get() + block * width);
+        for (int64_t block = begin; block < end; ++block) {
+            double* const sums = partial.get() + block * width;
+            std::fill_n(sums, width, 0.0);
+            add_block(block, 0, width, sums);
+        }
     });
     for (int64_t block = 0; block < blocks; ++block)
         copy_loops().add_f64(totals.data(), partial.get() + block * width, 1.0, columns);

@@ -70,9 +70,9 @@ void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
         [&](int64_t o, double total) { out[static_cast<size_t>(o)] = total; });
 }
 
-// Of rows that are not to be cut.
-template <class T>
-void sum_rows(const Pattern& p, const T* x, double divisor, T* out) {
+// Of rows that are not to be cut: stored(sum) for each.
+template <class T, class Stored>
+void sum_rows(const Pattern& p, const T* x, T* out, Stored stored) {
     const auto sum = is_far<T>(p) ? reduce_loops<T>().sum_rows_far : reduce_loops<T>().sum_rows;
     parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
         constexpr int64_t kMost = 64;
@@ -80,7 +80,7 @@ void sum_rows(const Pattern& p, const T* x, double divisor, T* out) {
         for (int64_t o = begin; o < end; o += kMost) {
             const int64_t rows = std::min(kMost, end - o);
             sum(x + o * p.n, rows, p.n, totals);
-            for (int64_t i = 0; i < rows; ++i) out[o + i] = static_cast<T>(totals[i] / divisor);
+            for (int64_t i = 0; i < rows; ++i) out[o + i] = stored(totals[i]);
         }
     });
 }
@@ -96,9 +96,11 @@ bool sum_fast(const KernelCall& c) {
         if (!p.known) return false;
         const ReduceLoops<T>& loops = reduce_loops<T>();
         T* out = c.out[0].data<T>();
-        const double divisor = mean ? static_cast<double>(p.n * p.repeat) : 1.0;
+        auto stored = [count = static_cast<double>(p.n * p.repeat)](double total) {
+            return static_cast<T>(mean ? total / count : total);
+        };
         if (p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements)) {
-            sum_rows(p, c.tensor(0).data<T>(), divisor, out);
+            sum_rows(p, c.tensor(0).data<T>(), out, stored);
             return true;
         }
         sums(
@@ -107,7 +109,7 @@ bool sum_fast(const KernelCall& c) {
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.sum_columns(from, rows, width, stride, totals);
             },
-            [&](int64_t o, double total) { out[o] = static_cast<T>(total / divisor); });
+            [&](int64_t o, double total) { out[o] = stored(total); });
         return true;
     });
 }
