@@ -11,7 +11,8 @@ return {
       "cholesky_solve", "cofactor_slope", "cond", "conv2d_relu", "cov", "deformable_conv2d", "dense", "dot", "eigh",
       "flash_attention_score", "inner", "inverse", "lstsq", "matmul", "matrix_power", "matrix_solve", "mm", "norm", "pinv",
       "prompt_flash_attention", "svd", "svd_factors", "tensor_dot" } },
-  { what = "products of which an operator consists, whose operands a compiled program lays out otherwise or joins", library = true,
+  { what = "products whose operands a compiled program lays out otherwise, or which it joins, as those of the steps of a recurrent layer",
+    library = true,
     graph = { "adaptive_avg_pool1d", "adaptive_avg_pool2d", "cofactor_slope", "interpolate" },
     device = { "adaptive_avg_pool1d", "adaptive_avg_pool2d", "interpolate" } },
 }

@@ -55,7 +55,8 @@ The input is %s; each channel of each sample is drawn for itself.
     if not self.training then return ops.identity(x) end
     local shape = {}
     for i = 1, rank do shape[i] = i <= rank - axes and x.shape[i] or 1 end
-    return x * dropout(ops.ones(shape, x.dtype), self.p, true)
+    local ones = ops.ones(shape, x.dtype)
+    return x * dropout(ones.device == x.device and ones or ones:to(x.device), self.p, true)
   end
   function class:extend_repr()
     return ("p=%s"):format(self.p)

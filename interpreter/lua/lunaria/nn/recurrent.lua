@@ -14,6 +14,12 @@ local dense, sigmoid, tanh, relu, split = ops.dense, ops.sigmoid, ops.tanh, ops.
 
 local classes = {}
 
+-- Where x is; tensors are made where operators are told to put their results.
+local function zeros_beside(x, shape)
+  local zeros = ops.zeros(shape, x.dtype)
+  return zeros.device == x.device and zeros or zeros:to(x.device)
+end
+
 -- The inputs of a call that may be left out, and given by name.
 local states_name, layer_names = { "hx" }, { "hx", "seq_length" }
 
@@ -82,7 +88,7 @@ end
 local function states(self, name, what, given, x)
   local count, batch = self.num_layers * #self.suffixes, x.shape[2]
   if given == nil then
-    given = ops.zeros({ count, batch, self.hidden_size }, x.dtype)
+    given = zeros_beside(x, { count, batch, self.hidden_size })
   elseif not ms.is_tensor(given) then
     fail(name, what .. " must be a tensor, got " .. describe(given))
   end
@@ -249,7 +255,7 @@ local function contributions(self, name, x, h, c)
   end
   local shape = x.ndim == 2 and { x.shape[1], self.hidden_size } or { self.hidden_size }
   local function state(what, given)
-    if given == nil then return ops.zeros(shape, x.dtype) end
+    if given == nil then return zeros_beside(x, shape) end
     local fits = ms.is_tensor(given) and given.ndim == #shape
     for i, size in ipairs(fits and shape or {}) do fits = fits and given.shape[i] == size end
     if not fits then
