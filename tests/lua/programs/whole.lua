@@ -182,6 +182,7 @@ function Whole.new(random, options)
     -- Closures.
     { 3, function(c)
       local inner, name = scope_of(c), fresh "f"
+      inner.loops = 0
       inner.m[#inner.m + 1] = "a"
       local seen = #c.k > 0 and pick(c.k)
       local body = block(inner, 2)
@@ -278,7 +279,7 @@ function Whole.new(random, options)
       if not options.errors then return {} end
       return { ("if %s then return %s, \"early\" end"):format(condition(c, 1), pick(c.m)) }
     end },
-    { 1, function(c) return { ("do local a <const> = %s"):format(m(c, 1)), block(scope_of(c), 2), "end" } end, "nested" },
+    { 1, function(c) return { ("do local %s <const> = %s"):format(fresh "m", m(c, 1)), block(scope_of(c), 2), "end" } end, "nested" },
     { 1, function(c)
       if options.straight then return {} end
       return { ("%s = ms.grad(function(a) return ops.sum(a * %s) end)(%s)"):format(pick(c.m), m(c, 2), pick(c.m)) }
