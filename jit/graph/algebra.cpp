@@ -82,7 +82,7 @@ Value small_power(const Match& m) {
     if (!c) return {};
     if (*c == 1) return m.if_same(m.arg(0));
     auto type = static_type(m.arg(0));
-    if (!type || !(*type == m.node.type.tensor)) return {};
+    if (!type || !(*type == m.node.type.tensor) || is_complex(type->dtype)) return {};
     const Value& x = m.arg(0);
     if (*c == 2) return m.emit(ops().square, {x});
     if (!is_float(type->dtype) || is_half(type->dtype)) return {};

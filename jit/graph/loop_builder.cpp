@@ -122,7 +122,8 @@ class Writer {
         RowValue in(size_t i) override {
             const auto v = writer_.value(call_.args[i], at_, call_.dtype);
             failed |= !v;
-            return {*this, v.value_or(0)};
+            operands_.push_back(v.value_or(0));
+            return {*this, operands_.back()};
         }
         bool as_host() const override { return writer_.program_.in_order; }
         RowValue number(double x) override { return {*this, writer_.number(x, call_.dtype)}; }
@@ -133,7 +134,11 @@ class Writer {
             return static_cast<double>(length);
         }
         RowValue formula(std::string_view name, std::initializer_list<RowValue> args) override {
-            auto is_number = [&](RowValue v) { return writer_.program_.code[v.index()].kind == Kind::constant; };
+            // An operand that is a constant is no plain number.
+            auto is_number = [&](RowValue v) {
+                return writer_.program_.code[v.index()].kind == Kind::constant &&
+                       std::ranges::find(operands_, v.index()) == operands_.end();
+            };
             auto is_own = [&](RowValue v) { return !is_number(v) && writer_.dtype(v.index()) == call_.dtype; };
             auto is_wide = [&](RowValue v) { return !is_number(v) && writer_.dtype(v.index()) == DType::f64; };
             const bool wide = std::ranges::none_of(args, is_own) && std::ranges::any_of(args, is_wide);
@@ -160,6 +165,7 @@ class Writer {
 
       private:
         Writer& writer_;
+        std::vector<uint16_t> operands_;
         const Call call_;
         const Shape& at_;
     };

@@ -227,7 +227,8 @@ local forms = {
         -- What the function has written comes back into the inputs.
         x:copy_(a:to "CPU")
         y:copy_(b:to "CPU")
-        for j = 1, math.max(#list, #c) do list[j] = c[j] and c[j]:to "CPU" end
+        for j in pairs(list) do list[j] = nil end
+        for j, item in pairs(c) do list[j] = item:to "CPU" end
         if not r[1] then error(r[2], 0) end
         return table.unpack(r, 2, r.n)
       end

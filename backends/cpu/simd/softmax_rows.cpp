@@ -110,14 +110,8 @@ struct ColumnSums {
         }
         return s;
     }
-    [[gnu::always_inline]] static ColumnSums of(ColumnSums x) { return x; }
     [[gnu::always_inline]] friend ColumnSums operator+(ColumnSums a, ColumnSums b) {
         for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] + b.part[i];
-        return a;
-    }
-    // Rounded, as what is added to something.
-    [[gnu::always_inline]] friend ColumnSums operator*(ColumnSums a, ColumnSums b) {
-        for (int i = 0; i < kParts; ++i) a.part[i] = alone(a.part[i] * b.part[i]);
         return a;
     }
     template <class F>
@@ -246,7 +240,7 @@ template <bool Log, int Packs, class T>
             if constexpr (Log)
                 return d;
             else
-                return ColumnSums<T>::of(d) * ColumnSums<T>::of(load(y, r, k));
+                return alone(d * load(y, r, k));
         });
     Pack<T> sum[Packs];
     for (int k = 0; k < Packs; ++k) sum[k] = total[k].rounded([](Pack<double> s) { return s; });
