@@ -19,12 +19,19 @@ Types infer_softmax(const Call& call) {
 
 Shape line_axes(const Call& call, size_t i, size_t of) { return call.rank(of) ? Shape{call.axis(i, of)} : Shape{}; }
 
+// What an operator of one operand and an axis gave, before it was rounded to halves: in many small parts of one they
+// keep few digits.
+Expr exact_result(const GradRule& g) {
+    const DType t = g.type(0).dtype;
+    return is_half(t) ? g.call(g.name(), {g.in(0).cast(DType::f32), g.args[1]}) : g.out;
+}
+
 Grads grad_softmax(const GradRule& g) {
-    return {call("softmax_grad", {g.dout, g.out, g.args[1]}).cast(g.type(0).dtype)};
+    return {call("softmax_grad", {g.dout, exact_result(g), g.args[1]}).cast(g.type(0).dtype)};
 }
 
 Grads grad_log_softmax(const GradRule& g) {
-    return {call("log_softmax_grad", {g.dout, g.out, g.args[1]}).cast(g.type(0).dtype)};
+    return {call("log_softmax_grad", {g.dout, exact_result(g), g.args[1]}).cast(g.type(0).dtype)};
 }
 
 Types infer_softmax_grad(const Call& call) {

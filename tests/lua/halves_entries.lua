@@ -9,8 +9,6 @@ local ops, runtime = ms.ops, ms.runtime
 
 local CASES = { { ms.bfloat16, 257 }, { ms.bfloat16, 2049 }, { ms.float16, 70001 } }
 local UNITS = { [ms.float16] = 2 ^ -10, [ms.bfloat16] = 2 ^ -7 }
--- Gradients that are made of the result, which has been rounded.
-local BY_RESULT = { softmax = true, log_softmax = true, softmin = true }
 -- Elements of one operand that are still tried.
 local MOST = 300000
 
@@ -94,7 +92,7 @@ local function check(entry, sample, half, size, n)
   gradients = gradients + 1
   got, message = call(g, rounded)
   if not got then error("gradient of " .. where .. " raises " .. message, 0) end
-  wrong = difference(got, wanted, half, BY_RESULT[entry.name] and 16 or 4)
+  wrong = difference(got, wanted, half, 4)
   if wrong then error("gradient of " .. where .. ": " .. wrong, 0) end
   return bytes
 end
