@@ -78,14 +78,14 @@ function M.set_rng_state(state) end
 --- processors of the machine.
 function M.get_num_threads() end
 
---- Operators use n threads from now on. Results do not depend on it, but for the products that help "random" lists.
+--- Operators use n threads from now on. Results do not depend on it, but for the products that help "guide.random" lists.
 function M.set_num_threads(n) end
 
 --- Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. device_target: as
 --- ms.set_device. device_fallback: whether an operator that has no kernel on the device of its operands may run on the host,
 --- with copies of them (true at first; ms.runtime.fallbacks counts them), or is an error.
 --- deterministic: a program with the same seed and inputs gives the same bits when it is run again, with any number of threads
---- and in both modes (help "random" lists what can differ). "ON" (or true; "OFF" at first) makes the list shorter for trainings
+--- and in both modes (help "guide.random" lists what can differ). "ON" (or true; "OFF" at first) makes the list shorter for trainings
 --- that go on from a backup in graph mode: a few steps are made for nothing first, so that products which compiled programs join
 --- are joined in all that count. runtime_num_threads: as ms.set_num_threads. float32_matmul_precision: "highest", or "high":
 --- where a device has a faster way for products of float32 matrices (TF32 on a GPU), operands may be rounded to 10 bits behind

@@ -206,7 +206,7 @@ end
 local BackupAndRestore = class.define(base.Callback, "BackupAndRestore",
   "backup_dir, save_freq=\"epoch\", delete_checkpoint=true, async_save=false",
   [[Lets a training that was stopped go on where it was: the next Model:train with this callback begins after the last backup
-and ends with the same bits as one that was not stopped. Products that a compiled program joins (help "random") need
+and ends with the same bits as one that was not stopped. Products that a compiled program joins (help "guide.random") need
 ms.set_context { deterministic = true } for that in graph mode: a few steps are made for nothing first then.
 
 backup_dir: a folder, which is made when it is missing. save_freq: "epoch", or the number of steps between two backups.
