@@ -34,6 +34,7 @@ inline ExactNumber exact_element(const Tensor& tensor, int64_t index) {
 
 // Whether a number of the language is one of the integers that type t has; true for other types.
 inline bool is_element(DType t, const Value& number) {
+    if (!is_integer(t)) return true;
     if (t == DType::i64 && number.kind() == Value::Kind::integer) return true;
     return visit_dtype(t, [&](auto tag) {
         using T = typename decltype(tag)::type;

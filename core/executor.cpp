@@ -74,8 +74,7 @@ bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
             number = true;
         } else if (v.kind() == Value::Kind::integer) {
             integer = true;
-            beyond |= op.infer_fn == broadcast_to_bool &&
-                      !(found ? !is_integer(dtype) || is_element(dtype, v) : v.integer() == 0);
+            beyond |= op.infer_fn == broadcast_to_bool && !(found ? is_element(dtype, v) : v.integer() == 0);
         } else {
             return false;
         }
