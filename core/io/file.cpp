@@ -69,7 +69,7 @@ class FileSource final : public Source {
     Descriptor file_;
 };
 
-// Twelve characters that nobody knows before.
+// Twelve random characters.
 std::string random_name() {
     constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
     std::array<unsigned char, 12> bytes;
@@ -93,6 +93,26 @@ std::string under_free_name(const std::string& stem, std::string_view ending, co
         if (errno != EEXIST) return {};
     }
     return {};
+}
+
+// Removes the file of this name unless a writer holds its lock, which ends with the writer's process.
+void remove_abandoned(const char* path) {
+    const Descriptor left(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat opened, named;
+    if (left && fstat(left.number(), &opened) == 0 && S_ISREG(opened.st_mode) &&
+        flock(left.number(), LOCK_EX | LOCK_NB) == 0 && lstat(path, &named) == 0 && named.st_ino == opened.st_ino &&
+        named.st_dev == opened.st_dev)
+        unlink(path);
+}
+
+// A free name for a draft of `target`, which make(name) takes as under_free_name says. The first one tried is the same
+// each time, so that what a killed process left under it is removed when the file is written next.
+template <class Make>
+std::string under_draft_name(const std::string& target, const Make& make) {
+    std::string name = target + ".lunaria.part";
+    remove_abandoned(name.c_str());
+    if (make(name.c_str()) >= 0) return name;
+    return under_free_name(target, ".part", make);
 }
 
 std::string temporary_stem() {
@@ -195,10 +215,19 @@ void FileSink::lock_old() {
 void FileSink::open_draft(unsigned permissions) {
     file_.reset(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, permissions));
     // It gets its name by way of this path.
-    if (file_ && access(path_of_descriptor(file_.number()).c_str(), F_OK) == 0) return;
-    draft_ = under_free_name(target_, ".part", [&](const char* path) {
+    if (file_ && access(path_of_descriptor(file_.number()).c_str(), F_OK) == 0) {
+        flock(file_.number(), LOCK_EX | LOCK_NB);
+        return;
+    }
+    draft_ = under_draft_name(target_, [&](const char* path) {
         file_.reset(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions));
-        return file_.number();
+        if (!file_) return -1;
+        flock(file_.number(), LOCK_EX | LOCK_NB);
+        // Before the lock another writer may have taken the file for an abandoned one.
+        struct stat info;
+        if (fstat(file_.number(), &info) == 0 && info.st_nlink > 0) return file_.number();
+        errno = EEXIST;
+        return -1;
     });
     if (draft_.empty()) fail("cannot be written");
 }
@@ -274,7 +303,7 @@ void FileSink::commit() {
     if (!is_device_) {
         if (fsync(file_.number()) != 0) fail("writing failed");
         if (draft_.empty())
-            draft_ = under_free_name(target_, ".part", [&](const char* path) {
+            draft_ = under_draft_name(target_, [&](const char* path) {
                 return linkat(AT_FDCWD, draft().c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
             });
         if (draft_.empty() || rename(draft_.c_str(), target_.c_str()) != 0) fail("cannot be replaced");

@@ -25,6 +25,8 @@ MEMORY = 3 << 30
 # A call that takes longer is interrupted, and must end within two seconds then.
 PATIENCE = 0.5
 ANSWER = 2.0
+# How a program ends whose own code is interrupted.
+INTERRUPTED = 130
 # A sanitizer's shadow takes more addresses than any limit, and its programs are slow.
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
@@ -68,7 +70,8 @@ def under_way(progress):
 
 def watch(process, progress, patience):
     """The call at which the process ended, and why; None: it made all of them."""
-    last, since, asked = None, time.monotonic(), None
+    # `asked`: when the call under way was interrupted; `late`: when one was that had come to its end by then.
+    last, since, asked, late = None, time.monotonic(), None, None
     while True:
         try:
             process.wait(0.02 if asked is None else 0.01)
@@ -78,14 +81,16 @@ def watch(process, progress, patience):
         ended = process.returncode is not None
         if ended and now == "done":
             # Its end may have been slow, and the interrupt what ended it.
-            done = process.returncode == 0 or asked is not None
+            done = process.returncode == 0 or asked is not None or late is not None
             return (None, "", 0) if done else ("end", f"ended with {process.returncode} after its last call", 0)
         if ended:
             if asked is not None and process.returncode >= 0:
                 return last, "interrupted", time.monotonic() - asked
+            if late is not None and process.returncode == INTERRUPTED and time.monotonic() - late < ANSWER:
+                return now, "interrupted", time.monotonic() - late
             return (now if isinstance(now, int) else last), f"ended with {process.returncode}", 0
         if now != last:
-            last, since, asked = now, time.monotonic(), None
+            last, since, asked, late = now, time.monotonic(), None, asked or late
         elif asked is None and time.monotonic() - since > (patience if isinstance(last, int) else 20):
             process.send_signal(signal.SIGINT)
             asked = time.monotonic()

@@ -1,5 +1,5 @@
 """Programs that are stopped at random moments: killed while they save files of all formats, which then are the old ones or the new
-ones, whole, with nothing beside them; and interrupted (Ctrl-C) in the midst of anything, which ends them within two
+ones, whole, with nothing beside them once they are saved again; and interrupted (Ctrl-C) in the midst of anything, which ends them within two
 seconds with a message.
 
 usage: stops_test.py PROGRAM [--kills N] [--interrupts N] [--seed N]"""
@@ -53,7 +53,7 @@ local n = math.tointeger(arg[2])
 save[kind](n)
 print "begun"
 io.flush()
-while true do
+while not arg[3] do
   n = n + 1
   save[kind](n)
 end
@@ -141,7 +141,7 @@ def begin(program, script, arguments, folder, cwd):
 
 def kills(program, count, rng):
     kinds = ["npy", "npz", "safetensors", "ckpt", "mindir", "onnx", "mindrecord", "tfrecord"]
-    failures, left = [], 0
+    failures, left = [], []
     with tempfile.TemporaryDirectory(prefix="lunaria-kills-") as folder:
         folders = {kind: str(Path(folder, kind)) for kind in kinds}
         for kind in kinds:
@@ -160,13 +160,13 @@ def kills(program, count, rng):
                 failures += [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
                 if done.returncode != 0:
                     failures.append(f"FAIL the check ended with {done.returncode}: {done.stderr[-400:]}")
+        # Between a draft's name and its place there is a moment; what is left by then goes when the file is saved next.
         for kind in kinds:
-            known = {"file." + kind, "file.mindrecord.db"}
-            left += len([name for name in os.listdir(folders[kind]) if name not in known])
-    # Between a draft's name and its place there is a moment.
-    if left > count // 100 + 1:
-        failures.append(f"FAIL {left} files were left behind by {count} kills")
-    print(f"{count} kills: {len(failures)} failures, {left} files left behind", flush=True)
+            begin(program, SAVE, [kind, "0", "once"], folder, folders[kind]).communicate()
+            left += [name for name in os.listdir(folders[kind]) if name not in {"file." + kind, "file.mindrecord.db"}]
+    if left:
+        failures.append(f"FAIL files that kills left behind outlive the next save: {left}")
+    print(f"{count} kills: {len(failures)} failures", flush=True)
     return failures
 
 

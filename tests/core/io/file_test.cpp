@@ -1,6 +1,8 @@
 #include "core/io/file.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,6 +116,22 @@ TEST(FileSink, leaves_the_files_beside_it_alone) {
     EXPECT_EQ(read_file(reading.draft()), "third");
     for (const char* name : {".tmp", ".part", ".new", ".draft", "~"}) EXPECT_EQ(read_file(path + name), "mine");
     EXPECT_EQ(files_in(scratch), 6);
+}
+
+// A process that is killed between a draft's name and its place leaves the draft under the name that is tried first.
+TEST(FileSink, removes_what_a_killed_writer_left_and_no_living_writers_draft) {
+    Scratch scratch;
+    const std::string path = scratch.path("f"), left = path + ".lunaria.part";
+    write_file(left, "left");
+    write_file(path, "first");
+    EXPECT_EQ(files_in(scratch), 1);
+    write_file(left, "alive");
+    const Descriptor writer(open(left.c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(flock(writer.number(), LOCK_EX | LOCK_NB), 0);
+    write_file(path, "second");
+    EXPECT_EQ(read_file(left), "alive");
+    EXPECT_EQ(read_file(path), "second");
+    EXPECT_EQ(files_in(scratch), 2);
 }
 
 TEST(Temporary, files_are_for_this_user_and_have_names_of_their_own_or_none) {
