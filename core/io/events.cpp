@@ -10,88 +10,62 @@
 #include <cstring>
 
 #include "core/infer.h"
-#include "core/io/protobuf.h"
+#include "core/io/proto_fields.h"
 
 namespace lunaria {
 
 namespace {
 
+using namespace proto;
 using Histogram = Shown::Histogram;
 using Encoded = Shown::Encoded;
 
+// A double, which the field holds as an integer.
+template <auto member, class M>
+constexpr Field<M> count_of(uint32_t number, double M::*) {
+    return {number, [](M& m, const ProtoReader& p) { m.*member = static_cast<double>(p.integer()); }};
+}
+template <auto member>
+constexpr auto count(uint32_t number) {
+    return count_of<member>(number, member);
+}
+
+constexpr Field<Histogram> kHistogram[] = {
+    field<&Histogram::least>(1),   field<&Histogram::most>(2),   field<&Histogram::count>(3), field<&Histogram::sum>(4),
+    field<&Histogram::squares>(5), field<&Histogram::limits>(6), field<&Histogram::counts>(7)};
+
 Histogram read_histogram(ProtoReader m) {
     Histogram h;
-    while (m.next()) switch (m.field()) {
-            case 1:
-                h.least = m.float64();
-                break;
-            case 2:
-                h.most = m.float64();
-                break;
-            case 3:
-                h.count = m.float64();
-                break;
-            case 4:
-                h.sum = m.float64();
-                break;
-            case 5:
-                h.squares = m.float64();
-                break;
-            case 6:
-                m.doubles(h.limits);
-                break;
-            case 7:
-                m.doubles(h.counts);
-                break;
-            default:
-                break;
-        }
+    read_fields(m, h, kHistogram);
     if (h.limits.size() != h.counts.size())
         m.fail(str("a histogram has ", h.limits.size(), " limits and ", h.counts.size(), " counts"));
     return h;
 }
 
 // MindSpore's, whose bins have a left end, a width and a count each.
+struct Bin {
+    double left = 0, width = 0, count = 0;
+};
+constexpr Field<Bin> kBin[] = {field<&Bin::left>(1), field<&Bin::width>(2), count<&Bin::count>(3)};
+
+constexpr Field<Histogram> kOwnHistogram[] = {{1,
+                                               [](Histogram& h, const ProtoReader& p) {
+                                                   Bin bin;
+                                                   read_fields(p.message(), bin, kBin);
+                                                   h.limits.push_back(bin.left + bin.width);
+                                                   h.counts.push_back(bin.count);
+                                               }},
+                                              count<&Histogram::nan>(2),
+                                              count<&Histogram::up>(3),
+                                              count<&Histogram::down>(4),
+                                              field<&Histogram::most>(5),
+                                              field<&Histogram::least>(6),
+                                              field<&Histogram::sum>(7),
+                                              count<&Histogram::count>(8)};
+
 Histogram read_own_histogram(ProtoReader m) {
     Histogram h;
-    while (m.next()) switch (m.field()) {
-            case 1: {
-                ProtoReader bin = m.message();
-                double left = 0, width = 0;
-                int64_t count = 0;
-                while (bin.next()) {
-                    if (bin.field() == 1) left = bin.float64();
-                    if (bin.field() == 2) width = bin.float64();
-                    if (bin.field() == 3) count = bin.integer();
-                }
-                h.limits.push_back(left + width);
-                h.counts.push_back(static_cast<double>(count));
-                break;
-            }
-            case 2:
-                h.nan = static_cast<double>(m.integer());
-                break;
-            case 3:
-                h.up = static_cast<double>(m.integer());
-                break;
-            case 4:
-                h.down = static_cast<double>(m.integer());
-                break;
-            case 5:
-                h.most = m.float64();
-                break;
-            case 6:
-                h.least = m.float64();
-                break;
-            case 7:
-                h.sum = m.float64();
-                break;
-            case 8:
-                h.count = static_cast<double>(m.integer());
-                break;
-            default:
-                break;
-        }
+    read_fields(m, h, kOwnHistogram);
     // As TensorBoard counts: what has no bin is none of it.
     h.count -= h.nan + h.up + h.down;
     return h;
@@ -122,6 +96,8 @@ Encoded read_audio(ProtoReader m) {
 
 // A tensor, or texts.
 struct Content {
+    // TensorBoard's dtype, or MindSpore's axes: its second field is the number of a type, and not a shape.
+    std::vector<int64_t> first;
     std::vector<int64_t> dims;
     int64_t type = 0;                 // TensorBoard's number of the type
     std::optional<int64_t> own_type;  // MindSpore's
@@ -170,47 +146,33 @@ void read_shape(ProtoReader m, std::vector<int64_t>& dims) {
     }
 }
 
+constexpr Field<Content> kContent[] = {field<&Content::first>(1),
+                                       {2,
+                                        [](Content& c, const ProtoReader& p) {
+                                            if (p.has_bytes())
+                                                read_shape(p.message(), c.dims);
+                                            else
+                                                c.own_type = p.integer();
+                                        }},
+                                       {3,
+                                        [](Content& c, const ProtoReader& p) {
+                                            if (p.has_bytes()) c.bytes = p.bytes();
+                                        }},
+                                       bytes<&Content::bytes>(4),
+                                       field<&Content::floats>(5),
+                                       field<&Content::doubles>(6),
+                                       field<&Content::integers>(7),
+                                       field<&Content::texts>(8),
+                                       field<&Content::integers>(10),
+                                       field<&Content::integers>(11)};
+
 Content read_content(ProtoReader m) {
     Content c;
-    // TensorBoard's dtype, or MindSpore's axes: its second field is the number of a type, and not a shape.
-    std::vector<int64_t> first;
-    while (m.next()) switch (m.field()) {
-            case 1:
-                m.integers(first);
-                break;
-            case 2:
-                if (m.has_bytes())
-                    read_shape(m.message(), c.dims);
-                else
-                    c.own_type = m.integer();
-                break;
-            case 3:
-                if (m.has_bytes()) c.bytes = m.bytes();
-                break;
-            case 4:
-                c.bytes = m.bytes();
-                break;
-            case 5:
-                m.floats(c.floats);
-                break;
-            case 6:
-                m.doubles(c.doubles);
-                break;
-            case 7:
-            case 10:
-            case 11:
-                m.integers(c.integers);
-                break;
-            case 8:
-                c.texts.push_back(m.text());
-                break;
-            default:
-                break;
-        }
+    read_fields(m, c, kContent);
     if (c.own_type)
-        c.dims = std::move(first);
-    else if (!first.empty())
-        c.type = first.back();
+        c.dims = std::move(c.first);
+    else if (!c.first.empty())
+        c.type = c.first.back();
     return c;
 }
 
@@ -290,7 +252,7 @@ void set_tensor(Shown& shown, const ProtoReader& m) {
     shown.value = tensor_of(m, c);
 }
 
-Shown read_value(ProtoReader m) {
+Shown read_shown(ProtoReader m) {
     Shown shown;
     std::optional<Plugin> plugin;
     while (m.next()) switch (m.field()) {
@@ -355,36 +317,23 @@ bool joined(std::vector<Shown>& values, const Shown& shown) {
     return true;
 }
 
+constexpr Field<Event> kSummary[] = {{1, [](Event& event, const ProtoReader& p) {
+                                          Shown shown = read_shown(p.message());
+                                          if (!shown.kind.empty() && !joined(event.values, shown))
+                                              event.values.push_back(std::move(shown));
+                                      }}};
+
 }  // namespace
 
 Event read_event(std::string_view bytes, const std::string& place) {
+    static constexpr Field<Event> fields[] = {
+        field<&Event::wall_time>(1),
+        field<&Event::step>(2),
+        field<&Event::version>(3),
+        {4, [](Event& event, const ProtoReader&) { event.has_graph = true; }},
+        {5, [](Event& event, const ProtoReader& p) { read_fields(p.message(), event, kSummary); }}};
     Event event;
-    ProtoReader m(bytes, place);
-    while (m.next()) switch (m.field()) {
-            case 1:
-                event.wall_time = m.float64();
-                break;
-            case 2:
-                event.step = m.integer();
-                break;
-            case 3:
-                event.version = m.text();
-                break;
-            case 4:
-                event.has_graph = true;
-                break;
-            case 5: {
-                ProtoReader summary = m.message();
-                while (summary.next()) {
-                    if (summary.field() != 1) continue;
-                    Shown shown = read_value(summary.message());
-                    if (!shown.kind.empty() && !joined(event.values, shown)) event.values.push_back(std::move(shown));
-                }
-                break;
-            }
-            default:
-                break;
-        }
+    read_fields(ProtoReader(bytes, place), event, fields);
     return event;
 }
 

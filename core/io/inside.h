@@ -13,4 +13,19 @@ namespace lunaria {
 // leave the folder, symbolic links, files with several hard links and anything that is no regular file.
 std::unique_ptr<Source> open_inside(const std::string& folder, const std::string& path, const std::string& name);
 
+// The files inside a folder, of which the last one stays open.
+class FilesInside {
+  public:
+    explicit FilesInside(std::string folder) : folder_(std::move(folder)) {}
+    const Source& open(const std::string& path, const std::string& name) {
+        if (!source_ || path != path_) source_ = open_inside(folder_, path, name);
+        path_ = path;
+        return *source_;
+    }
+
+  private:
+    std::string folder_, path_;
+    std::unique_ptr<Source> source_;
+};
+
 }  // namespace lunaria

@@ -1,5 +1,5 @@
 // What an ONNX file says, message by message: the parts of onnx.proto that models need, with its field numbers (given
-// in onnx_read.cpp and onnx_write.cpp). What the messages mean as a function is the matter of
+// in onnx.cpp). What the messages mean as a function is the matter of
 // interpreter/lua/lunaria/onnx/.
 #pragma once
 
@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "core/io/file.h"
-#include "core/tensor.h"
+#include "core/io/proto_fields.h"
+#include "core/io/proto_tensor.h"
 
 namespace lunaria::onnx {
 
-// TensorProto.DataType by name; empty for a number that has none.
-std::string_view type_name(int64_t type);
-// The dtype of tensors with it; nothing where there is none.
-std::optional<DType> dtype_of(int64_t type);
-int64_t type_number(DType dtype);
+using proto::dtype_of;
+using proto::type_name;
+using proto::type_number;
 
 struct TypeEntry {
     enum class Kind : uint8_t { unknown, tensor, sequence, optional, map, sparse } kind = Kind::unknown;
@@ -24,19 +23,24 @@ struct TypeEntry {
     struct Dim {
         int64_t size = -1;  // -1: not given
         std::string name;
+        static proto::Fields<Dim> fields();
     };
     std::optional<std::vector<Dim>> shape;
     std::vector<TypeEntry> inner;  // of a sequence or an optional: one
+    static proto::Fields<TypeEntry> fields();
 };
 
 struct ValueInfo {
     std::string name;
     TypeEntry type;
+    static proto::Fields<ValueInfo> fields();
 };
 
 struct NamedTensor {
     std::string name;
     Tensor value;
+    static NamedTensor read(ProtoReader p);
+    ProtoWriter message() const;
 };
 
 struct Graph;
@@ -45,17 +49,21 @@ struct Attribute {
     enum class Kind : uint8_t { none, number, integer, string, tensor, graph, numbers, integers, strings, other };
     std::string name, reference;  // of the function's attribute whose value it takes
     Kind kind = Kind::none;
+    int64_t type = 0;  // AttributeProto.AttributeType as a file says it
     std::vector<double> numbers;
     std::vector<int64_t> integers;
     std::vector<std::string> strings;
     std::vector<NamedTensor> tensors;
     std::vector<Graph> graphs;
+    static Attribute read(ProtoReader p);
+    static proto::Fields<Attribute> fields();
 };
 
 struct Node {
     std::string op, domain, overload, name;
     std::vector<std::string> inputs, outputs;
     std::vector<Attribute> attributes;
+    static proto::Fields<Node> fields();
 };
 
 struct Graph {
@@ -63,11 +71,13 @@ struct Graph {
     std::vector<Node> nodes;
     std::vector<NamedTensor> initializers;
     std::vector<ValueInfo> inputs, outputs;
+    static proto::Fields<Graph> fields();
 };
 
 struct Opset {
     std::string domain;
     int64_t version = 0;
+    static proto::Fields<Opset> fields();
 };
 
 struct Function {
@@ -76,14 +86,16 @@ struct Function {
     std::vector<Attribute> defaults;
     std::vector<Node> nodes;
     std::vector<Opset> opsets;
+    static proto::Fields<Function> fields();
 };
 
 struct Model {
     int64_t ir_version = 0;
     std::string producer, producer_version;
-    Graph graph;
+    std::optional<Graph> graph;
     std::vector<Opset> opsets;
     std::vector<Function> functions;
+    static proto::Fields<Model> fields();
 };
 
 // Throws file_error, which begins with the file's name, for what is damaged or has no form here (tensors of strings

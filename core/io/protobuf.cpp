@@ -82,7 +82,7 @@ std::string ProtoReader::text() const {
 }
 
 ProtoReader ProtoReader::message() const {
-    ProtoReader inner(bytes(), file_);
+    ProtoReader inner(bytes(), file_, others_);
     inner.depth_ = depth_ + 1;
     if (inner.depth_ > kDeepest) fail(str("messages are nested more than ", kDeepest, " times"));
     return inner;

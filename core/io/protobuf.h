@@ -11,11 +11,15 @@
 
 namespace lunaria {
 
+class FilesInside;
+
 // The fields of one message, front to back. Unknown ones are the caller's to skip. Every error is a file_error that
 // begins with the file's name.
 class ProtoReader {
   public:
-    ProtoReader(std::string_view bytes, std::string_view file) : rest_(bytes), file_(file) {}
+    // `others`: the files that messages may name, for what is not in this one.
+    ProtoReader(std::string_view bytes, std::string_view file, FilesInside* others = nullptr)
+        : rest_(bytes), file_(file), others_(others) {}
 
     // Goes to the next field; false at the end.
     bool next();
@@ -54,6 +58,7 @@ class ProtoReader {
 
     [[noreturn]] void fail(std::string_view what) const { throw file_error(file_, str("corrupt: ", what)); }
     const std::string& file() const { return file_; }
+    FilesInside* others() const { return others_; }
 
   private:
     static constexpr int kDeepest = 64;
@@ -70,6 +75,7 @@ class ProtoReader {
 
     std::string_view rest_;
     std::string file_;
+    FilesInside* others_;
     int depth_ = 0;
     uint32_t field_ = 0;
     int wire_ = 0;

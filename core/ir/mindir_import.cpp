@@ -19,7 +19,7 @@ class Importer {
     ir::ParsedGraph run() {
         nodes_.refuse_unknown_operators();
         for (const GraphEntry& f : model_.functions) functions_.try_emplace(f.name, &f);
-        const GraphEntry& g = model_.graph;
+        const GraphEntry& g = *model_.graph;
         if (!g.name.empty()) graph_->name = g.name;
         for (const ValueInfo& input : g.inputs)
             define(values_, input.name,

@@ -1,330 +1,63 @@
 #include "core/ir/mindir_model.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "core/io/protobuf.h"
+#include "core/io/proto_tensor.h"
 
 namespace lunaria::mindir {
 
+using namespace proto;
+
 namespace {
 
-// TensorProto.DataType of the dtypes that tensors have; 17 is another name of 11.
-constexpr std::pair<int64_t, DType> kTypes[] = {
-    {1, DType::f32},  {2, DType::u8},      {3, DType::i8},    {4, DType::u16},  {5, DType::i16},  {6, DType::i32},
-    {7, DType::i64},  {9, DType::boolean}, {10, DType::f16},  {11, DType::f64}, {12, DType::u32}, {13, DType::u64},
-    {14, DType::c64}, {15, DType::c128},   {16, DType::bf16}, {17, DType::f64}};
+// The numbers of TensorProto.DataType up to this one are ONNX's; there is another one for float64.
+constexpr int64_t kLastType = 16, kFloat64 = 17;
 
-// The elements of a TensorProto, wherever they are.
-struct Contents {
-    std::optional<std::string_view> raw;
-    std::vector<float> floats;
-    std::vector<double> doubles;
-    std::vector<int64_t> int32s, int64s;
-};
+constexpr Field<TensorContents> kTensor[] = {
+    field<&TensorContents::dims>(1),
+    field<&TensorContents::type>(2),
+    field<&TensorContents::floats>(3),
+    field<&TensorContents::int32s>(4),
+    field<&TensorContents::int64s>(6),
+    field<&TensorContents::name>(7),
+    bytes<&TensorContents::raw>(9),
+    field<&TensorContents::doubles>(10),
+    {12, [](TensorContents& c, const ProtoReader&) { c.is_external = true; }},
+    field<&TensorContents::key>(13),
+    {16, [](TensorContents& c, const ProtoReader& p) { c.is_compressed = p.integer() != 0; }}};
 
-Tensor elements(const ProtoReader& p, const TensorEntry& entry, const Contents& c) {
-    const std::optional<DType> dtype = entry.dtype();
-    if (!dtype) p.fail(str("tensor '", entry.name, "' has the data type ", entry.type, ", which tensors do not have"));
-    Shape shape;
-    try {
-        shape = checked_shape(p.file(), entry.dims, size_of(*dtype));
-    } catch (const Error& e) {
-        p.fail(str("tensor '", entry.name, "': ", e.message()));
-    }
-    const size_t wanted = static_cast<size_t>(shape.size());
-    const size_t lists = c.floats.size() + c.doubles.size() + c.int32s.size() + c.int64s.size();
-    auto wrong_size = [&](size_t there, std::string_view what) {
-        p.fail(str("tensor '", entry.name, "' of shape ", shape, " and dtype ", name_of(*dtype), " has ", there, " ",
-                   what));
-    };
-    if (c.raw) {
-        if (lists) p.fail(str("tensor '", entry.name, "' has its elements twice"));
-        if (c.raw->size() != wanted * size_of(*dtype)) wrong_size(c.raw->size(), "bytes of data");
-        Tensor t = Tensor::empty(*dtype, shape);
-        if (*dtype == DType::boolean)
-            for (size_t i = 0; i < wanted; ++i) t.data<bool>()[i] = (*c.raw)[i] != 0;
-        else if (wanted)
-            std::memcpy(t.raw(), c.raw->data(), c.raw->size());
-        return t;
-    }
-    if (lists != wanted || std::max({c.floats.size(), c.doubles.size(), c.int32s.size(), c.int64s.size()}) != wanted)
-        wrong_size(lists, "elements");
-    Tensor t = Tensor::empty(*dtype, shape);
-    visit_dtype(*dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        for (size_t i = 0; i < wanted; ++i) {
-            T& out = t.data<T>()[i];
-            if constexpr (kIsComplex<T>) {
-                p.fail(str("tensor '", entry.name, "' has complex elements without raw data"));
-            } else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-                // Half-width floats are in int32_data by their bits.
-                if (!c.int32s.empty())
-                    out.bits = static_cast<uint16_t>(c.int32s[i]);
-                else
-                    out = T(c.floats.empty() ? static_cast<float>(c.doubles[i]) : c.floats[i]);
-            } else {
-                out = !c.floats.empty()    ? static_cast<T>(c.floats[i])
-                      : !c.doubles.empty() ? static_cast<T>(c.doubles[i])
-                      : !c.int32s.empty()  ? static_cast<T>(c.int32s[i])
-                                           : static_cast<T>(c.int64s[i]);
-            }
-        }
-    });
-    return t;
-}
-
-TensorEntry read_tensor(ProtoReader p, bool with_data) {
-    TensorEntry t;
-    Contents c;
-    bool compressed = false, external = false;
-    while (p.next()) switch (p.field()) {
-            case 1:
-                p.integers(t.dims);
-                break;
-            case 2:
-                t.type = p.integer();
-                break;
-            case 3:
-                p.floats(c.floats);
-                break;
-            case 4:
-                p.integers(c.int32s);
-                break;
-            case 6:
-                p.integers(c.int64s);
-                break;
-            case 7:
-                t.name = p.text();
-                break;
-            case 9:
-                c.raw = p.bytes();
-                break;
-            case 10:
-                p.doubles(c.doubles);
-                break;
-            case 12:
-                external = true;
-                break;
-            case 13:
-                t.key = p.text();
-                break;
-            case 16:
-                compressed = p.integer() != 0;
-                break;
-            default:
-                break;
-        }
-    if (external)
-        throw file_error(p.file(), str("tensor '", t.name, "' is in another file, which is not read"))
+TensorEntry read_tensor(ProtoReader p, bool with_elements) {
+    TensorContents c;
+    read_fields(p, c, kTensor);
+    if (c.is_external)
+        throw file_error(p.file(), str("tensor '", c.name, "' is in another file, which is not read"))
             .hint("export the model in one piece (below 1 GiB MindSpore does)");
-    if (compressed) throw file_error(p.file(), str("tensor '", t.name, "' is compressed, which is not supported"));
-    if (with_data || c.raw || !c.floats.empty() || !c.doubles.empty() || !c.int32s.empty() || !c.int64s.empty())
-        t.value = elements(p, t, c);
+    if (c.is_compressed) throw file_error(p.file(), str("tensor '", c.name, "' is compressed, which is not supported"));
+    TensorEntry t{c.name, c.key, c.type, c.dims, {}};
+    if (!with_elements && !c.raw && !c.listed()) return t;
+    const std::optional<DType> dtype = t.dtype();
+    if (!dtype) p.fail(str("tensor '", t.name, "' has the data type ", t.type, ", which tensors do not have"));
+    t.value = elements(p, c, *dtype);
     return t;
 }
 
-Attribute read_attribute(ProtoReader p) {
-    Attribute a;
-    auto number = [&](double d) { a.numbers.push_back(d); };
-    while (p.next()) switch (p.field()) {
-            case 1:
-                a.name = p.text();
-                break;
-            case 2:
-                number(p.float32());
-                break;
-            case 3:
-                a.integers.push_back(p.integer());
-                break;
-            case 4:
-                number(p.float64());
-                break;
-            case 5:
-            case 11:
-                a.strings.emplace_back(p.bytes());
-                break;
-            case 6:
-            case 12:
-                a.tensors.push_back(read_tensor(p.message(), false));
-                break;
-            case 8:
-                p.floats(a.numbers);
-                break;
-            case 9:
-                p.doubles(a.numbers);
-                break;
-            case 10:
-                p.integers(a.integers);
-                break;
-            case 16:
-                a.kind = static_cast<Kind>(p.integer());
-                break;
-            case 17:
-                a.values.push_back(read_attribute(p.message()));
-                break;
-            default:
-                break;
-        }
-    return a;
+// The numbers of an attribute, in a field of one of them or of several.
+template <auto one>
+constexpr Field<Attribute> number(uint32_t n) {
+    return {n, [](Attribute& a, const ProtoReader& p) { a.numbers.push_back((p.*one)()); }};
 }
 
-void add_attribute(const ProtoReader& p, std::vector<Attribute>& list, Attribute a, std::string_view of) {
-    for (const Attribute& other : list)
-        if (other.name == a.name) p.fail(str("'", of, "' has the attribute '", a.name, "' twice"));
-    list.push_back(std::move(a));
-}
-
-NodeEntry read_node(ProtoReader p) {
-    NodeEntry n;
-    while (p.next()) switch (p.field()) {
-            case 1:
-                n.inputs.push_back(p.text());
-                break;
-            case 2:
-                if (!n.output.empty()) p.fail(str("node '", n.output, "' has several outputs"));
-                n.output = p.text();
-                break;
-            case 3:
-                n.name = p.text();
-                break;
-            case 4:
-                n.op_type = p.text();
-                break;
-            case 5:
-                add_attribute(p, n.attributes, read_attribute(p.message()), n.name);
-                break;
-            case 6:
-                n.doc = p.text();
-                break;
-            case 7:
-                n.domain = p.text();
-                break;
-            default:
-                break;
-        }
-    return n;
-}
-
-ValueInfo read_value_info(ProtoReader p) {
-    ValueInfo v;
-    while (p.next()) switch (p.field()) {
-            case 1:
-                v.name = p.text();
-                break;
-            case 2:
-                v.tensors.push_back(read_tensor(p.message(), false));
-                break;
-            case 3:
-                v.doc = p.text();
-                break;
-            case 5:
-                v.info = read_attribute(p.message());
-                break;
-            default:
-                break;
-        }
-    return v;
-}
-
-GraphEntry read_graph(ProtoReader p) {
-    GraphEntry g;
-    while (p.next()) switch (p.field()) {
-            case 1:
-                g.nodes.push_back(read_node(p.message()));
-                break;
-            case 2:
-                g.name = p.text();
-                break;
-            case 3:
-                g.parameters.push_back(read_tensor(p.message(), true));
-                break;
-            case 5:
-                g.inputs.push_back(read_value_info(p.message()));
-                break;
-            case 6:
-                g.outputs.push_back(read_value_info(p.message()));
-                break;
-            case 8:
-                g.attributes.push_back(read_attribute(p.message()));
-                break;
-            default:
-                break;
-        }
-    return g;
-}
-
-PrimitiveEntry read_primitive(ProtoReader p) {
-    PrimitiveEntry e;
-    while (p.next()) switch (p.field()) {
-            case 1:
-                e.name = p.text();
-                break;
-            case 2:
-                e.op_type = p.text();
-                break;
-            case 3:
-                add_attribute(p, e.attributes, read_attribute(p.message()), e.name);
-                break;
-            default:
-                break;
-        }
-    return e;
-}
-
-ProtoWriter tensor_message(const TensorEntry& t) {
-    ProtoWriter w;
-    for (int64_t d : t.dims) w.integer(1, d);
-    w.integer(2, t.type);
-    if (!t.name.empty()) w.bytes(7, t.name);
-    if (t.value) {
-        const Tensor dense = t.value.contiguous().to_host();
-        w.bytes(9, {static_cast<const char*>(dense.raw()), dense.nbytes()});
-    }
-    if (!t.key.empty()) w.bytes(13, t.key);
-    return w;
-}
-
-// What is in a tuple has its content in the repeated fields.
-ProtoWriter attribute_message(const Attribute& a, bool in_tuple = false) {
-    ProtoWriter w;
-    if (!a.name.empty()) w.bytes(1, a.name);
-    for (double d : a.numbers)
-        a.kind == Kind::float32 ? w.float32(in_tuple ? 8 : 2, static_cast<float>(d)) : w.float64(in_tuple ? 9 : 4, d);
-    for (int64_t i : a.integers) w.integer(in_tuple ? 10 : 3, i);
-    for (const std::string& s : a.strings) w.bytes(in_tuple ? 11 : 5, s);
-    for (const TensorEntry& t : a.tensors) w.message(a.kind == Kind::tensor ? 6 : 12, tensor_message(t));
-    w.integer(16, static_cast<int>(a.kind));
-    for (const Attribute& v : a.values) w.message(17, attribute_message(v, true));
-    return w;
-}
-
-ProtoWriter value_info_message(const ValueInfo& v) {
-    ProtoWriter w;
-    w.bytes(1, v.name);
-    for (const TensorEntry& t : v.tensors) w.message(2, tensor_message(t));
-    if (!v.doc.empty()) w.bytes(3, v.doc);
-    if (v.info) w.message(5, attribute_message(*v.info));
-    return w;
-}
-
-ProtoWriter graph_message(const GraphEntry& g) {
-    ProtoWriter w;
-    for (const NodeEntry& n : g.nodes) {
-        ProtoWriter node;
-        for (const std::string& input : n.inputs) node.bytes(1, input);
-        node.bytes(2, n.output).bytes(3, n.name).bytes(4, n.op_type);
-        for (const Attribute& a : n.attributes) node.message(5, attribute_message(a));
-        if (!n.doc.empty()) node.bytes(6, n.doc);
-        if (!n.domain.empty()) node.bytes(7, n.domain);
-        w.message(1, node);
-    }
-    w.bytes(2, g.name);
-    for (const TensorEntry& t : g.parameters) w.message(3, tensor_message(t));
-    for (const ValueInfo& v : g.inputs) w.message(5, value_info_message(v));
-    for (const ValueInfo& v : g.outputs) w.message(6, value_info_message(v));
-    for (const Attribute& a : g.attributes) w.message(8, attribute_message(a));
-    return w;
+// Attributes of different names.
+template <auto name, class M>
+constexpr Field<M> attributes_of(uint32_t number, std::string M::*) {
+    return {number,
+            [](M& m, const ProtoReader& p) {
+                Attribute a = read_message<Attribute>(p.message());
+                for (const Attribute& other : m.attributes)
+                    if (other.name == a.name) p.fail(str("'", m.*name, "' has the attribute '", a.name, "' twice"));
+                m.attributes.push_back(std::move(a));
+            },
+            field<&M::attributes>(number).write};
 }
 
 const Attribute* find_in(const std::vector<Attribute>& list, std::string_view name) {
@@ -335,10 +68,140 @@ const Attribute* find_in(const std::vector<Attribute>& list, std::string_view na
 
 }  // namespace
 
+TensorEntry TensorEntry::read(ProtoReader p) { return read_tensor(std::move(p), false); }
+
+ProtoWriter TensorEntry::message() const {
+    ProtoWriter w;
+    for (int64_t d : dims) w.integer(1, d);
+    w.integer(2, type);
+    if (!name.empty()) w.bytes(7, name);
+    if (value) write_raw(w, 9, value);
+    if (!key.empty()) w.bytes(13, key);
+    return w;
+}
+
+Fields<Attribute> Attribute::fields() {
+    static constexpr Field<Attribute> list[] = {
+        field<&Attribute::name>(1),
+        number<&ProtoReader::float32>(2),
+        {3, [](Attribute& a, const ProtoReader& p) { a.integers.push_back(p.integer()); }},
+        number<&ProtoReader::float64>(4),
+        bytes<&Attribute::strings>(5),
+        field<&Attribute::tensors>(6),
+        {8, [](Attribute& a, const ProtoReader& p) { p.floats(a.numbers); }},
+        field<&Attribute::numbers>(9),
+        field<&Attribute::integers>(10),
+        bytes<&Attribute::strings>(11),
+        field<&Attribute::tensors>(12),
+        field<&Attribute::kind>(16),
+        field<&Attribute::values>(17)};
+    return list;
+}
+
+// What is in a tuple has its content in the repeated fields.
+ProtoWriter Attribute::message(bool in_tuple) const {
+    ProtoWriter w;
+    if (!name.empty()) w.bytes(1, name);
+    for (double d : numbers)
+        kind == Kind::float32 ? w.float32(in_tuple ? 8 : 2, static_cast<float>(d)) : w.float64(in_tuple ? 9 : 4, d);
+    write_value(integers, in_tuple ? 10 : 3, w);
+    write_value(strings, in_tuple ? 11 : 5, w);
+    write_value(tensors, kind == Kind::tensor ? 6 : 12, w);
+    w.integer(16, static_cast<int>(kind));
+    for (const Attribute& v : values) w.message(17, v.message(true));
+    return w;
+}
+
+Fields<NodeEntry> NodeEntry::fields() {
+    static constexpr Field<NodeEntry> list[] = {field<&NodeEntry::inputs>(1),
+                                                {2,
+                                                 [](NodeEntry& n, const ProtoReader& p) {
+                                                     if (!n.output.empty())
+                                                         p.fail(str("node '", n.output, "' has several outputs"));
+                                                     n.output = p.text();
+                                                 },
+                                                 field<&NodeEntry::output>(2).write},
+                                                field<&NodeEntry::name>(3),
+                                                field<&NodeEntry::op_type>(4),
+                                                attributes_of<&NodeEntry::name>(5, &NodeEntry::name),
+                                                filled<&NodeEntry::doc>(6),
+                                                filled<&NodeEntry::domain>(7)};
+    return list;
+}
+
+Fields<ValueInfo> ValueInfo::fields() {
+    static constexpr Field<ValueInfo> list[] = {field<&ValueInfo::name>(1), field<&ValueInfo::tensors>(2),
+                                                filled<&ValueInfo::doc>(3), field<&ValueInfo::info>(5)};
+    return list;
+}
+
+Fields<GraphEntry> GraphEntry::fields() {
+    static constexpr Field<GraphEntry> list[] = {
+        field<&GraphEntry::nodes>(1),
+        field<&GraphEntry::name>(2),
+        {3, [](GraphEntry& g, const ProtoReader& p) { g.parameters.push_back(read_tensor(p.message(), true)); },
+         field<&GraphEntry::parameters>(3).write},
+        field<&GraphEntry::inputs>(5),
+        field<&GraphEntry::outputs>(6),
+        field<&GraphEntry::attributes>(8)};
+    return list;
+}
+
+Fields<PrimitiveEntry> PrimitiveEntry::fields() {
+    static constexpr Field<PrimitiveEntry> list[] = {field<&PrimitiveEntry::name>(1),
+                                                     field<&PrimitiveEntry::op_type>(2),
+                                                     attributes_of<&PrimitiveEntry::name>(3, &PrimitiveEntry::name),
+                                                     {5, nullptr, field<&PrimitiveEntry::type>(5).write}};
+    return list;
+}
+
+Fields<Model> Model::fields() {
+    static constexpr Field<Model> list[] = {
+        field<&Model::ir_version>(1),
+        field<&Model::producer>(2),
+        field<&Model::producer_version>(5),
+        {7,
+         [](Model& m, const ProtoReader& p) {
+             if (m.graph) p.fail("there are two main graphs");
+             read_value(m.graph, p);
+         },
+         field<&Model::graph>(7).write},
+        field<&Model::functions>(8),
+        // Whether it is little-endian.
+        {10,
+         [](Model&, const ProtoReader& p) {
+             if (!p.boolean()) throw file_error(p.file(), "was written in big-endian order, which is not supported");
+         },
+         [](const Model&, uint32_t n, ProtoWriter& w) { w.integer(n, 1); }},
+        {12,
+         [](Model& m, const ProtoReader& p) {
+             PrimitiveEntry e = read_message<PrimitiveEntry>(p.message());
+             std::string name = e.name;
+             if (!m.primitives.try_emplace(std::move(name), std::move(e)).second)
+                 p.fail("two primitives have one name");
+         },
+         [](const Model& m, uint32_t n, ProtoWriter& w) {
+             for (const auto& [name, e] : m.primitives) write_value(e, n, w);
+         }},
+        // The version of the format.
+        {13, nullptr, [](const Model&, uint32_t n, ProtoWriter& w) { w.integer(n, 3); }}};
+    return list;
+}
+
+Model read_model(const Source& source) {
+    if (source.size() > uint64_t{1} << 31) throw source.error("is larger than 2 GiB, which no MindIR file is");
+    const std::string bytes = source.text(0, static_cast<size_t>(source.size()));
+    if (bytes.empty()) throw source.error("is empty");
+    Model m = read_message<Model>(ProtoReader(bytes, source.name()));
+    if (!m.graph || m.ir_version.empty()) throw source.error("is no MindIR file: there is no graph in it");
+    return m;
+}
+
+std::string write_model(const Model& m) { return message_of(m).text(); }
+
 std::optional<DType> TensorEntry::dtype() const {
-    for (auto [t, d] : kTypes)
-        if (t == type) return d;
-    return std::nullopt;
+    if (type == kFloat64) return DType::f64;
+    return type > kLastType ? std::nullopt : proto::dtype_of(type);
 }
 
 bool TensorEntry::shape_is_valid() const {
@@ -350,66 +213,9 @@ TensorType TensorEntry::tensor_type() const { return {*dtype(), Shape(dims)}; }
 const Attribute* NodeEntry::find(std::string_view name) const { return find_in(attributes, name); }
 const Attribute* GraphEntry::find(std::string_view name) const { return find_in(attributes, name); }
 
-Model read_model(const Source& source) {
-    if (source.size() > uint64_t{1} << 31) throw source.error("is larger than 2 GiB, which no MindIR file is");
-    const std::string bytes = source.text(0, static_cast<size_t>(source.size()));
-    if (bytes.empty()) throw source.error("is empty");
-    ProtoReader p(bytes, source.name());
-    Model m;
-    bool has_graph = false;
-    while (p.next()) switch (p.field()) {
-            case 1:
-                m.ir_version = p.text();
-                break;
-            case 2:
-                m.producer = p.text();
-                break;
-            case 5:
-                m.producer_version = p.text();
-                break;
-            case 7:
-                if (has_graph) p.fail("there are two main graphs");
-                has_graph = true;
-                m.graph = read_graph(p.message());
-                break;
-            case 8:
-                m.functions.push_back(read_graph(p.message()));
-                break;
-            case 10:
-                if (!p.boolean()) throw source.error("was written in big-endian order, which is not supported");
-                break;
-            case 12: {
-                PrimitiveEntry e = read_primitive(p.message());
-                std::string name = e.name;
-                if (!m.primitives.try_emplace(std::move(name), std::move(e)).second)
-                    p.fail("two primitives have one name");
-                break;
-            }
-            default:
-                break;
-        }
-    if (!has_graph || m.ir_version.empty()) throw source.error("is no MindIR file: there is no graph in it");
-    return m;
-}
-
-std::string write_model(const Model& m) {
-    ProtoWriter w;
-    w.bytes(1, m.ir_version).bytes(2, m.producer).bytes(5, m.producer_version).message(7, graph_message(m.graph));
-    for (const GraphEntry& g : m.functions) w.message(8, graph_message(g));
-    w.integer(10, 1);
-    for (const auto& [name, e] : m.primitives) {
-        ProtoWriter primitive;
-        primitive.bytes(1, e.name).bytes(2, e.op_type);
-        for (const Attribute& a : e.attributes) primitive.message(3, attribute_message(a));
-        w.message(12, primitive.integer(5, e.type));
-    }
-    w.integer(13, 3);
-    return w.text();
-}
-
 int64_t type_number(DType dtype) {
-    for (auto [type, d] : kTypes)
-        if (d == dtype) return type;
+    const int64_t type = proto::type_number(dtype);
+    if (type >= 1 && type <= kLastType) return type;
     throw dtype_error("export", str("MindIR has no type for ", name_of(dtype), " that other programs read"))
         .hint("x:float() converts to float32");
 }

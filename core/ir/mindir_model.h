@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/io/file.h"
+#include "core/io/proto_fields.h"
 #include "core/ir/node.h"
 
 namespace lunaria::mindir {
@@ -51,6 +52,9 @@ struct TensorEntry {
     std::optional<DType> dtype() const;  // nothing for one that tensors do not have
     bool shape_is_valid() const;
     TensorType tensor_type() const;  // of a valid one
+    // Without elements it says a dtype and a shape.
+    static TensorEntry read(ProtoReader p);
+    ProtoWriter message() const;
 };
 
 struct Attribute {
@@ -61,6 +65,8 @@ struct Attribute {
     std::vector<std::string> strings;
     std::vector<TensorEntry> tensors;
     std::vector<Attribute> values;
+    static proto::Fields<Attribute> fields();
+    ProtoWriter message(bool in_tuple = false) const;
 };
 
 struct NodeEntry {
@@ -68,12 +74,14 @@ struct NodeEntry {
     std::string output, name, op_type, doc, domain;
     std::vector<Attribute> attributes;
     const Attribute* find(std::string_view name) const;
+    static proto::Fields<NodeEntry> fields();
 };
 
 struct ValueInfo {
     std::string name, doc;
     std::vector<TensorEntry> tensors;
     std::optional<Attribute> info;
+    static proto::Fields<ValueInfo> fields();
 };
 
 struct GraphEntry {
@@ -83,19 +91,22 @@ struct GraphEntry {
     std::vector<ValueInfo> inputs, outputs;
     std::vector<Attribute> attributes;
     const Attribute* find(std::string_view name) const;
+    static proto::Fields<GraphEntry> fields();
 };
 
 struct PrimitiveEntry {
     std::string name, op_type;
     std::vector<Attribute> attributes;
     int type = 1;  // PrimitiveProto.PrimType
+    static proto::Fields<PrimitiveEntry> fields();
 };
 
 struct Model {
     std::string ir_version, producer, producer_version;
-    GraphEntry graph;
+    std::optional<GraphEntry> graph;
     std::vector<GraphEntry> functions;
     std::map<std::string, PrimitiveEntry> primitives;  // by name
+    static proto::Fields<Model> fields();
 };
 
 int64_t type_number(DType dtype);  // TensorProto.DataType

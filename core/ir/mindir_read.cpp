@@ -23,7 +23,7 @@ class ModelReader {
     ParsedGraph run() {
         refuse_unknown_operators();
         std::vector<std::pair<const GraphEntry*, Graph*>> graphs;
-        graphs.emplace_back(&model_.graph, add_graph(model_.graph));
+        graphs.emplace_back(&*model_.graph, add_graph(*model_.graph));
         for (const GraphEntry& entry : model_.functions) graphs.emplace_back(&entry, add_graph(entry));
         // Each graph stands before its inner ones, which may use its nodes.
         for (auto [entry, graph] : graphs) read(*entry, *graph);
@@ -275,7 +275,7 @@ class ModelReader {
 ParsedGraph read_mindir(const Source& source, const Vocabulary& vocabulary) {
     const Model model = read_model(source);
     // Graphs in our own form say their names in an attribute.
-    const bool ours = model.producer == "Lunaria" && model.graph.find("name");
+    const bool ours = model.producer == "Lunaria" && model.graph->find("name");
     ParsedGraph parsed =
         ours ? ModelReader(model, vocabulary, source.name()).run() : import_model(model, vocabulary, source.name());
     try {

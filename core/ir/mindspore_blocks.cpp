@@ -48,7 +48,7 @@ class BlockImporter {
 
     ir::ParsedGraph run() {
         nodes_.refuse_unknown_operators(kFlow);
-        const GraphEntry& g = model_.graph;
+        const GraphEntry& g = *model_.graph;
         add_constants(g);
         for (const GraphEntry& f : model_.functions) {
             functions_.try_emplace(f.name, &f);

@@ -179,7 +179,7 @@ int read(lua_State* L) {
     lua_setfield(L, -2, "ir_version");
     set_text(L, "producer", m.producer);
     push_opsets(L, m.opsets);
-    push_graph(L, m.graph);
+    push_graph(L, *m.graph);
     lua_setfield(L, -2, "graph");
     push_list(L, m.functions, [&](const Function& f) {
         lua_newtable(L);
@@ -311,7 +311,7 @@ int write(lua_State* L) {
     lua_getfield(L, 2, "opset");
     m.opsets.push_back({"", luaL_checkinteger(L, -1)});
     lua_pop(L, 1);
-    Graph& g = m.graph;
+    Graph& g = m.graph.emplace();
     g.name = text_field(L, 2, "name");
     each_item(L, 2, "nodes", [&] {
         const int at = lua_gettop(L);
