@@ -173,12 +173,10 @@ Expr expand_band_part(const ExpandCall& c) {
 
 }  // namespace
 
-#define ALIGN "\"RIGHT_LEFT\"|\"LEFT_RIGHT\"|\"LEFT_LEFT\"|\"RIGHT_RIGHT\" = \"RIGHT_LEFT\""
-
 void add_band_ops(Registry& ops) {
     ops.add(
            "matrix_diag(x/input: same, k: ints = 0, num_rows: int = -1, num_cols: int = -1, padding_value: same = 0, "
-           "align: " ALIGN ")")
+           "align: \"RIGHT_LEFT\"|\"LEFT_RIGHT\"|\"LEFT_LEFT\"|\"RIGHT_RIGHT\" = \"RIGHT_LEFT\")")
         .doc(
             "Matrices with the last axis of x as diagonal k; for k = {lowest, highest}, with the rows of x as "
             "diagonals, the highest first. Shorter diagonals stand at the right or left end of their rows, as align "
@@ -188,7 +186,9 @@ void add_band_ops(Registry& ops) {
         .sample("f32[2,3]")
         .sample("f32[2,3], {-1,0}, padding_value=5.0")
         .sample("f32[3,2], {0,2}, 2, 4, 0.5, \"LEFT_RIGHT\"");
-    ops.add("matrix_diag_part(x/input: same, k: ints = 0, padding_value: same = 0, align: " ALIGN ")")
+    ops.add(
+           "matrix_diag_part(x/input: same, k: ints = 0, padding_value: same = 0, align: "
+           "\"RIGHT_LEFT\"|\"LEFT_RIGHT\"|\"LEFT_LEFT\"|\"RIGHT_RIGHT\" = \"RIGHT_LEFT\")")
         .doc(
             "Diagonal k of matrices, or the diagonals k = {lowest, highest} as rows, the highest first; shorter ones "
             "are filled up with padding_value where align says.")
@@ -197,7 +197,9 @@ void add_band_ops(Registry& ops) {
         .sample("f32[2,3,4]")
         .sample("f32[3,4], {-1,2}, 5.0")
         .sample("f32[3,3], {-2,1}, 0.5, \"LEFT_LEFT\"");
-    ops.add("matrix_set_diag(x/input: same, diagonal: same, k: ints = 0, align: " ALIGN ")")
+    ops.add(
+           "matrix_set_diag(x/input: same, diagonal: same, k: ints = 0, align: "
+           "\"RIGHT_LEFT\"|\"LEFT_RIGHT\"|\"LEFT_LEFT\"|\"RIGHT_RIGHT\" = \"RIGHT_LEFT\")")
         .doc(
             "Replaces diagonal k of x, or the diagonals k = {lowest, highest}, by those that matrix_diag_part would "
             "give.")

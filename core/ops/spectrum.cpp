@@ -191,40 +191,50 @@ Expr expand_istft(const ExpandCall& c) {
     return given.rank() == 2 ? signal.reshape({end - start}) : signal;
 }
 
-#define NORM "norm: \"backward\"|\"ortho\"|\"forward\"? = nil"
-
 void add_hermitian_ops(Registry& ops) {
-    ops.add("hfft(input/x: tensor, n: int? = nil, dim/axis: int = -1, " NORM ")")
+    ops.add(
+           "hfft(input/x: tensor, n: int? = nil, dim/axis: int = -1, "
+           "norm: \"backward\"|\"ortho\"|\"forward\"? = nil)")
         .doc("Fourier transform of a signal whose second half is the conjugate of its first: the result is real.")
         .example("hfft(tensor{1.0, 2.0, 3.0})", "tensor{8.0, -2.0, 0.0, -2.0}")
         .expand([](const ExpandCall& c) { return expand_hermitian(c, "irfft"); })
         .sample("f32[2,4]")
         .sample("c64[3,4], 7, 1, \"ortho\"");
-    ops.add("ihfft(input/x: tensor, n: int? = nil, dim/axis: int = -1, " NORM ")")
+    ops.add(
+           "ihfft(input/x: tensor, n: int? = nil, dim/axis: int = -1, "
+           "norm: \"backward\"|\"ortho\"|\"forward\"? = nil)")
         .doc("Inverse of hfft.")
         .example("hfft(ihfft(tensor{1.0, 2.0, 4.0, 3.0}))", "tensor{1.0, 2.0, 4.0, 3.0}")
         .expand([](const ExpandCall& c) { return expand_from_hermitian(c, "rfft"); })
         .sample("f32[2,7]")
         .sample("f32[3,4], 6, 0, \"ortho\"");
-    ops.add("hfft2(input/x: tensor, s: ints? = nil, dim/axis: ints = {-2, -1}, " NORM ")")
+    ops.add(
+           "hfft2(input/x: tensor, s: ints? = nil, dim/axis: ints = {-2, -1}, "
+           "norm: \"backward\"|\"ortho\"|\"forward\"? = nil)")
         .doc("As hfft, over two axes.")
         .example("hfft2(tensor{{1.0, 2.0, 3.0}})", "tensor{{8.0, -2.0, 0.0, -2.0}}")
         .expand([](const ExpandCall& c) { return expand_hermitian(c, "irfft2"); })
         .sample("c64[2,3,5]")
         .sample("c64[3,4], {5, 7}");
-    ops.add("ihfft2(input/x: tensor, s: ints? = nil, dim/axis: ints = {-2, -1}, " NORM ")")
+    ops.add(
+           "ihfft2(input/x: tensor, s: ints? = nil, dim/axis: ints = {-2, -1}, "
+           "norm: \"backward\"|\"ortho\"|\"forward\"? = nil)")
         .doc("Inverse of hfft2.")
         .example("hfft2(ihfft2(tensor{{1.0, 2.0, 4.0, 3.0}}))", "tensor{{1.0, 2.0, 4.0, 3.0}}")
         .expand([](const ExpandCall& c) { return expand_from_hermitian(c, "rfft2"); })
         .sample("f32[2,3,5]")
         .sample("f32[3,4], {5, 2}");
-    ops.add("hfftn(input/x: tensor, s: ints? = nil, dim/axis: ints? = nil, " NORM ")")
+    ops.add(
+           "hfftn(input/x: tensor, s: ints? = nil, dim/axis: ints? = nil, "
+           "norm: \"backward\"|\"ortho\"|\"forward\"? = nil)")
         .doc("As hfft, over several axes, all by default.")
         .example("hfftn(tensor{1.0, 2.0, 3.0})", "tensor{8.0, -2.0, 0.0, -2.0}")
         .expand([](const ExpandCall& c) { return expand_hermitian(c, "irfftn"); })
         .sample("c64[2,3,5]")
         .sample("c64[3,4], {7}");
-    ops.add("ihfftn(input/x: tensor, s: ints? = nil, dim/axis: ints? = nil, " NORM ")")
+    ops.add(
+           "ihfftn(input/x: tensor, s: ints? = nil, dim/axis: ints? = nil, "
+           "norm: \"backward\"|\"ortho\"|\"forward\"? = nil)")
         .doc("Inverse of hfftn.")
         .example("hfftn(ihfftn(tensor{1.0, 2.0, 4.0, 3.0}))", "tensor{1.0, 2.0, 4.0, 3.0}")
         .expand([](const ExpandCall& c) { return expand_from_hermitian(c, "rfftn"); })
