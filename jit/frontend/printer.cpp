@@ -1,184 +1,111 @@
 #include "jit/frontend/printer.h"
 
-#include "jit/frontend/literals.h"
+#include "jit/frontend/tree_text.h"
 
 namespace lunaria::lua {
 
 namespace {
 
-class Printer {
-  public:
-    std::string take() { return std::move(out_); }
+class Printer : public TreeText<Printer> {
+    // On a line of its own.
+    struct Line {
+        std::string_view text;
+    };
+    static constexpr Line kEnd{"end"};
 
-    void operator()(const Nil&) { out_ += "nil"; }
-    void operator()(const Boolean& e) { out_ += e.value ? "true" : "false"; }
-    void operator()(const Integer& e) { out_ += write_number(e.value); }
-    void operator()(const Number& e) { out_ += write_number(e.value); }
-    void operator()(const String& e) { out_ += write_string(e.value); }
-    void operator()(const Vararg&) { out_ += "..."; }
-    void operator()(const LocalName& e) { out_ += e.local->name; }
-    void operator()(const UpvalueName& e) { out_ += e.local->name; }
-    void operator()(const ConstantName& e) { out_ += e.local->name; }
-    void operator()(const GlobalName& e) { out_ += e.name; }
+  public:
+    using TreeText::operator();
+    void operator()(const LocalName& e) { put(e.local); }
+    void operator()(const UpvalueName& e) { put(e.local); }
+    void operator()(const ConstantName& e) { put(e.local); }
+    void operator()(const GlobalName& e) { put(e.name); }
     void operator()(const Function& e) {
-        out_ += "function";
+        put("function");
         body(e);
     }
     void operator()(const Unary& e) {
-        out_ += spelling(e.op);
         // "- -x": two minus signs would begin a comment.
-        if (e.op == UnaryOp::not_ || e.operand->kind == ExprKind::unary) out_ += ' ';
-        expression(*e.operand);
+        const bool apart = e.op == UnaryOp::not_ || e.operand->kind == ExprKind::unary;
+        put(spelling(e.op), apart ? " " : "", e.operand);
     }
-    void operator()(const Paren& e) {
-        out_ += '(';
-        expression(*e.inner);
-        out_ += ')';
-    }
+    void operator()(const Paren& e) { put('(', e.inner, ')'); }
     void operator()(const Table& e) {
-        out_ += '{';
+        put('{');
         for (const Field& field : e.fields) {
-            if (&field != e.fields.data()) out_ += ", ";
-            if (field.kind == FieldKind::named) {
-                out_ += field.key->as<String>().value;
-                out_ += " = ";
-            } else if (field.kind == FieldKind::keyed) {
-                out_ += "[";
-                expression(*field.key);
-                out_ += "] = ";
-            }
-            expression(*field.value);
+            if (&field != e.fields.data()) put(", ");
+            if (field.kind == FieldKind::named) put(field.key->as<String>().value, " = ");
+            if (field.kind == FieldKind::keyed) put('[', field.key, "] = ");
+            put(field.value);
         }
-        out_ += '}';
+        put('}');
     }
 
     // What follows the left child of an expression that has one.
-    void operator()(const Index& e) {
-        if (e.dotted) {
-            out_ += '.';
-            out_ += e.key->as<String>().value;
-        } else {
-            out_ += '[';
-            expression(*e.key);
-            out_ += ']';
-        }
-    }
-    void operator()(const Call& e) { arguments(e.arguments); }
-    void operator()(const MethodCall& e) {
-        out_ += ':';
-        out_ += e.name;
-        arguments(e.arguments);
-    }
-    void operator()(const Binary& e) { infix(spelling(e.op), *e.right); }
-    void operator()(const Logical& e) { infix(spelling(e.op), *e.right); }
+    void operator()(const Index& e) { e.dotted ? put('.', e.key->as<String>().value) : put('[', e.key, ']'); }
+    void operator()(const Call& e) { put('(', e.arguments, ')'); }
+    void operator()(const MethodCall& e) { put(':', e.name, '(', e.arguments, ')'); }
+    void operator()(const Binary& e) { put(' ', spelling(e.op), ' ', e.right); }
+    void operator()(const Logical& e) { put(' ', spelling(e.op), ' ', e.right); }
 
     void operator()(const LocalDecl& s) {
-        out_ += "local ";
+        put("local ");
         for (const Local* local : s.locals) {
-            if (local != s.locals.front()) out_ += ", ";
-            out_ += local->name;
-            if (local->attribute == Attribute::constant) out_ += " <const>";
-            if (local->attribute == Attribute::close) out_ += " <close>";
+            put(local == s.locals.front() ? "" : ", ", local);
+            if (local->attribute == Attribute::constant) put(" <const>");
+            if (local->attribute == Attribute::close) put(" <close>");
         }
-        if (s.values.empty()) return;
-        out_ += " = ";
-        expressions(s.values);
+        if (!s.values.empty()) put(" = ", s.values);
     }
     void operator()(const LocalFunction& s) {
-        (out_ += "local function ") += s.local->name;
+        put("local function ", s.local);
         body(*s.function);
     }
     void operator()(const FunctionDecl& s) {
-        out_ += "function ";
-        expression(*s.target);
+        put("function ", s.target);
         if (s.function->is_method) out_[out_.rfind('.')] = ':';
         body(*s.function);
     }
-    void operator()(const Assign& s) {
-        expressions(s.targets);
-        out_ += " = ";
-        expressions(s.values);
-    }
-    void operator()(const CallStatement& s) { expression(*s.call); }
-    void operator()(const Do& s) {
-        out_ += "do";
-        block(*s.body);
-        line("end");
-    }
-    void operator()(const While& s) {
-        out_ += "while ";
-        expression(*s.condition);
-        out_ += " do";
-        block(*s.body);
-        line("end");
-    }
-    void operator()(const Repeat& s) {
-        out_ += "repeat";
-        block(*s.body);
-        line("until ");
-        expression(*s.condition);
-    }
+    void operator()(const Assign& s) { put(s.targets, " = ", s.values); }
+    void operator()(const CallStatement& s) { put(s.call); }
+    void operator()(const Do& s) { put("do", s.body, kEnd); }
+    void operator()(const While& s) { put("while ", s.condition, " do", s.body, kEnd); }
+    void operator()(const Repeat& s) { put("repeat", s.body, Line{"until "}, s.condition); }
     void operator()(const If& s) {
         for (const IfClause& clause : s.clauses) {
-            if (&clause == s.clauses.data())
-                out_ += "if ";
-            else
-                line("elseif ");
-            expression(*clause.condition);
-            out_ += " then";
-            block(*clause.body);
+            &clause == s.clauses.data() ? put("if ") : put(Line{"elseif "});
+            put(clause.condition, " then", clause.body);
         }
-        if (s.otherwise) {
-            line("else");
-            block(*s.otherwise);
-        }
-        line("end");
+        if (s.otherwise) put(Line{"else"}, s.otherwise);
+        put(kEnd);
     }
     void operator()(const NumericFor& s) {
-        ((out_ += "for ") += s.variable->name) += " = ";
-        expression(*s.start);
-        out_ += ", ";
-        expression(*s.limit);
-        if (s.step) {
-            out_ += ", ";
-            expression(*s.step);
-        }
-        out_ += " do";
-        block(*s.body);
-        line("end");
+        put("for ", s.variable, " = ", s.start, ", ", s.limit);
+        if (s.step) put(", ", s.step);
+        put(" do", s.body, kEnd);
     }
-    void operator()(const GenericFor& s) {
-        out_ += "for ";
-        names(s.variables);
-        out_ += " in ";
-        expressions(s.values);
-        out_ += " do";
-        block(*s.body);
-        line("end");
-    }
+    void operator()(const GenericFor& s) { put("for ", s.variables, " in ", s.values, " do", s.body, kEnd); }
     void operator()(const Return& s) {
-        out_ += "return";
-        if (s.values.empty()) return;
-        out_ += ' ';
-        expressions(s.values);
+        put("return");
+        if (!s.values.empty()) put(' ', s.values);
     }
-    void operator()(const Break&) { out_ += "break"; }
-    void operator()(const Goto& s) { (out_ += "goto ") += s.name; }
-    void operator()(const Label& s) { ((out_ += "::") += s.name) += "::"; }
+    void operator()(const Break&) { put("break"); }
+    void operator()(const Goto& s) { put("goto ", s.name); }
+    void operator()(const Label& s) { put("::", s.name, "::"); }
 
-    void expression(const Expr& e) {
-        const auto spine = left_spine(e);
+    void piece(const Expr* e) {
+        const auto spine = left_spine(*e);
         for (std::size_t i = spine.size(); i-- > 0;) dispatch(*spine[i], *this);
     }
-
-    void statements(const Block& b) {
-        for (std::size_t i = 0; i < b.statements.size(); ++i) {
-            const Stat& s = *b.statements[i];
-            // A statement that begins with a parenthesis would go on with a call of what stands before it.
-            if (i > 0 && begins_with_paren(s)) out_ += ';';
-            line("");
-            dispatch(s, *this);
-        }
+    void piece(const Local* local) { put(local->name); }
+    void piece(const Block* b) {
+        ++depth_;
+        statements(*b);
+        --depth_;
+    }
+    void piece(Line line) { put('\n', std::string(static_cast<std::size_t>(2 * depth_), ' '), line.text); }
+    template <class T>
+    void piece(List<const T*> items) {
+        for (std::size_t i = 0; i < items.size(); ++i) put(i > 0 ? ", " : "", items[i]);
     }
 
     void top(const Block& b) {
@@ -187,54 +114,28 @@ class Printer {
     }
 
   private:
+    void statements(const Block& b) {
+        for (std::size_t i = 0; i < b.statements.size(); ++i) {
+            const Stat& s = *b.statements[i];
+            // A statement that begins with a parenthesis would go on with a call of what stands before it.
+            if (i > 0 && begins_with_paren(s)) put(';');
+            put(Line{""});
+            dispatch(s, *this);
+        }
+    }
     static bool begins_with_paren(const Stat& s) {
         const Expr* first = nullptr;
         if (const auto* call = s.get_if<CallStatement>()) first = call->call;
         if (const auto* assignment = s.get_if<Assign>()) first = assignment->targets.front();
         return first && left_spine(*first).back()->kind == ExprKind::paren;
     }
-    void line(std::string_view text) {
-        out_ += '\n';
-        out_.append(static_cast<std::size_t>(2 * depth_), ' ');
-        out_ += text;
-    }
-    void block(const Block& b) {
-        ++depth_;
-        statements(b);
-        --depth_;
-    }
     void body(const Function& f) {
-        out_ += '(';
         const std::size_t implicit = f.is_method ? 1 : 0;
-        names(f.parameters.subspan(implicit));
-        if (f.is_vararg) out_ += f.parameters.size() > implicit ? ", ..." : "...";
-        out_ += ')';
-        block(*f.body);
-        line("end");
-    }
-    void names(List<const Local*> locals) {
-        for (std::size_t i = 0; i < locals.size(); ++i) {
-            if (i > 0) out_ += ", ";
-            out_ += locals[i]->name;
-        }
-    }
-    void expressions(List<const Expr*> items) {
-        for (std::size_t i = 0; i < items.size(); ++i) {
-            if (i > 0) out_ += ", ";
-            expression(*items[i]);
-        }
-    }
-    void arguments(List<const Expr*> items) {
-        out_ += '(';
-        expressions(items);
-        out_ += ')';
-    }
-    void infix(std::string_view op, const Expr& right) {
-        ((out_ += ' ') += op) += ' ';
-        expression(right);
+        put('(', f.parameters.subspan(implicit));
+        if (f.is_vararg) put(f.parameters.size() > implicit ? ", ..." : "...");
+        put(')', f.body, kEnd);
     }
 
-    std::string out_;
     int depth_ = 0;
 };
 
@@ -248,7 +149,7 @@ std::string print(const Chunk& chunk) {
 
 std::string print(const Expr& expr) {
     Printer printer;
-    printer.expression(expr);
+    printer.piece(&expr);
     return printer.take();
 }
 
