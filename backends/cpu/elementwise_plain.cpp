@@ -2,11 +2,7 @@
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/elementwise_rows.h"
 #include "backends/cpu/int.h"
-#include "core/ops/formulas_activation.h"
-#include "core/ops/formulas_compare.h"
-#include "core/ops/formulas_gradient.h"
-#include "core/ops/formulas_math.h"
-#include "core/ops/formulas_special.h"
+#include "core/ops/formulas_all.h"
 
 namespace lunaria::cpu {
 
@@ -17,7 +13,6 @@ using namespace formula;
 using IntegerMath =
     Formulas<Add, Sub, Mul, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Floor, Ceil, Trunc, Round>;
 using IntegerActivations = Formulas<Relu, Relu6>;
-using Selections = Formulas<Where, MaskedFill>;
 
 template <class T>
 void visit_integer(const LoopVisitor& visitor) {
@@ -34,18 +29,7 @@ void visit_integer(const LoopVisitor& visitor) {
 }  // namespace
 
 void visit_plain_loops(const LoopVisitor& visitor) {
-    visit<double>(visitor, CheapMath{}, 1);
-    visit<double>(visitor, Exponentials{}, 1);
-    visit<double>(visitor, Trigonometry{}, 1);
-    visit<double>(visitor, Hyperbolics{}, 1);
-    visit<double>(visitor, SpecialFunctions{}, 1);
-    visit<double>(visitor, Divisions{}, 1);
-    visit<double>(visitor, Activations{}, 1);
-    visit<double>(visitor, SmoothActivations{}, 1);
-    visit<double>(visitor, ActivationGradients{}, 1);
-    visit<double>(visitor, SmoothActivationGradients{}, 1);
-    visit<double>(visitor, Comparisons{}, 1);
-    visit<double>(visitor, Tests{}, 1);
+    visit<double>(visitor, RealFormulas{}, 1);
     visit<double>(visitor, Selections{}, 1);
     visit_integer<uint8_t>(visitor);
     visit_integer<int8_t>(visitor);

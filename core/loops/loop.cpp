@@ -6,6 +6,8 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "core/ops/formulas_all.h"
+
 namespace lunaria::graph {
 
 namespace {
@@ -13,87 +15,57 @@ namespace {
 constexpr std::array<std::string_view, 8> kKinds{"load",    "store", "add",    "const",
                                                  "formula", "cast",  "reduce", "product"};
 
-// single: f32, and f64 by the operator's own loop; by_loop: floats, and by_loop_whole: integers, always by that.
-enum class Where : uint8_t { numbers, floats, single, bools, by_loop, by_loop_whole };
+using formula::Fuses;
 
-struct Known {
-    Where where = Where::floats;
-    int cost = 1;
+struct Fact {
+    Fuses fuses = Fuses::never;
+    int cost = 0;
+    bool is_of_integers = false;
 };
+using Facts = std::unordered_map<std::string_view, Fact>;
 
-// The formulas that the code generator has all functions for (jit/codegen/math.h). Integer division and powers of
-// integers are left out: they raise errors.
-const std::unordered_map<std::string_view, Known>& known_formulas() {
-    static const std::unordered_map<std::string_view, Known> table = [] {
-        std::unordered_map<std::string_view, Known> t;
-        auto add = [&](Where where, int cost, std::initializer_list<std::string_view> names) {
-            for (std::string_view name : names) t[name] = {where, cost};
-        };
-        add(Where::numbers, 1,
-            {"add",  "sub",        "mul",     "maximum",       "minimum", "clamp",      "fmax",  "fmin",
-             "abs",  "neg",        "square",  "sign",          "relu",    "relu6",      "equal", "not_equal",
-             "less", "less_equal", "greater", "greater_equal", "where",   "masked_fill"});
-        add(Where::floats, 2,
-            {"div",           "sqrt",      "rsqrt",      "reciprocal",  "floor",        "ceil",         "trunc",
-             "round_to_even", "frac",      "deg2rad",    "rad2deg",     "copysign",     "lerp",         "addcmul",
-             "addcdiv",       "heaviside", "leaky_relu", "hardsigmoid", "hardswish",    "hardshrink",   "softshrink",
-             "threshold",     "softsign",  "relu_grad",  "tanh_grad",   "sigmoid_grad", "isnan",        "isinf",
-             "isposinf",      "isneginf",  "isfinite",   "signbit",     "xdivy",        "huber_element"});
-        add(Where::floats, 8,
-            {"exp",        "exp2",  "expm1",      "log",       "log2",          "log10", "log1p",     "logaddexp",
-             "logaddexp2", "xlogy", "sinh",       "cosh",      "tanh",          "asinh", "acosh",     "atanh",
-             "elu",        "celu",  "selu",       "sigmoid",   "logsigmoid",    "silu",  "gelu_tanh", "fast_gelu",
-             "softplus",   "mish",  "tanhshrink", "silu_grad", "gelu_tanh_grad"});
-        add(Where::single, 12,
-            {"erf", "erfc", "gelu_erf", "gelu_erf_grad", "asin", "acos", "atan", "atan2", "sin", "cos", "tan"});
-        add(Where::by_loop, 16,
-            {"pow", "fmod", "remainder", "floor_divide", "hypot", "lgamma", "sinc", "digamma", "trigamma", "erfinv",
-             "erfcx", "ndtr", "ndtri", "log_ndtr", "log_odds", "truncate_div"});
-        add(Where::by_loop_whole, 4,
-            {"bitwise_and", "bitwise_or", "bitwise_xor", "invert", "bitwise_left_shift", "bitwise_right_shift", "gcd",
-             "lcm"});
-        add(Where::bools, 1, {"logical_and", "logical_or", "logical_xor", "logical_not"});
-        return t;
-    }();
-    return table;
+template <class... F>
+Facts facts_of(formula::Formulas<F...>) {
+    return {{F::name, {F::fuses, F::cost, F::domain == formula::Domain::integer}}...};
+}
+
+const Fact& fact_of(std::string_view op) {
+    static const Facts facts = facts_of(formula::AllFormulas());
+    static const Fact none;
+    const auto found = facts.find(op);
+    return found == facts.end() ? none : found->second;
+}
+
+bool fits(const Fact& fact, DType operand) {
+    switch (fact.fuses) {
+        case Fuses::never:
+            return false;
+        case Fuses::floats:
+        case Fuses::single:
+            return is_float(operand);
+        case Fuses::numbers:
+            return is_float(operand) || is_integer(operand);
+        case Fuses::elements:
+            return is_float(operand) || is_integer(operand) || operand == DType::boolean;
+        case Fuses::bools:
+            return operand == DType::boolean;
+        case Fuses::by_loop:
+            return fact.is_of_integers ? is_integer(operand) : is_float(operand);
+    }
+    return false;
 }
 
 }  // namespace
 
 int formula_cost(std::string_view op, DType operand) {
-    auto found = known_formulas().find(op);
-    if (found == known_formulas().end()) return 0;
-    const Known& known = found->second;
-    bool fits = false;
-    switch (known.where) {
-        case Where::numbers:
-            fits = is_float(operand) || is_integer(operand) ||
-                   (operand == DType::boolean && (op == "where" || op == "equal" || op == "not_equal"));
-            break;
-        case Where::floats:
-            fits = is_float(operand);
-            break;
-        case Where::single:
-        case Where::by_loop:
-            fits = is_float(operand);
-            break;
-        case Where::by_loop_whole:
-            fits = is_integer(operand);
-            break;
-        case Where::bools:
-            fits = operand == DType::boolean;
-            break;
-    }
-    if (!fits) return 0;
-    return operand == DType::f64 ? known.cost * 2 : known.cost;
+    const Fact& fact = fact_of(op);
+    if (!fits(fact, operand)) return 0;
+    return operand == DType::f64 ? fact.cost * 2 : fact.cost;
 }
 
 bool is_done_by_loop(std::string_view op, DType operand) {
-    const auto found = known_formulas().find(op);
-    if (found == known_formulas().end()) return false;
-    const Where where = found->second.where;
-    return where == Where::by_loop || where == Where::by_loop_whole ||
-           (where == Where::single && operand == DType::f64);
+    const Fuses fuses = fact_of(op).fuses;
+    return fuses == Fuses::by_loop || (fuses == Fuses::single && operand == DType::f64);
 }
 
 std::string LoopProgram::text() const {

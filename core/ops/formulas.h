@@ -23,21 +23,43 @@ enum class Domain : uint8_t {
     any,      // element bits are only moved
 };
 enum class Result : uint8_t { same, boolean };
+// The operands for which generated code may hold a formula (core/loops/). `by_loop`: as a call of the loop that the
+// operator has alone, for floats, or for integers where the domain is theirs.
+enum class Fuses : uint8_t {
+    never,
+    floats,
+    single,    // f32; f64 by_loop
+    numbers,   // floats and integers
+    elements,  // these and bools
+    bools,
+    by_loop,
+};
 
-template <Domain D = Domain::real, Result R = Result::same>
+// Cost: of an element in generated code, in additions of floats.
+template <Domain D = Domain::real, Result R = Result::same, Fuses F = Fuses::never, int Cost = 0>
 struct Formula {
     static constexpr Domain domain = D;
     static constexpr Result result = R;
+    static constexpr Fuses fuses = F;
+    static constexpr int cost = Cost;
 };
-using Real = Formula<Domain::real>;
-using Number = Formula<Domain::number>;
-using Integer = Formula<Domain::integer>;
-using Comparison = Formula<Domain::number, Result::boolean>;
-using Test = Formula<Domain::real, Result::boolean>;
+template <int Cost, Fuses F = Fuses::floats>
+using Costly = Formula<Domain::real, Result::same, F, Cost>;
+using Real = Costly<2>;
+using Number = Formula<Domain::number, Result::same, Fuses::numbers, 1>;
+using Integer = Formula<Domain::integer, Result::same, Fuses::by_loop, 4>;
+using Logical = Formula<Domain::integer, Result::same, Fuses::bools, 1>;
+using Comparison = Formula<Domain::number, Result::boolean, Fuses::numbers, 1>;
+using Test = Formula<Domain::real, Result::boolean, Fuses::floats, 2>;
 
 // A list of formulas: what kernels and code generators are made from.
 template <class... F>
 struct Formulas {};
+
+template <class... A, class... B>
+constexpr Formulas<A..., B...> operator+(Formulas<A...>, Formulas<B...>) {
+    return {};
+}
 
 // The functions that a number type brings along, here for float and double.
 template <std::floating_point T>

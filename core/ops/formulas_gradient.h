@@ -15,15 +15,15 @@ struct SigmoidGrad : Real { static constexpr std::string_view name = "sigmoid_gr
     template <class T> T operator()(T dy, T y) const { return dy * (y * (T(1) - y)); } };
 // x where a slope that falls off like e^-x still tells anything: infinity times 0 would be NaN, where the limit is 0.
 template <class T> T within_slope(T x) { return smaller(larger(x, T(-1000)), T(1000)); }
-struct SiluGrad : Real { static constexpr std::string_view name = "silu_grad";
+struct SiluGrad : Costly<8> { static constexpr std::string_view name = "silu_grad";
     template <class T> T operator()(T dy, T x) const {
         T s = logistic(x);
         return dy * (s + within_slope(x) * s * (T(1) - s)); } };
-struct GeluGrad : Real { static constexpr std::string_view name = "gelu_erf_grad";
+struct GeluGrad : Costly<12, Fuses::single> { static constexpr std::string_view name = "gelu_erf_grad";
     template <class T> T operator()(T dy, T x) const {
         T pdf = T(0.39894228040143267794) * exp(T(-0.5) * x * x);
         return dy * (normal_cdf(x) + within_slope(x) * pdf); } };
-struct GeluTanhGrad : Real { static constexpr std::string_view name = "gelu_tanh_grad";
+struct GeluTanhGrad : Costly<8> { static constexpr std::string_view name = "gelu_tanh_grad";
     template <class T> T operator()(T dy, T x) const {
         // y = x s(u) with u = 2 sqrt(2 / pi) (x + 0.044715 x^3) and s the logistic function.
         constexpr double c = 1.5957691216057307118, cubic = 0.044715 * c;

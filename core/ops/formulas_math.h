@@ -38,19 +38,19 @@ struct Sign : Number { static constexpr std::string_view name = "sign";
     template <class T> T operator()(T x) const {
         return select(x > T(0), T(1), select(x < T(0), T(-1), T(0))); } };
 
-struct Exp : Real { static constexpr std::string_view name = "exp";
+struct Exp : Costly<8> { static constexpr std::string_view name = "exp";
     template <class T> T operator()(T x) const { return exp(x); } };
-struct Exp2 : Real { static constexpr std::string_view name = "exp2";
+struct Exp2 : Costly<8> { static constexpr std::string_view name = "exp2";
     template <class T> T operator()(T x) const { return exp2(x); } };
-struct Expm1 : Real { static constexpr std::string_view name = "expm1";
+struct Expm1 : Costly<8> { static constexpr std::string_view name = "expm1";
     template <class T> T operator()(T x) const { return expm1(x); } };
-struct Log : Real { static constexpr std::string_view name = "log";
+struct Log : Costly<8> { static constexpr std::string_view name = "log";
     template <class T> T operator()(T x) const { return log(x); } };
-struct Log2 : Real { static constexpr std::string_view name = "log2";
+struct Log2 : Costly<8> { static constexpr std::string_view name = "log2";
     template <class T> T operator()(T x) const { return log2(x); } };
-struct Log10 : Real { static constexpr std::string_view name = "log10";
+struct Log10 : Costly<8> { static constexpr std::string_view name = "log10";
     template <class T> T operator()(T x) const { return log10(x); } };
-struct Log1p : Real { static constexpr std::string_view name = "log1p";
+struct Log1p : Costly<8> { static constexpr std::string_view name = "log1p";
     template <class T> T operator()(T x) const { return log1p(x); } };
 struct Sqrt : Real { static constexpr std::string_view name = "sqrt";
     template <class T> T operator()(T x) const { return sqrt(x); } };
@@ -58,29 +58,29 @@ struct Rsqrt : Real { static constexpr std::string_view name = "rsqrt";
     template <class T> T operator()(T x) const { return T(1) / sqrt(x); } };
 struct Reciprocal : Real { static constexpr std::string_view name = "reciprocal";
     template <class T> T operator()(T x) const { return T(1) / x; } };
-struct Sin : Real { static constexpr std::string_view name = "sin";
+struct Sin : Costly<12, Fuses::single> { static constexpr std::string_view name = "sin";
     template <class T> T operator()(T x) const { return sin(x); } };
-struct Cos : Real { static constexpr std::string_view name = "cos";
+struct Cos : Costly<12, Fuses::single> { static constexpr std::string_view name = "cos";
     template <class T> T operator()(T x) const { return cos(x); } };
-struct Tan : Real { static constexpr std::string_view name = "tan";
+struct Tan : Costly<12, Fuses::single> { static constexpr std::string_view name = "tan";
     template <class T> T operator()(T x) const { return tan(x); } };
-struct Asin : Real { static constexpr std::string_view name = "asin";
+struct Asin : Costly<12, Fuses::single> { static constexpr std::string_view name = "asin";
     template <class T> T operator()(T x) const { return asin(x); } };
-struct Acos : Real { static constexpr std::string_view name = "acos";
+struct Acos : Costly<12, Fuses::single> { static constexpr std::string_view name = "acos";
     template <class T> T operator()(T x) const { return acos(x); } };
-struct Atan : Real { static constexpr std::string_view name = "atan";
+struct Atan : Costly<12, Fuses::single> { static constexpr std::string_view name = "atan";
     template <class T> T operator()(T x) const { return atan(x); } };
-struct Sinh : Real { static constexpr std::string_view name = "sinh";
+struct Sinh : Costly<8> { static constexpr std::string_view name = "sinh";
     template <class T> T operator()(T x) const { return sinh(x); } };
-struct Cosh : Real { static constexpr std::string_view name = "cosh";
+struct Cosh : Costly<8> { static constexpr std::string_view name = "cosh";
     template <class T> T operator()(T x) const { return cosh(x); } };
-struct Tanh : Real { static constexpr std::string_view name = "tanh";
+struct Tanh : Costly<8> { static constexpr std::string_view name = "tanh";
     template <class T> T operator()(T x) const { return tanh(x); } };
-struct Asinh : Real { static constexpr std::string_view name = "asinh";
+struct Asinh : Costly<8> { static constexpr std::string_view name = "asinh";
     template <class T> T operator()(T x) const { return asinh(x); } };
-struct Acosh : Real { static constexpr std::string_view name = "acosh";
+struct Acosh : Costly<8> { static constexpr std::string_view name = "acosh";
     template <class T> T operator()(T x) const { return acosh(x); } };
-struct Atanh : Real { static constexpr std::string_view name = "atanh";
+struct Atanh : Costly<8> { static constexpr std::string_view name = "atanh";
     template <class T> T operator()(T x) const { return atanh(x); } };
 struct Floor : Real { static constexpr std::string_view name = "floor";
     template <class T> T operator()(T x) const { return floor(x); } };
@@ -98,59 +98,59 @@ struct Deg2rad : Real { static constexpr std::string_view name = "deg2rad";
 struct Rad2deg : Real { static constexpr std::string_view name = "rad2deg";
     template <class T> T operator()(T x) const { return x * T(57.295779513082320877); } };
 // The angle from the nearest zero of sin(pi x), a whole number, is exact; the sine turns at every other one.
-struct Sinc : Real { static constexpr std::string_view name = "sinc";
+struct Sinc : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "sinc";
     template <class T> T operator()(T x) const {
         T n = rint(x), half = n * T(0.5), s = sin((x - n) * T(3.14159265358979323846));
         s = select(rint(half) == half, s, -s);
         return select(x == T(0), T(1), s / (x * T(3.14159265358979323846))); } };
-struct NanToNum : Real { static constexpr std::string_view name = "nan_to_num";
+struct NanToNum : Costly<0, Fuses::never> { static constexpr std::string_view name = "nan_to_num";
     template <class T> T operator()(T x, T nan, T posinf, T neginf) const {
         constexpr double inf = std::numeric_limits<double>::infinity();
         T bounded = select(x == T(inf), posinf, select(x == T(-inf), neginf, x));
         return select(x != x, nan, bounded); } };
 
-struct Pow : Real { static constexpr std::string_view name = "pow";
+struct Pow : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "pow";
     template <class T> T operator()(T a, T b) const { return pow(a, b); } };
-struct Atan2 : Real { static constexpr std::string_view name = "atan2";
+struct Atan2 : Costly<12, Fuses::single> { static constexpr std::string_view name = "atan2";
     template <class T> T operator()(T y, T x) const { return atan2(y, x); } };
-struct Hypot : Real { static constexpr std::string_view name = "hypot";
+struct Hypot : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "hypot";
     template <class T> T operator()(T a, T b) const { return hypot(a, b); } };
 struct Copysign : Real { static constexpr std::string_view name = "copysign";
     template <class T> T operator()(T a, T b) const { return copysign(a, b); } };
-struct Fmod : Real { static constexpr std::string_view name = "fmod";
+struct Fmod : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "fmod";
     template <class T> T operator()(T a, T b) const { return fmod(a, b); } };
 // The remainder has the sign of the divisor. fmod is exact, a - floor(a / b) * b is not.
-struct Remainder : Real { static constexpr std::string_view name = "remainder";
+struct Remainder : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "remainder";
     template <class T> T operator()(T a, T b) const {
         T r = fmod(a, b);
         return select((r != T(0)) & ((r < T(0)) != (b < T(0))), r + b, r); } };
 // floor(a / b) would round a quotient just below an integer up to it; a - remainder is an exact multiple of b.
-struct FloorDivide : Real { static constexpr std::string_view name = "floor_divide";
+struct FloorDivide : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "floor_divide";
     template <class T> T operator()(T a, T b) const {
         T r = fmod(a, b);
         T q = (a - r) / b;
         T lowered = select((r != T(0)) & ((r < T(0)) != (b < T(0))), q - T(1), q);
         T whole = rint(lowered);
         return select(b == T(0), a / b, select(lowered == T(0), copysign(T(0), a / b), whole)); } };
-struct TruncateDiv : Real { static constexpr std::string_view name = "truncate_div";
+struct TruncateDiv : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "truncate_div";
     template <class T> T operator()(T a, T b) const { return trunc(a / b); } };
 struct Gcd : Integer { static constexpr std::string_view name = "gcd";
     template <class T> T operator()(T a, T b) const { return gcd(a, b); } };
 struct Lcm : Integer { static constexpr std::string_view name = "lcm";
     template <class T> T operator()(T a, T b) const { return lcm(a, b); } };
 // log(e^a + e^b) with the larger taken out, so that nothing overflows; equal infinities would give inf - inf.
-struct Logaddexp : Real { static constexpr std::string_view name = "logaddexp";
+struct Logaddexp : Costly<8> { static constexpr std::string_view name = "logaddexp";
     template <class T> T operator()(T a, T b) const {
         T top = larger(a, b);
         return select((a == b) & (abs(a) == T(std::numeric_limits<double>::infinity())), a,
                       top + log1p(exp(-abs(a - b)))); } };
-struct Logaddexp2 : Real { static constexpr std::string_view name = "logaddexp2";
+struct Logaddexp2 : Costly<8> { static constexpr std::string_view name = "logaddexp2";
     template <class T> T operator()(T a, T b) const {
         T top = larger(a, b);
         return select((a == b) & (abs(a) == T(std::numeric_limits<double>::infinity())), a,
                       top + log1p(exp2(-abs(a - b))) * T(1.4426950408889634074)); } };
 // 0 where x is 0, even if log(y) is not finite.
-struct Xlogy : Real { static constexpr std::string_view name = "xlogy";
+struct Xlogy : Costly<8> { static constexpr std::string_view name = "xlogy";
     template <class T> T operator()(T x, T y) const { return select((x == T(0)) & (y == y), T(0), x * log(y)); } };
 struct Xdivy : Real { static constexpr std::string_view name = "xdivy";
     template <class T> T operator()(T x, T y) const { return select((x == T(0)) & (y == y), T(0), x / y); } };

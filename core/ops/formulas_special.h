@@ -200,29 +200,29 @@ inline double erfinv(double x) { return erfinv_signed<true>(x); }
 inline double digamma(double x) { return digamma_of<true>(x); }
 inline double trigamma(double x) { return trigamma_of<true>(x); }
 
-struct Erf : Real { static constexpr std::string_view name = "erf";
+struct Erf : Costly<12, Fuses::single> { static constexpr std::string_view name = "erf";
     template <class T> T operator()(T x) const { return erf(x); } };
-struct Erfc : Real { static constexpr std::string_view name = "erfc";
+struct Erfc : Costly<12, Fuses::single> { static constexpr std::string_view name = "erfc";
     template <class T> T operator()(T x) const { return erfc(x); } };
-struct Erfcx : Real { static constexpr std::string_view name = "erfcx";
+struct Erfcx : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "erfcx";
     template <class T> T operator()(T x) const { return erfcx(x); } };
-struct Erfinv : Real { static constexpr std::string_view name = "erfinv";
+struct Erfinv : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "erfinv";
     template <class T> T operator()(T x) const { return erfinv(x); } };
-struct Ndtri : Real { static constexpr std::string_view name = "ndtri";
+struct Ndtri : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "ndtri";
     template <class T> T operator()(T x) const { return ndtri(x); } };
-struct Ndtr : Real { static constexpr std::string_view name = "ndtr";
+struct Ndtr : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "ndtr";
     template <class T> T operator()(T x) const { return ndtr(x); } };
-struct LogNdtr : Real { static constexpr std::string_view name = "log_ndtr";
+struct LogNdtr : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "log_ndtr";
     template <class T> T operator()(T x) const { return log_ndtr(x); } };
-struct Lgamma : Real { static constexpr std::string_view name = "lgamma";
+struct Lgamma : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "lgamma";
     template <class T> T operator()(T x) const { return lgamma(x); } };
-struct Digamma : Real { static constexpr std::string_view name = "digamma";
+struct Digamma : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "digamma";
     template <class T> T operator()(T x) const { return digamma(x); } };
-struct Trigamma : Real { static constexpr std::string_view name = "trigamma";
+struct Trigamma : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "trigamma";
     template <class T> T operator()(T x) const { return trigamma(x); } };
 // log(x / (1 - x)). Around 1/2, where the quotient is close to 1, it is taken less 1: q = (2x - 1) / (1 - x). What 1 + q
 // loses by rounding is the better part of its logarithm.
-struct LogOdds : Real { static constexpr std::string_view name = "log_odds";
+struct LogOdds : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "log_odds";
     template <class T> T operator()(T x) const {
         auto central = abs(x - T(0.5)) < T(0.25);
         T q = select(central, x + x - T(1), x) / (T(1) - x), odds = select(central, q + T(1), q);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <random>
-#include <set>
 
 #include "backends/cpu/device.h"
 #include "core/ir/builder.h"
@@ -108,33 +107,7 @@ TEST_F(FormulaTest, eager_loops_and_generated_code_give_the_same_bits) {
         EXPECT_TRUE(cost == 0 || converts || executable->stats().generated == 1) << name;
         EXPECT_TRUE(are_equal(run_compiled(graph, inputs), want)) << name;
     });
-    EXPECT_GT(generated, 300u);
-}
-
-// In each dtype in which it is computed and raises nothing. What is left out: complex numbers, which have no lanes;
-// attributes (tolerances, replacements that may be missing); bools as numbers; and what says or does nothing of
-// integers.
-TEST_F(FormulaTest, every_formula_takes_part_in_generated_code) {
-    const std::set<std::string_view> alone = {"conjugate", "isclose", "logical_not"};
-    const std::set<std::string_view> of_floats = {"ceil",  "floor",    "round_to_even", "trunc", "isfinite",
-                                                  "isinf", "isneginf", "isposinf",      "isnan", "signbit"};
-    std::set<std::string> missing;
-    size_t met = 0;
-    for_each_formula([&](const ir::Graph& graph, const std::vector<Tensor>& inputs, const std::string& name, int cost) {
-        const ir::Node& node = *graph.body()[0];
-        const DType computed = element_dtype(node);
-        if (node.op->may_raise(computed) || alone.contains(node.op->name()) || name.starts_with("nan_to_num")) return;
-        if (computed == DType::boolean || (is_integer(computed) && of_floats.contains(node.op->name()))) return;
-        try {
-            run_eagerly(graph, inputs);
-        } catch (const Error&) {
-            return;
-        }
-        ++met;
-        if (cost == 0) missing.insert(name);
-    });
-    EXPECT_EQ(missing, std::set<std::string>());
-    EXPECT_GT(met, 1000u);
+    EXPECT_GT(generated, 800u);
 }
 
 // The elements in another order, bit by bit: complex ones have two parts.
