@@ -13,7 +13,7 @@
 #include "bench/fused_reference.h"
 #include "core/ir/builder.h"
 #include "core/loops/kernels.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 #include "jit/graph/executable.h"
 
 using namespace lunaria;

@@ -1,6 +1,6 @@
 #include "interpreter/closers.h"
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria {
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/signals.h"
+#include "core/base/signals.h"
 #include "interpreter/debugger/debugger_prompt.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"

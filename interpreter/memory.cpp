@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "core/interrupt.h"
-#include "core/memory.h"
+#include "core/base/interrupt.h"
+#include "core/memory/memory.h"
 
 namespace lunaria {
 

@@ -9,7 +9,7 @@
 #include <lua.hpp>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria {
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <utility>
 
-#include "core/device.h"
-#include "core/error.h"
-#include "core/interrupt.h"
-#include "core/memory.h"
-#include "core/program_place.h"
-#include "core/signals.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/program_place.h"
+#include "core/base/signals.h"
+#include "core/memory/memory.h"
+#include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/callables.h"

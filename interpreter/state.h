@@ -11,7 +11,7 @@
 #include <lua.hpp>
 #include <memory>
 
-#include "core/visit.h"
+#include "core/base/visit.h"
 #include "interpreter/closers.h"
 #include "interpreter/memory.h"
 
@@ -100,8 +100,8 @@ class State {
     void nudge() const noexcept {
         if (listens_) pass_on(kNudge);
     }
-    // Who is called when a program that runs is at a safe point (core/visit.h) after ask_for_visit(): in a Lua thread
-    // of its own, where the debugger does not stop. It must not throw. Listens.
+    // Who is called when a program that runs is at a safe point (core/base/visit.h) after ask_for_visit(): in a Lua
+    // thread of its own, where the debugger does not stop. It must not throw. Listens.
     void set_visitor(std::function<void()> visitor);
     void ask_for_visit() noexcept;  // from any thread
     // For signal handlers: the system gives a signal to whichever thread it likes, one of the pool for instance. On

@@ -2,7 +2,7 @@
 // cells, the steps of a numeric loop. They stand beside the tensor operators and are executed by the virtual machine.
 #pragma once
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::lua {
 

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::lua {
 

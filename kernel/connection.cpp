@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/warning.h"
 #include "core/io/file.h"
-#include "core/warning.h"
 #include "interpreter/session/session.h"
 
 namespace lunaria::jupyter {

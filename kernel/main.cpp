@@ -14,7 +14,7 @@
 #include <xeus/xeus_context.hpp>
 #include <xeus/xkernel.hpp>
 
-#include "core/signals.h"
+#include "core/base/signals.h"
 #include "interpreter/session/session.h"
 #include "kernel/connection.h"
 #include "kernel/dap_session.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <xeus/xguid.hpp>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "kernel/server.h"
 
 namespace lunaria::jupyter {

@@ -3,7 +3,7 @@
 #include <initializer_list>
 
 #include "backends/ascend/core.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria::ascend {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria::ascend {
 

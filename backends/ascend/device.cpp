@@ -10,10 +10,10 @@
 
 #include "backends/ascend/half.h"
 #include "backends/separate/device.h"
-#include "core/error.h"
-#include "core/graph_backend.h"
-#include "core/op.h"
-#include "core/parameter_watch.h"
+#include "core/base/error.h"
+#include "core/loops/graph_backend.h"
+#include "core/operator/op.h"
+#include "core/tensor/parameter_watch.h"
 
 namespace lunaria::ascend {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/ascend/recorder.h"
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::ascend {
 

@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 
 namespace lunaria::ascend {
 

@@ -8,7 +8,7 @@
 #include <new>
 #include <vector>
 
-#include "core/memory.h"
+#include "core/memory/memory.h"
 
 namespace lunaria::ascend {
 

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "backends/ascend/device.h"
-#include "core/error.h"
-#include "core/op.h"
-#include "core/profile.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
+#include "core/run/profile.h"
 
 namespace lunaria::ascend {
 

@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/device.h"
-#include "core/unfilled_memory.h"
+#include "core/memory/unfilled_memory.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::ascend {
 

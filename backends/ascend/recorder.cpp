@@ -1,8 +1,8 @@
 #include "backends/ascend/recorder.h"
 
-#include "core/op.h"
-#include "core/profile.h"
-#include "core/program_place.h"
+#include "core/base/program_place.h"
+#include "core/operator/op.h"
+#include "core/run/profile.h"
 
 namespace lunaria::ascend {
 

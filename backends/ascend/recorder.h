@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/ascend/outline.h"
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::ascend {
 

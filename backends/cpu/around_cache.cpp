@@ -1,7 +1,7 @@
 #include "backends/cpu/around_cache.h"
 
-#include "core/cache_size.h"
-#include "core/threads.h"
+#include "core/memory/cache_size.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

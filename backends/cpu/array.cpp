@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "backends/cpu/kernel_table.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

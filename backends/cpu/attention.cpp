@@ -10,7 +10,7 @@
 #include "backends/cpu/blas.h"
 #include "backends/cpu/row_loops.h"
 #include "backends/cpu/simd/gemm_loops.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

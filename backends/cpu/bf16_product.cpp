@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -11,11 +11,11 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/gemm_tiles.h"
-#include "core/address_space.h"
-#include "core/error.h"
-#include "core/tensor.h"
-#include "core/threads.h"
-#include "core/visit.h"
+#include "core/base/error.h"
+#include "core/base/visit.h"
+#include "core/memory/address_space.h"
+#include "core/tensor/tensor.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -6,7 +6,7 @@
 #include "backends/cpu/nan.h"
 #include "backends/cpu/simd/pool_loops.h"
 #include "core/ops/pool.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -8,16 +8,16 @@
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/row_loops.h"
-#include "core/sum_order.h"
-#include "core/threads.h"
+#include "core/loops/sum_order.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 
-// totals[j] = the sum over column j of a dense block, in the order of core/sum_order.h, of what `add` adds for it:
-// add(first element of the part, its rows, its width, the stride, first column of the part, totals of the part) adds
-// row after row to the totals; for narrow blocks it is given several rows side by side as one. Blocks of few or of very
-// wide rows are shared out among threads by columns. Others are by rows, as pieces of less than a memory page do not
-// reach the memory's full speed.
+// totals[j] = the sum over column j of a dense block, in the order of core/loops/sum_order.h, of what `add` adds for
+// it: add(first element of the part, its rows, its width, the stride, first column of the part, totals of the part)
+// adds row after row to the totals; for narrow blocks it is given several rows side by side as one. Blocks of few or of
+// very wide rows are shared out among threads by columns. Others are by rows, as pieces of less than a memory page do
+// not reach the memory's full speed.
 template <class T, class Add>
 std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t columns, Add add) {
     const int64_t lanes = lanes_of_sum(columns), width = lanes * columns;
@@ -82,7 +82,7 @@ std::vector<double> square_totals(const T* x, int64_t rows, int64_t columns, Fro
     return fits ? squares : totals(reduce_loops<T>().wide_square_columns);
 }
 
-// The sum over one long row of what add(first, end) gives for its blocks (core/sum_order.h).
+// The sum over one long row of what add(first, end) gives for its blocks (core/loops/sum_order.h).
 template <class Add>
 double row_total(int64_t n, Add add) {
     const int64_t blocks = (n + kSumBlock - 1) / kSumBlock;

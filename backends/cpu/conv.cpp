@@ -13,10 +13,10 @@
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/simd/conv_loops.h"
-#include "core/interrupt.h"
-#include "core/prepared.h"
-#include "core/threads.h"
-#include "core/visit.h"
+#include "core/base/interrupt.h"
+#include "core/base/visit.h"
+#include "core/run/prepared.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/interrupt.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

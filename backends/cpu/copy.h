@@ -3,14 +3,14 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/simd/copy_loops.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::cpu {
 
 // The loops for the instruction set in use.
 const CopyLoops& copy_loops();
 
-// See set_fast_copy in core/tensor.h.
+// See set_fast_copy in core/tensor/tensor.h.
 bool fast_copy(const Tensor& source, const Tensor& destination);
 
 }  // namespace lunaria::cpu

@@ -4,8 +4,8 @@
 #include <numbers>
 
 #include "backends/cpu/kernel_table.h"
-#include "core/interrupt.h"
-#include "core/op.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 

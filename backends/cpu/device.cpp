@@ -8,7 +8,7 @@
 #include "backends/cpu/element_chain.h"
 #include "backends/cpu/graph_loops.h"
 #include "backends/cpu/kernel_table.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 

@@ -1,7 +1,7 @@
 // The CPU as a device: host memory, kernels from the table.
 #pragma once
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::cpu {
 

@@ -10,9 +10,9 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/scratch.h"
 #include "backends/cpu/simd/distance_loops.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

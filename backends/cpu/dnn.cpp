@@ -25,11 +25,11 @@
 #include "backends/cpu/copy.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/workspace.h"
-#include "core/address_space.h"
-#include "core/memory.h"
-#include "core/prepared.h"
-#include "core/threads.h"
-#include "core/visit.h"
+#include "core/base/visit.h"
+#include "core/memory/address_space.h"
+#include "core/memory/memory.h"
+#include "core/run/prepared.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "backends/cpu/elementwise.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

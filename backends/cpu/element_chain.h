@@ -1,7 +1,7 @@
 // Chains of elementwise operators, block by block with the operators' own loops.
 #pragma once
 
-#include "core/element_chain.h"
+#include "core/run/element_chain.h"
 
 namespace lunaria::cpu {
 

@@ -11,9 +11,9 @@
 #include "backends/cpu/around_cache.h"
 #include "backends/cpu/elementwise_walk.h"
 #include "backends/cpu/machine_code.h"
-#include "core/limits.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/loops/limits.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "backends/cpu/simd/loops.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::cpu {
 

@@ -1,7 +1,7 @@
 // CPU kernels: factors of matrices that are kept to solve systems with: LU, triangles, Householder reflections.
 #include "backends/cpu/matrices.h"
-#include "core/interrupt.h"
-#include "core/op.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 

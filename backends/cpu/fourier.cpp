@@ -11,9 +11,9 @@
 #include "backends/cpu/fourier_plan.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/scratch.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "backends/cpu/elementwise.h"
-#include "core/interrupt.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/simd/fourier_loops.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::cpu {
 

@@ -7,10 +7,10 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/simd/gemm_loops.h"
-#include "core/interrupt.h"
-#include "core/tensor.h"
-#include "core/threads.h"
-#include "core/visit.h"
+#include "core/base/interrupt.h"
+#include "core/base/visit.h"
+#include "core/tensor/tensor.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

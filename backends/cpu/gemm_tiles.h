@@ -7,7 +7,7 @@
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/simd/gemm_loops.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::cpu {
 

@@ -7,10 +7,10 @@
 #include "backends/cpu/machine_code.h"
 #include "core/loops/generator.h"
 #include "core/loops/kernels.h"
-#include "core/memory.h"
-#include "core/sum_order.h"
-#include "core/tensor.h"
-#include "core/threads.h"
+#include "core/loops/sum_order.h"
+#include "core/memory/memory.h"
+#include "core/tensor/tensor.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 
@@ -31,7 +31,7 @@ struct HostLoop final : graph::LoopCode {
     const int64_t part;    // elements that are worth a thread
     const size_t scratch;  // bytes
     const bool has_rows;
-    // Operands that rows add to: they do so in memory of their own, in the order of core/sum_order.h.
+    // Operands that rows add to: they do so in memory of their own, in the order of core/loops/sum_order.h.
     struct Sum {
         size_t operand = 0;
         DType dtype = DType::f32;  // of the result

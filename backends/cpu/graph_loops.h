@@ -1,7 +1,7 @@
 // Generated loops of compiled graphs on the processor: shared out among threads.
 #pragma once
 
-#include "core/graph_backend.h"
+#include "core/loops/graph_backend.h"
 
 namespace lunaria::cpu {
 

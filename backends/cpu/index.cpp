@@ -5,8 +5,8 @@
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/positions.h"
-#include "core/interrupt.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::cpu {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/cpu/blas.h"
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 
 extern "C" {
 void dgecon_(const char* norm, const int* n, const double* a, const int* lda, const double* anorm, double* rcond,

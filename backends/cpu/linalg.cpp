@@ -8,11 +8,11 @@
 #include "backends/cpu/blas.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/kernel_table.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/prepared.h"
-#include "core/small_product.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/loops/small_product.h"
+#include "core/operator/op.h"
+#include "core/run/prepared.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

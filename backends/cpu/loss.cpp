@@ -4,10 +4,10 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/row_loops.h"
-#include "core/error.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

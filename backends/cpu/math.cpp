@@ -3,8 +3,8 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/elementwise_walk.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

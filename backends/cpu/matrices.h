@@ -7,9 +7,9 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/lapack.h"
-#include "core/infer.h"
-#include "core/interrupt.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/operator/infer.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

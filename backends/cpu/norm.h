@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernel_table.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 

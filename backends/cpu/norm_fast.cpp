@@ -4,7 +4,7 @@
 #include "backends/cpu/columns.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/row_loops.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -8,7 +8,7 @@
 #include "backends/cpu/row_loops.h"
 #include "backends/cpu/simd/optimizer_loops.h"
 #include "core/ops/formulas_optimizer.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

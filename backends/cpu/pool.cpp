@@ -10,9 +10,9 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/nan.h"
 #include "backends/cpu/simd/pool_loops.h"
-#include "core/interrupt.h"
-#include "core/prepared.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/run/prepared.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

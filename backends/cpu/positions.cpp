@@ -1,6 +1,6 @@
 #include "backends/cpu/positions.h"
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria::cpu {
 

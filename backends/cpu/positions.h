@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "backends/cpu/scratch.h"
-#include "core/interrupt.h"
-#include "core/op.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 

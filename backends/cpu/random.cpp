@@ -8,11 +8,11 @@
 #include "backends/cpu/copy.h"
 #include "backends/cpu/row_loops.h"
 #include "backends/cpu/scratch.h"
-#include "core/infer.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/operator/infer.h"
+#include "core/operator/op.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -1,5 +1,5 @@
 // CPU kernels: reductions over axes, plain.
-// Sums are accumulated in double (integers in int64), in the order of core/sum_order.h.
+// Sums are accumulated in double (integers in int64), in the order of core/loops/sum_order.h.
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
 
@@ -10,7 +10,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/nan.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ops/reduce.h"
 
 namespace lunaria::cpu {

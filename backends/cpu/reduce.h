@@ -5,8 +5,8 @@
 #include <array>
 
 #include "backends/cpu/kernel_table.h"
-#include "core/op.h"
-#include "core/sum_order.h"
+#include "core/loops/sum_order.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 
@@ -103,7 +103,7 @@ struct ReduceLayout {
     }
 
     // What value(offset) gives for every element behind the result that starts at `start`, joined in the order of
-    // core/sum_order.h: four by four as it is, then as numbers of type A.
+    // core/loops/sum_order.h: four by four as it is, then as numbers of type A.
     template <class A, class Value, class Join>
     A total(int64_t start, A identity, Value value, Join join) const {
         const int64_t lanes = lanes_of_sum(reduced.rank() > 0 ? reduced_strides.back() : 1), size = kSumRows * lanes;

@@ -9,9 +9,9 @@
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/reduce_pattern.h"
 #include "backends/cpu/row_loops.h"
-#include "core/cache_size.h"
+#include "core/memory/cache_size.h"
 #include "core/ops/reduce.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

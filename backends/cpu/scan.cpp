@@ -7,8 +7,8 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
-#include "core/interrupt.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/positions.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria::cpu {
 

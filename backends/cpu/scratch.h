@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory.h"
+#include "core/memory/memory.h"
 
 namespace lunaria::cpu {
 

@@ -1,7 +1,7 @@
 // CPU kernels: softmax and its kin for f32 and f64, by the loops over rows and columns.
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

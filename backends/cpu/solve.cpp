@@ -15,8 +15,8 @@
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/lapack.h"
 #include "backends/cpu/matrices.h"
-#include "core/interrupt.h"
-#include "core/op.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 

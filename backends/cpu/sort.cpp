@@ -9,9 +9,9 @@
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
 #include "backends/cpu/sort_keys.h"
-#include "core/error.h"
-#include "core/interrupt.h"
-#include "core/threads.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

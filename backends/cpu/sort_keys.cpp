@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria::cpu {
 

@@ -6,9 +6,9 @@
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/matrices.h"
 #include "backends/cpu/simd/sparse_loops.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

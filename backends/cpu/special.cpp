@@ -8,10 +8,10 @@
 
 #include "backends/cpu/incomplete.h"
 #include "backends/cpu/kernel_table.h"
-#include "core/interrupt.h"
-#include "core/op.h"
-#include "core/threads.h"
-#include "core/visit.h"
+#include "core/base/interrupt.h"
+#include "core/base/visit.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "core/memory.h"
+#include "core/memory/memory.h"
 
 namespace lunaria::cpu {
 

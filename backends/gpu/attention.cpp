@@ -9,7 +9,7 @@
 #include "backends/gpu/attention.h"
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria::gpu {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "backends/gpu/launcher.h"
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::gpu {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/gpu/attention.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/thread_loop.h"
 
 namespace lunaria::gpu {

@@ -5,7 +5,7 @@
 #include "backends/gpu/arithmetic.h"
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::gpu {
 

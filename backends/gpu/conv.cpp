@@ -8,7 +8,7 @@
 #include "backends/gpu/library_conv.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/product.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria::gpu {
 

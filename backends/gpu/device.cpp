@@ -10,11 +10,11 @@
 #include "backends/gpu/loops.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/queue.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/kernels.h"
-#include "core/op.h"
-#include "core/placement.h"
-#include "core/usable_device.h"
+#include "core/operator/op.h"
+#include "core/run/placement.h"
+#include "core/tensor/usable_device.h"
 
 namespace lunaria::gpu {
 
@@ -51,7 +51,7 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
         const bool has_one = op.fuses_as != Fusion::none || kernel_table().find(op).kernel;
         return has_one ? std::span<const Kernel>(kOne) : std::span<const Kernel>();
     }
-    bool takes_halves(const Op& op) const override { return op.takes_halves || kernel_table().find(op).takes_halves; }
+    bool takes_halves(const Op& op) const override { return kernel_table().find(op).takes_halves; }
     size_t launch(std::span<const Kernel> kernels, size_t, KernelCall& call) override {
         if (run_operator(queue(), open_driver().driver->target, call)) return 0;
         return launch_or_fall_back(*this, {}, 0, call) == 0 ? 0 : kernels.size();

@@ -1,7 +1,7 @@
 // One of NVIDIA's processors, by its driver alone (driver.h).
 #pragma once
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::gpu {
 

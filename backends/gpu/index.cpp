@@ -4,8 +4,8 @@
 
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
 
 namespace lunaria::gpu {
 

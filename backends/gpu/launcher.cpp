@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/kernels.h"
 
 namespace lunaria::gpu {

@@ -10,7 +10,7 @@
 
 #include "backends/gpu/queue.h"
 #include "backends/gpu/writer.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::gpu {
 

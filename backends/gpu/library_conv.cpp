@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "backends/gpu/library.h"
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/base/error.h"
+#include "core/run/precision.h"
 
 namespace lunaria::gpu {
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "backends/gpu/library.h"
-#include "core/error.h"
-#include "core/precision.h"
+#include "core/base/error.h"
+#include "core/run/precision.h"
 
 namespace lunaria::gpu {
 

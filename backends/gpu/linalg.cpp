@@ -7,8 +7,8 @@
 #include "backends/gpu/library_product.h"
 #include "backends/gpu/operators.h"
 #include "backends/gpu/product.h"
-#include "core/error.h"
-#include "core/infer.h"
+#include "core/base/error.h"
+#include "core/operator/infer.h"
 
 namespace lunaria::gpu {
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "backends/gpu/launcher.h"
-#include "core/device.h"
 #include "core/loops/thread_loop.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::gpu {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "backends/gpu/launcher.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/kernels.h"
 
 namespace lunaria::gpu {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/gpu/queue.h"
-#include "core/graph_backend.h"
+#include "core/loops/graph_backend.h"
 #include "core/loops/loop.h"
 #include "core/loops/thread_loop.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/gpu/driver.h"
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::gpu {
 

@@ -4,9 +4,9 @@
 
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/thread_loop.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::gpu {
 

@@ -9,10 +9,10 @@
 
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/loops.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/kernels.h"
 #include "core/loops/operator_loop.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::gpu {
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "backends/gpu/queue.h"
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::gpu {
 

@@ -6,7 +6,7 @@
 
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria::gpu {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "backends/gpu/streams.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/base/program_place.h"
 #include "core/loops/generator.h"
-#include "core/memory.h"
-#include "core/program_place.h"
+#include "core/memory/memory.h"
 
 namespace lunaria::gpu {
 

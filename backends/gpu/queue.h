@@ -18,7 +18,7 @@
 #include "backends/gpu/memory.h"
 #include "backends/gpu/replay.h"
 #include "backends/gpu/staging.h"
-#include "core/graph_backend.h"
+#include "core/loops/graph_backend.h"
 
 namespace lunaria::gpu {
 
@@ -58,7 +58,7 @@ class Queue {
     // for.
     Address place_for_refusal(std::string_view what);
 
-    // Gathers the work of runs of one graph (core/graph_backend.h).
+    // Gathers the work of runs of one graph (core/loops/graph_backend.h).
     std::unique_ptr<graph::Replay> make_replay();
 
     void synchronize();

@@ -1,6 +1,6 @@
 // GPU kernels: random numbers, the same bits as on the CPU: element i follows from words of philox(seed, block,
-// counter) and i alone (core/random.h).
-#include "core/random.h"
+// counter) and i alone (core/random/random.h).
+#include "core/random/random.h"
 
 #include <array>
 #include <bit>
@@ -9,9 +9,9 @@
 
 #include "backends/gpu/launcher.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
-#include "core/op.h"
-#include "core/ops/formulas_random.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
+#include "core/random/formulas_random.h"
 
 namespace lunaria::gpu {
 

@@ -2,8 +2,8 @@
 // together, the threads then learn what comes before theirs, and each goes over its own once more.
 #include "backends/gpu/lines.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
 
 namespace lunaria::gpu {
 

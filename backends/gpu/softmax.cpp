@@ -1,8 +1,8 @@
 // GPU kernels: softmax along axes that no loop is made of.
 #include "backends/gpu/lines.h"
 #include "backends/gpu/operators.h"
-#include "core/error.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
 
 namespace lunaria::gpu {
 

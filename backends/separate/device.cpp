@@ -13,11 +13,11 @@
 #include <string>
 
 #include "backends/separate/memory.h"
-#include "core/error.h"
-#include "core/graph_backend.h"
-#include "core/op.h"
-#include "core/program_place.h"
-#include "core/work_queue.h"
+#include "core/base/error.h"
+#include "core/base/program_place.h"
+#include "core/loops/graph_backend.h"
+#include "core/operator/op.h"
+#include "core/threads/work_queue.h"
 
 namespace lunaria::separate {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/error.h"
-#include "core/memory.h"
+#include "core/base/error.h"
+#include "core/memory/memory.h"
 
 namespace lunaria::separate {
 

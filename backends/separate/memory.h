@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::separate {
 

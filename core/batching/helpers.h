@@ -1,7 +1,7 @@
 // What the rules of vmap share.
 #pragma once
 
-#include "core/batching.h"
+#include "core/batching/batching.h"
 #include "core/batching/rules.h"
 
 namespace lunaria::batch {

@@ -2,7 +2,7 @@
 // out of the call for one sample; nil where it does not cover the call.
 #pragma once
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::batch {
 

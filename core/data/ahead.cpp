@@ -8,10 +8,10 @@
 #include <mutex>
 #include <utility>
 
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/data/pool.h"
 #include "core/data/stage_times.h"
-#include "core/error.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "core/base/error.h"
 #include "core/data/place_in_batch.h"
-#include "core/error.h"
 
 namespace lunaria::data {
 

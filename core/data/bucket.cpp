@@ -1,10 +1,10 @@
 // Batches of rows that are about as long as each other.
 #include <algorithm>
 
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/data/ahead.h"
 #include "core/data/batch.h"
-#include "core/error.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/base/error.h"
 #include "core/data/following.h"
-#include "core/error.h"
 
 namespace lunaria::data {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/interrupt.h"
-#include "core/random.h"
+#include "core/base/interrupt.h"
+#include "core/random/random.h"
 
 namespace lunaria::data {
 

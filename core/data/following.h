@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
+#include "core/base/interrupt.h"
 #include "core/data/node.h"
 #include "core/data/place_in_batch.h"
 #include "core/data/tolerant.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 

@@ -1,10 +1,10 @@
 // Functions of the host language whose copies run on the threads that make rows.
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/data/following.h"
 #include "core/data/functions.h"
 #include "core/data/layout.h"
-#include "core/error.h"
 
 namespace lunaria::data {
 

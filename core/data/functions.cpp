@@ -3,10 +3,10 @@
 #include <exception>
 #include <optional>
 
+#include "core/base/interrupt.h"
 #include "core/data/ahead.h"
 #include "core/data/layout.h"
 #include "core/data/tolerant.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 

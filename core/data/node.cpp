@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/interrupt.h"
 #include "core/data/stage_times.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 

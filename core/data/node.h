@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria {
 class Device;

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
-#include "core/lone_thread.h"
-#include "core/make_thread.h"
-#include "core/threads.h"
+#include "core/threads/lone_thread.h"
+#include "core/threads/make_thread.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::data {
 

@@ -1,8 +1,8 @@
 #include "core/data/tolerant.h"
 
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/data/ahead.h"
-#include "core/error.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 

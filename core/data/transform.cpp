@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "core/base/error.h"
 #include "core/data/following.h"
 #include "core/data/layout.h"
 #include "core/data/place_in_batch.h"
-#include "core/error.h"
 
 namespace lunaria::data {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "core/io/protobuf.h"
 
 namespace lunaria {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/io/stream.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria {
 

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria {
 namespace {

@@ -13,8 +13,8 @@
 #include <mutex>
 #include <system_error>
 
-#include "core/error.h"
-#include "core/interrupt.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria {
 

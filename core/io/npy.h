@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/io/elements.h"
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/shape.h"
+#include "core/tensor/shape.h"
 
 namespace lunaria::proto {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/io/proto_fields.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::proto {
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "core/error.h"
-#include "core/interrupt.h"
-#include "core/make_thread.h"
-#include "core/signals.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/signals.h"
+#include "core/threads/make_thread.h"
 
 namespace lunaria {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::ir {
 

@@ -1,5 +1,5 @@
 #include "core/ir/builder.h"
-#include "core/expansion.h"
+#include "core/operator/expansion.h"
 
 namespace lunaria::ir {
 

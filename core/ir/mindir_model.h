@@ -10,7 +10,7 @@
 
 #include "core/io/file.h"
 #include "core/io/proto_fields.h"
-#include "core/ir/node.h"
+#include "core/operator/node.h"
 
 namespace lunaria::mindir {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ir/node.h"
+#include "core/operator/node.h"
 
 namespace lunaria::mindir {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
-#include "core/expansion.h"
 #include "core/ir/builder.h"
 #include "core/ir/mindir.h"
 #include "core/ir/mindir_model.h"
 #include "core/ir/mindspore_rules.h"
 #include "core/ir/substitution.h"
 #include "core/ir/text.h"
+#include "core/operator/expansion.h"
 
 namespace lunaria::ir {
 

@@ -1,6 +1,6 @@
 #include "core/ir/substitution.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria::ir {
 

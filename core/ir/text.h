@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/ir/node.h"
+#include "core/operator/node.h"
 
 namespace lunaria::ir {
 

@@ -16,8 +16,8 @@ inline constexpr int kGeneratorVersion = 12;
 inline constexpr const char* kLoopSymbol = "loop";
 
 // Code of a loop program for the host. Pointers are those of the operands' first elements, `sizes` those of LoopTask
-// (core/graph_backend.h). Rows row_begin .. row_end are done, of each row elements column_begin .. column_end (all of
-// it where has_rows). `scratch`: memory of this thread.
+// (core/loops/graph_backend.h). Rows row_begin .. row_end are done, of each row elements column_begin .. column_end
+// (all of it where has_rows). `scratch`: memory of this thread.
 using LoopFunction = void (*)(void* const* pointers, const int64_t* sizes, int64_t row_begin, int64_t row_end,
                               int64_t column_begin, int64_t column_end, void* scratch);
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/error.h"
-#include "core/log.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
 #include "core/loops/generator.h"
 #include "core/loops/kernel_files.h"
 

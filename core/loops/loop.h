@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 
 namespace lunaria::graph {
 
@@ -67,12 +67,12 @@ struct LoopProgram {
     bool streams = false;   // results are too large for caches: stores go past them
     bool has_rows = false;  // there are values per row, so that a row must not be split
     bool has_sums = false;  // rows add up: row 0 sets the sums and the others add to what is there
-    bool in_order = false;  // all sums are made in the order of core/sum_order.h
+    bool in_order = false;  // all sums are made in the order of core/loops/sum_order.h
     std::vector<LoopOperand> operands;
     std::vector<LoopInstruction> code;
 
-    // Of the numbers that LoopTask has (core/graph_backend.h): the place of the first stride, and how many strides
-    // there are of an operand.
+    // Of the numbers that LoopTask has (core/loops/graph_backend.h): the place of the first stride, and how many
+    // strides there are of an operand.
     size_t first_stride() const { return static_cast<size_t>(outer_rank) + 1 + depth.size(); }
     size_t count_of_strides(size_t operand) const {
         const bool is_wide = operands[operand].step == LoopOperand::Step::wide;

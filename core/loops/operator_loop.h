@@ -4,14 +4,14 @@
 #include <optional>
 #include <vector>
 
-#include "core/device.h"
 #include "core/loops/loop.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::graph {
 
 struct OperatorLoop {
     LoopProgram program;
-    std::vector<int64_t> sizes;  // as LoopTask has them (core/graph_backend.h)
+    std::vector<int64_t> sizes;  // as LoopTask has them (core/loops/graph_backend.h)
     int64_t rows = 1, inner = 1;
     struct Operand {
         bool is_result = false;

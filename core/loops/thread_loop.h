@@ -50,7 +50,8 @@ struct ThreadLimits {
     size_t most_near_bytes = size_t{48} << 10;
 };
 
-// `sizes` as in LoopTask (core/graph_backend.h); `addresses` of the operands, or what is known of their lowest bits.
+// `sizes` as in LoopTask (core/loops/graph_backend.h); `addresses` of the operands, or what is known of their lowest
+// bits.
 ThreadLaunch plan_threads(const LoopProgram& program, std::span<const int64_t> sizes, int64_t rows,
                           std::span<const uintptr_t> addresses, const ThreadLimits& limits = {});
 

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria::graph {
 

@@ -1,5 +1,5 @@
 // Operators: activation functions.
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/open.h"

@@ -1,7 +1,7 @@
 // Operators: rearrangements of images and sequences, and dropout of whole channels, made of other operators.
 #include <numeric>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"

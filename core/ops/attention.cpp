@@ -2,8 +2,8 @@
 // attention itself (fused_attention.cpp).
 #include <cmath>
 
-#include "core/infer.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 

@@ -2,7 +2,7 @@
 // diagonals stands where in the matrix is known from the shapes.
 #include <algorithm>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"

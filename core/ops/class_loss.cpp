@@ -3,7 +3,7 @@
 // of range are an error there, so nothing else has to look at them. An element that does not count is replaced by 0
 // (where), never multiplied by 0: its loss may be infinite.
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/loss.h"
 #include "core/ops/open.h"
 

@@ -1,5 +1,5 @@
 // Operators: comparisons, logic, bits, selection.
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 

@@ -3,7 +3,7 @@
 #include "core/ops/conv.h"
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"
 #include "core/ops/matrix.h"

@@ -1,7 +1,7 @@
 // Operators: constructors, ranges, windows.
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 #include "core/ops/open.h"

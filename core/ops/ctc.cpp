@@ -4,7 +4,7 @@
 // made of elementary operators in logarithms, so that derivatives of any order are those of logsumexp.
 #include <limits>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/loss.h"
 
 namespace lunaria {

@@ -1,7 +1,7 @@
 // Operators: distances, similarities and cross products of vectors.
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 #include "core/ops/open.h"

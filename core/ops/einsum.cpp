@@ -4,7 +4,7 @@
 //
 // Labels are small integers: 0..51 for A-Z and a-z in alphabetical order, 52.. for the axes that an ellipsis stands
 // for, counted from the right (52 is the last one), as broadcasting aligns them.
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/contraction_order.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"

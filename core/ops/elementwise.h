@@ -1,7 +1,7 @@
 // What the entries of elementwise operators share.
 #pragma once
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

@@ -1,5 +1,5 @@
 // Operators: factors of matrices that are kept to solve systems with: LU, triangles, Householder reflections.
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"

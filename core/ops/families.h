@@ -5,9 +5,6 @@ namespace lunaria {
 
 class Registry;
 
-// Fills a registry with every operator there is.
-void add_families(Registry& ops);
-
 void add_math_ops(Registry& ops);        // elementwise arithmetic, exponentials, trigonometry, rounding
 void add_activation_ops(Registry& ops);  // activation functions
 void add_activation_grad_ops(Registry& ops);

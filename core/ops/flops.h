@@ -1,7 +1,7 @@
 // Arithmetic operations of the calls whose results take more than one for each element, see Op::flops.
 #pragma once
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

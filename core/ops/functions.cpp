@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/open.h"
 

@@ -4,9 +4,9 @@
 // kernels, as their judge and for further derivatives.
 #include <limits>
 
+#include "core/base/interrupt.h"
 #include "core/batching/rules.h"
-#include "core/infer.h"
-#include "core/interrupt.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"
 #include "core/ops/matrix.h"

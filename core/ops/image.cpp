@@ -2,8 +2,8 @@
 // them linear maps, so that their gradients follow from those of products and gathers.
 #include <cmath>
 
-#include "core/infer.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 #include "core/ops/open.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"

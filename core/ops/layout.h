@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 
 namespace lunaria {
 

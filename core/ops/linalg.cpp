@@ -1,7 +1,7 @@
 // Operators: matrix products. Their one primitive is the product of (batches of) matrices; vectors count as matrices
 // with one row or one column, whose extra axis the result does not have.
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"

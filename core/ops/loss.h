@@ -1,7 +1,7 @@
 // What the loss operators share.
 #pragma once
 
-#include "core/op.h"
+#include "core/operator/op.h"
 #include "core/ops/reduce.h"
 
 namespace lunaria {

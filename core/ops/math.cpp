@@ -1,6 +1,6 @@
 // Operators: elementwise arithmetic on two and more operands.
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 

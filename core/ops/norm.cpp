@@ -3,11 +3,11 @@
 // costs less than keeping them: a backpropagator holds x and the weight, nothing else. The gradients of those gradients
 // are written once, for any choice of axes, with elementary operators.
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
+#include "core/operator/row_pass.h"
 #include "core/ops/families.h"
 #include "core/ops/open.h"
 #include "core/ops/reduce.h"
-#include "core/row_pass.h"
 
 namespace lunaria {
 

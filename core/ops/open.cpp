@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/loss.h"
 #include "core/ops/matrix.h"

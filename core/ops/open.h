@@ -1,7 +1,7 @@
 // What stands for operators where a number among their attributes is differentiated, see Op::open.
 #pragma once
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::open {
 

@@ -1,8 +1,8 @@
 // Operators: steps of optimizers. One call updates a whole list of parameters in place, with their moments, and makes
 // no temporaries; the formulas leave bias corrections and schedules to the caller, who gives plain numbers. They have
 // no results.
-#include "core/infer.h"
-#include "core/op.h"
+#include "core/operator/infer.h"
+#include "core/operator/op.h"
 #include "core/ops/families.h"
 
 namespace lunaria {

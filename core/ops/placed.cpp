@@ -1,7 +1,7 @@
 // Operators: pooling and convolution whose windows lie where data say: at random places, or moved by offsets.
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 #include "core/ops/window.h"

@@ -2,10 +2,10 @@
 // batches. The positions of maxima within a plane are an operator of their own (integers, no gradient); gradients
 // scatter to and gather from these positions, and are linear, so that second derivatives need nothing new.
 #include "core/ops/pool.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/matrix.h"
 

@@ -1,7 +1,8 @@
-// Operators: random numbers. Element i of a call depends on the seed, the call's counter and i alone (core/random.h).
+// Operators: random numbers. Element i of a call depends on the seed, the call's counter and i alone
+// (core/random/random.h).
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
 

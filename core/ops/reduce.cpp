@@ -3,11 +3,11 @@
 #include "core/ops/reduce.h"
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
+#include "core/operator/row_pass.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/open.h"
-#include "core/row_pass.h"
 
 namespace lunaria {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

@@ -1,7 +1,7 @@
 // Operators: rows to experts and back, as mixtures of experts send them, and attention of a program that only predicts.
 #include <algorithm>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 
 namespace lunaria {

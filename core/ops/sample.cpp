@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace lunaria {
 

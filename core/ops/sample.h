@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

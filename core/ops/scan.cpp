@@ -2,7 +2,7 @@
 // linear_recurrence is what closes the family under differentiation: the gradients of cumprod, logcumsumexp and of the
 // recurrence itself are recurrences again, in linear time and without a division.
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/open.h"
 #include "core/ops/reduce.h"

@@ -2,10 +2,10 @@
 #include <limits>
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
+#include "core/operator/row_pass.h"
 #include "core/ops/families.h"
 #include "core/ops/reduce.h"
-#include "core/row_pass.h"
 
 namespace lunaria {
 

@@ -1,5 +1,5 @@
 // Operators: sparse matrices in rows (CSR): values with their columns, row by row; indptr says where the rows begin.
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"
 #include "core/ops/matrix.h"

@@ -2,7 +2,7 @@
 // fourier.cpp: of signals whose spectrum is real, and of short pieces of a signal.
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"

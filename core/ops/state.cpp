@@ -3,10 +3,10 @@
 #include <sstream>
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"
-#include "core/usable_device.h"
+#include "core/tensor/usable_device.h"
 
 namespace lunaria {
 

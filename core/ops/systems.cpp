@@ -1,7 +1,7 @@
 // Operators: linear systems from factors, least squares, and norms and distances that are made of other operators.
 #include <cmath>
 
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 #include "core/ops/layout.h"

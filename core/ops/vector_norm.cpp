@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "core/batching/rules.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 #include "core/ops/reduce.h"
 
 namespace lunaria {

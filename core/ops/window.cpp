@@ -1,5 +1,5 @@
 #include "core/ops/window.h"
-#include "core/infer.h"
+#include "core/operator/infer.h"
 
 namespace lunaria {
 

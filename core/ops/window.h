@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/bindings/ascend_programs.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/libraries.h"

@@ -6,12 +6,12 @@
 #include <atomic>
 #include <filesystem>
 
-#include "core/device.h"
+#include "core/base/printable.h"
+#include "core/base/signals.h"
 #include "core/io/ckpt.h"
 #include "core/io/safetensors.h"
 #include "core/io/task.h"
-#include "core/printable.h"
-#include "core/signals.h"
+#include "core/tensor/device.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/libraries.h"

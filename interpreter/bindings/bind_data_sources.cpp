@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/error.h"
 #include "core/data/batch.h"
-#include "core/data/csv.h"
-#include "core/data/file_contents.h"
-#include "core/data/fixed.h"
-#include "core/data/mindrecord.h"
-#include "core/data/tfrecord.h"
-#include "core/error.h"
+#include "core/data/files/csv.h"
+#include "core/data/files/file_contents.h"
+#include "core/data/files/fixed.h"
+#include "core/data/files/mindrecord.h"
+#include "core/data/files/tfrecord.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/dataset_host.h"
 #include "interpreter/bindings/values.h"

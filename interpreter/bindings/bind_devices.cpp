@@ -2,8 +2,8 @@
 // ms.synchronize, and the module "lunaria.devices" behind lunaria/runtime.lua.
 #include "interpreter/bindings/devices.h"
 
-#include "core/op.h"
-#include "core/usable_device.h"
+#include "core/operator/op.h"
+#include "core/tensor/usable_device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"

@@ -8,8 +8,8 @@
 #include <array>
 #include <memory>
 
-#include "core/error.h"
-#include "core/shape.h"
+#include "core/base/error.h"
+#include "core/tensor/shape.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/tensor_methods.h"
 #include "interpreter/bindings/values.h"

@@ -1,7 +1,7 @@
 // ms.io.read_events, of which ms.train.SummaryReader is made.
 #include <memory>
 
-#include "core/io/events.h"
+#include "core/data/files/events.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"

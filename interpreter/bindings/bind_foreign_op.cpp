@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.h"
-#include "core/foreign_op.h"
+#include "core/base/error.h"
+#include "core/custom/foreign_op.h"
 #include "core/io/file.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"

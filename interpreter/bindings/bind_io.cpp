@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/device.h"
 #include "core/io/idx.h"
 #include "core/io/npz.h"
 #include "core/io/safetensors.h"
 #include "core/io/task.h"
+#include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/interrupt.h"
-#include "core/json.h"
+#include "core/base/interrupt.h"
+#include "core/io/json.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"

@@ -1,10 +1,10 @@
 // What lunaria/mindrecord/ is made of: writers of MindRecord files and what their headers say.
 #include <algorithm>
 
-#include "core/data/mindrecord_secret.h"
-#include "core/data/mindrecord_writer.h"
-#include "core/element.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/files/mindrecord_secret.h"
+#include "core/data/files/mindrecord_writer.h"
+#include "core/tensor/element.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/table_tensor.h"

@@ -2,9 +2,9 @@
 // replaced by what they are made of.
 #include <unordered_map>
 
-#include "core/expansion.h"
 #include "core/ir/builder.h"
 #include "core/ir/substitution.h"
+#include "core/operator/expansion.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"

@@ -1,7 +1,7 @@
 // Parameters: tensors that know their name and whether they are trained. What they add to a tensor is in its body
-// (core/tensor.h), so that a parameter is the same parameter under every name it has in a program.
+// (core/tensor/tensor.h), so that a parameter is the same parameter under every name it has in a program.
 #include "backends/ascend/outline.h"
-#include "core/printable.h"
+#include "core/base/printable.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/parameter.h"
 #include "interpreter/bindings/table_tensor.h"

@@ -1,5 +1,5 @@
 // The module "lunaria.profiling": what lunaria/profile.lua is made of.
-#include "core/profile.h"
+#include "core/run/profile.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstring>
 
-#include "core/device.h"
-#include "core/element.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
+#include "core/tensor/device.h"
+#include "core/tensor/element.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/parameter.h"

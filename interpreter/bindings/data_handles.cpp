@@ -1,6 +1,6 @@
 #include "interpreter/bindings/data_handles.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"
 

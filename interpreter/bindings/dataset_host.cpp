@@ -1,7 +1,7 @@
 #include "interpreter/bindings/dataset_host.h"
 
+#include "core/base/interrupt.h"
 #include "core/data/draws.h"
-#include "core/interrupt.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/values.h"
 

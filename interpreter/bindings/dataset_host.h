@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/data/node.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "interpreter/workers/workers.h"
 
 namespace lunaria {

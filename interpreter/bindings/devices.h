@@ -4,7 +4,7 @@
 #include <lua.hpp>
 #include <string_view>
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria {
 

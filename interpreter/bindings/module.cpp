@@ -10,11 +10,11 @@
 #include <optional>
 
 #include "backends/devices.h"
-#include "core/device.h"
-#include "core/memory.h"
-#include "core/precision.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/memory/memory.h"
+#include "core/random/random.h"
+#include "core/run/precision.h"
+#include "core/tensor/device.h"
+#include "core/threads/threads.h"
 #include "interpreter/bindings/devices.h"
 #include "interpreter/bindings/field_calls.h"
 #include "interpreter/bindings/libraries.h"

@@ -3,7 +3,7 @@
 
 #include <lua.hpp>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 #include "jit/vm/host.h"
 
 namespace lunaria {

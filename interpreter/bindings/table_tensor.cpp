@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/device.h"
-#include "core/error.h"
-#include "core/interrupt.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/tensor/device.h"
 #include "interpreter/bindings/values.h"
 
 namespace lunaria {

@@ -4,7 +4,7 @@
 #include <lua.hpp>
 #include <optional>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria {
 

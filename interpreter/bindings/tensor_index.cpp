@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/indexing.h"
+#include "core/ops/indexing.h"
 #include "interpreter/bindings/table_tensor.h"
 #include "interpreter/bindings/values.h"
 

@@ -5,8 +5,8 @@
 #include <lua.hpp>
 #include <string_view>
 
-#include "core/indexing.h"
-#include "core/tensor.h"
+#include "core/ops/indexing.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria {
 

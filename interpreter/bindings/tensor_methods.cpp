@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/element.h"
+#include "core/tensor/element.h"
 #include "interpreter/bindings/devices.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/table_tensor.h"

@@ -4,7 +4,7 @@
 #include <lua.hpp>
 #include <string_view>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

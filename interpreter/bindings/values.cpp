@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "core/element.h"
+#include "core/tensor/element.h"
 #include "interpreter/display/tensor_text.h"
 #include "interpreter/protect.h"
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/op.h"
-#include "core/tensor.h"
-#include "core/value.h"
+#include "core/operator/op.h"
+#include "core/tensor/tensor.h"
+#include "core/tensor/value.h"
 #include "interpreter/state.h"
 
 namespace lunaria {

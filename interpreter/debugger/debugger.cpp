@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger_variables.h"
 #include "interpreter/display/pretty.h"
 #include "interpreter/host/lua_host.h"

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/debugger/debugger_stack.h"
 #include "interpreter/loader/fingerprint.h"
 

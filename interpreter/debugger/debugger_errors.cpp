@@ -1,6 +1,6 @@
 // Stops at errors, where they are raised and all frames are still there. Lua tells of an error only by the message
 // handler of a protected call: pcall and xpcall have one while somebody wants to know.
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/host/lua_host.h"

@@ -2,7 +2,7 @@
 #include <new>
 #include <utility>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"

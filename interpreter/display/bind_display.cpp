@@ -1,7 +1,7 @@
 // ms.display, ms.update_display, ms.clear_output, ms.input, and the module behind ms.comm (lua/lunaria/comm.lua).
 #include <cstdio>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/display/display.h"

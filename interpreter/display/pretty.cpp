@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/error.h"
-#include "core/interrupt.h"
-#include "core/printable.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/base/printable.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 #include "interpreter/embedding/lunaria.h"
 
 namespace lunaria {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/devices.h"
-#include "core/shape.h"
+#include "core/tensor/shape.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/embedding/elements.h"
 #include "interpreter/embedding/lunaria.h"

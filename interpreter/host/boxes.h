@@ -4,7 +4,7 @@
 #include <functional>
 #include <lua.hpp>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <lua.hpp>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria {
 

@@ -5,7 +5,7 @@
 
 #include <lua.hpp>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <new>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "core/ir/printer.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"

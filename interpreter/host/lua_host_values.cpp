@@ -3,8 +3,8 @@
 #include <array>
 #include <unordered_set>
 
-#include "core/indexing.h"
-#include "core/visit.h"
+#include "core/base/visit.h"
+#include "core/ops/indexing.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/tensor_index.h"
 #include "interpreter/bindings/tensor_methods.h"

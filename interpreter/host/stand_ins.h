@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 

@@ -1,8 +1,8 @@
 #include "interpreter/host/tensor_parts.h"
 
-#include "core/expansion.h"
-#include "core/indexing.h"
 #include "core/ir/builder.h"
+#include "core/operator/expansion.h"
+#include "core/ops/indexing.h"
 #include "interpreter/bindings/tensor_index.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"

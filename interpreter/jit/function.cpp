@@ -7,7 +7,7 @@
 #include <new>
 #include <optional>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/lua_reference.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/loader/frames.h"

@@ -1,6 +1,6 @@
 #include "interpreter/jit/library_calls.h"
 
-#include "core/element.h"
+#include "core/tensor/element.h"
 #include "interpreter/jit/recorder.h"
 
 namespace lunaria::jit {

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria::jit {
 

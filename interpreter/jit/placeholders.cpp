@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "interpreter/jit/recorder.h"
 
 namespace lunaria::jit {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/element.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
+#include "core/tensor/element.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/placeholders.h"

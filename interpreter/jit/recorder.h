@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "interpreter/jit/counters.h"
 #include "interpreter/jit/loops.h"
 #include "interpreter/jit/natives.h"

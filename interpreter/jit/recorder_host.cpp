@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/expansion.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "core/ir/substitution.h"
+#include "core/operator/expansion.h"
 #include "interpreter/bindings/tensor_index.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"

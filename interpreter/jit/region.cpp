@@ -4,10 +4,10 @@
 #include <chrono>
 #include <unordered_set>
 
+#include "core/base/log.h"
 #include "core/ir/builder.h"
 #include "core/ir/printer.h"
-#include "core/log.h"
-#include "core/placement.h"
+#include "core/run/placement.h"
 
 namespace lunaria::jit {
 

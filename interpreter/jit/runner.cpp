@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/element.h"
-#include "core/expansion.h"
 #include "core/ir/text.h"
+#include "core/operator/expansion.h"
+#include "core/tensor/element.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/jit/hot.h"

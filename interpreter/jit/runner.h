@@ -1,7 +1,7 @@
 // Carries out a tree of traces: the whole call, or as far as what is found is what a trace expects.
 #pragma once
 
-#include "core/random.h"
+#include "core/random/random.h"
 #include "interpreter/jit/outside.h"
 #include "interpreter/jit/steady.h"
 #include "interpreter/jit/trace.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria {
 

@@ -3,8 +3,8 @@
 #include <cctype>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/visit.h"
+#include "core/base/error.h"
+#include "core/base/visit.h"
 
 namespace lunaria {
 

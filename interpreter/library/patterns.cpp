@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/library/pattern_matcher.h"
 #include "interpreter/protect.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/protect.h"
 

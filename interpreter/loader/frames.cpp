@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "core/error.h"
-#include "core/log.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
 #include "interpreter/debugger/debugger_stack.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/host/lua_host.h"

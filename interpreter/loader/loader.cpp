@@ -7,8 +7,8 @@
 #include <cstring>
 #include <set>
 
-#include "core/error.h"
-#include "core/warning.h"
+#include "core/base/error.h"
+#include "core/base/warning.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/cell.h"

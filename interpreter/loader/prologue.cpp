@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/loader/frames.h"
 #include "interpreter/loader/function_code.h"

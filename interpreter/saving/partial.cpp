@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 #include "interpreter/saving/names.h"
 #include "jit/language.h"
 #include "jit/vm/object.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_set>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
 #include "interpreter/watchers/tracing_host.h"

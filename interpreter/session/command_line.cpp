@@ -1,6 +1,6 @@
 #include "interpreter/session/command_line.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/bindings/values.h"
 
 namespace lunaria {

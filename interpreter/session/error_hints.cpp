@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger_stack.h"
 #include "interpreter/loader/loader.h"

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/log.h"
-#include "core/printable.h"
+#include "core/base/log.h"
+#include "core/base/printable.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/debugger/debugger_stack.h"
 #include "interpreter/display/pretty.h"

@@ -1,6 +1,6 @@
 #include "interpreter/session/script.h"
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/debugger/debugger_stack.h"
 #include "interpreter/display/pretty.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"

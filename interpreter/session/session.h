@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/debugger/debugger_prompt.h"
 #include "interpreter/display/display.h"
 #include "interpreter/display/pretty.h"

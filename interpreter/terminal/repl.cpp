@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
-#include "core/error.h"
-#include "core/signals.h"
+#include "core/base/error.h"
+#include "core/base/signals.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/session/session.h"
 #include "interpreter/terminal/line_reader.h"

@@ -4,12 +4,12 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/batching.h"
-#include "core/element.h"
-#include "core/expansion.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
+#include "core/batching/batching.h"
 #include "core/ir/substitution.h"
-#include "core/random.h"
+#include "core/operator/expansion.h"
+#include "core/random/random.h"
+#include "core/tensor/element.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/lua_reference.h"

@@ -1,6 +1,6 @@
 // vmap in one run: the function is called once, by the virtual machine, with tensors that stand for one sample; each
-// operator on them is applied to the whole batch (core/batching.h). What cannot be done this way (an effect on the
-// world outside, a decision by the elements of a sample) ends the run before anything has happened, and the caller
+// operator on them is applied to the whole batch (core/batching/batching.h). What cannot be done this way (an effect on
+// the world outside, a decision by the elements of a sample) ends the run before anything has happened, and the caller
 // takes one sample after the other.
 //
 // Where the machine runs the caller itself, differentiated or recorded, the library has a function of Lua in place of

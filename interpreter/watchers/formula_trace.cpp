@@ -4,7 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
-#include "core/expansion.h"
+#include "core/operator/expansion.h"
 #include "interpreter/bindings/operators.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_reference.h"

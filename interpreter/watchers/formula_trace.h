@@ -1,12 +1,12 @@
-// What a Lua function computes from scalars, as a formula (core/custom_op.h): arithmetic, comparisons, operators that
-// work element by element, Lua's own mathematics. Where it decides by an input (if, and, or, a loop's condition), every
-// way is followed and the formula chooses among their results.
+// What a Lua function computes from scalars, as a formula (core/custom/custom_op.h): arithmetic, comparisons, operators
+// that work element by element, Lua's own mathematics. Where it decides by an input (if, and, or, a loop's condition),
+// every way is followed and the formula chooses among their results.
 #pragma once
 
 #include <memory>
 #include <span>
 
-#include "core/custom_op.h"
+#include "core/custom/custom_op.h"
 #include "interpreter/host/lua_host.h"
 
 namespace lunaria {

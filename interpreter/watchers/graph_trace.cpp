@@ -1,6 +1,6 @@
 #include "interpreter/watchers/graph_trace.h"
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "core/ir/verifier.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/watchers/tracing_host.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/custom_op.h"
-#include "core/expansion.h"
-#include "core/foreign_op.h"
+#include "core/custom/custom_op.h"
+#include "core/custom/foreign_op.h"
 #include "core/ir/substitution.h"
+#include "core/operator/expansion.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
 

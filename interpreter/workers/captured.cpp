@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/loader/function_code.h"

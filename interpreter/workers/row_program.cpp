@@ -5,10 +5,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/error.h"
-#include "core/expansion.h"
+#include "core/base/error.h"
 #include "core/ir/substitution.h"
-#include "core/placement.h"
+#include "core/operator/expansion.h"
+#include "core/run/placement.h"
 #include "jit/autodiff/batched.h"
 #include "jit/graph/passes.h"
 

@@ -4,9 +4,9 @@
 #include <thread>
 #include <utility>
 
-#include "core/interrupt.h"
-#include "core/own_generator.h"
-#include "core/placement.h"
+#include "core/base/interrupt.h"
+#include "core/random/own_generator.h"
+#include "core/run/placement.h"
 #include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/dataset_host.h"
 #include "interpreter/bindings/values.h"

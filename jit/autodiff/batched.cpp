@@ -3,9 +3,9 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/batching.h"
-#include "core/byte_key.h"
+#include "core/batching/batching.h"
 #include "core/ir/builder.h"
+#include "core/tensor/byte_key.h"
 #include "jit/autodiff/tidy.h"
 #include "jit/autodiff/trace.h"
 

@@ -1,4 +1,4 @@
-// Operators applied to whole batches (core/batching.h) as graphs, which can be differentiated.
+// Operators applied to whole batches (core/batching/batching.h) as graphs, which can be differentiated.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 #include "jit/autodiff/rewriter.h"
 
-#include "core/custom_op.h"
+#include "core/custom/custom_op.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/expansion.h"
 #include "core/ir/builder.h"
+#include "core/operator/expansion.h"
 #include "jit/autodiff/tidy.h"
 
 namespace lunaria::autodiff {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/dtype.h"
 #include "core/ops/vector_math.h"
+#include "core/tensor/dtype.h"
 
 namespace llvm {
 class Value;

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 
 namespace lunaria::codegen {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/small_product.h"
+#include "core/base/error.h"
+#include "core/loops/small_product.h"
 #include "jit/codegen/code.h"
 #include "jit/codegen/formulas.h"
 

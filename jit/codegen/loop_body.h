@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/loops/loop.h"
-#include "core/sum_order.h"
+#include "core/loops/sum_order.h"
 #include "jit/codegen/emission.h"
 
 namespace lunaria::codegen {
@@ -114,7 +114,7 @@ class LoopBody {
     // The accumulator of a reduction with all its lanes (and threads) brought together, in a fixed order, and spread.
     virtual llvm::Value* across(size_t i) { return e_.spread(lane_total(i)); }
     llvm::Value* lane_total(size_t i);
-    // Whether a reduction is a sum in the order of the host's kernels (core/sum_order.h).
+    // Whether a reduction is a sum in the order of the host's kernels (core/loops/sum_order.h).
     bool adds_in_lanes(const graph::LoopInstruction& at) const { return program_.in_order && adds_along_row(at); }
     // The lanes of such a sum along a row, and a row that is added to others: of the neighbours from `column` on.
     virtual void add_step(size_t, llvm::Value*, llvm::Value*) {}

@@ -65,7 +65,7 @@ class LoopWriter : public LoopBody {
         scratch_ = function_->getArg(6);
     }
 
-    // A row that adds to others is kept, paired with the one before it, or ends a leaf (core/sum_order.h).
+    // A row that adds to others is kept, paired with the one before it, or ends a leaf (core/loops/sum_order.h).
     bool write_turns(llvm::Value* row) {
         llvm::Value* turn = b_.CreateAnd(b_.CreateSub(row, row_begin_), b_.getInt64(kSumLeaf - 1));
         auto* done = block("turn.done");

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/error.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
 
 namespace lunaria::lua {
 

@@ -1,5 +1,5 @@
 // The second half of printer.h: the structure of a tree in S-expressions.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "jit/frontend/printer.h"
 #include "jit/frontend/tree_text.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/limits.h"
+#include "core/loops/limits.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"

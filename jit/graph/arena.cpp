@@ -11,8 +11,8 @@ namespace {
 
 // A small program keeps no memory of a much larger one alive.
 constexpr size_t kMostSlack = 4, kSmall = 1 << 20;
-// Up to there sizes are rounded up to the classes of core/memory.cpp, which cost nothing, so that programs of growing
-// sizes find one that is there.
+// Up to there sizes are rounded up to the classes of core/memory/memory.cpp, which cost nothing, so that programs of
+// growing sizes find one that is there.
 constexpr size_t kRounded = 64 << 20;
 
 size_t rounded(size_t bytes) {

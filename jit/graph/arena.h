@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace lunaria::graph {
 

@@ -1,6 +1,6 @@
 #include <unordered_map>
 
-#include "core/byte_key.h"
+#include "core/tensor/byte_key.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 

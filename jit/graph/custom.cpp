@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <list>
 
-#include "core/custom_op.h"
-#include "core/expansion.h"
+#include "core/custom/custom_op.h"
+#include "core/operator/expansion.h"
 #include "jit/graph/executable.h"
 
 namespace lunaria::graph {

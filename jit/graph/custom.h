@@ -1,7 +1,7 @@
-// Custom operators (core/custom_op.h) run eagerly as compiled graphs of their own.
+// Custom operators (core/custom/custom_op.h) run eagerly as compiled graphs of their own.
 #pragma once
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::graph {
 

@@ -11,13 +11,13 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
-#include "core/interrupt.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/ir/printer.h"
-#include "core/placement.h"
-#include "core/prepared.h"
-#include "core/profile.h"
-#include "core/random.h"
+#include "core/random/random.h"
+#include "core/run/placement.h"
+#include "core/run/prepared.h"
+#include "core/run/profile.h"
 #include "jit/graph/arena.h"
 #include "jit/graph/flat.h"
 #include "jit/graph/passes.h"

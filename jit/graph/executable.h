@@ -58,7 +58,7 @@ struct StepTime {
     bool generated = false;
     double seconds = 0;
     int64_t bytes = 0;  // of the operands and results, once each
-    double flops = 0;   // see core/profile.h
+    double flops = 0;   // see core/run/profile.h
 };
 
 // What a program will do, before it runs: its steps, and where temporaries live while which steps run.

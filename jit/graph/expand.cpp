@@ -1,6 +1,6 @@
 // Composite operators are expanded under the rule by which eager mode does it, so that both run the same kernels.
-#include "core/custom_op.h"
-#include "core/expansion.h"
+#include "core/custom/custom_op.h"
+#include "core/operator/expansion.h"
 #include "jit/graph/passes.h"
 #include "jit/graph/rewrite.h"
 

@@ -3,9 +3,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/custom_op.h"
-#include "core/error.h"
-#include "core/foreign_op.h"
+#include "core/base/error.h"
+#include "core/custom/custom_op.h"
+#include "core/custom/foreign_op.h"
 #include "jit/graph/rewrite.h"
 
 namespace lunaria::graph {

@@ -31,7 +31,7 @@ enum class Part : uint8_t {
     product,  // one value per element of its shape, from whole rows and columns of its operands: a small matmul
 };
 Part part_of(const ir::Node& node, const Arrangements& arrangements);
-// Whether loops of the current device add up as the host's kernels do, in the order of core/sum_order.h.
+// Whether loops of the current device add up as the host's kernels do, in the order of core/loops/sum_order.h.
 bool adds_in_order();
 // Of an elementwise operator: the dtype that it computes in.
 DType element_dtype(const ir::Node& node);

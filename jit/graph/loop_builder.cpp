@@ -4,9 +4,9 @@
 #include <map>
 #include <unordered_map>
 
-#include "core/cache_size.h"
-#include "core/limits.h"
-#include "core/row_pass.h"
+#include "core/loops/limits.h"
+#include "core/memory/cache_size.h"
+#include "core/operator/row_pass.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "core/device.h"
-#include "core/error.h"
-#include "core/profile.h"
+#include "core/base/error.h"
+#include "core/run/profile.h"
+#include "core/tensor/device.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
 #include "jit/graph/shared_loops.h"

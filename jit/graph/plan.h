@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "core/graph_backend.h"
+#include "core/loops/graph_backend.h"
 #include "jit/graph/executable.h"
 #include "jit/graph/flat.h"
 #include "jit/graph/loop_builder.h"
@@ -62,7 +62,7 @@ struct Step {
     std::vector<int64_t> loop_offsets;  // in bytes
     int64_t rows = 1, inner = 1;
     size_t nodes = 1;
-    double flops = 0;  // see core/profile.h
+    double flops = 0;  // see core/run/profile.h
     std::string label;
     ir::Span span;
 };

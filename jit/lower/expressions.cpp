@@ -1,6 +1,6 @@
 #include <array>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "jit/lower/function.h"
 
 namespace lunaria::lower {

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ir/verifier.h"
 #include "jit/lower/function.h"
 #include "jit/lower/lower.h"

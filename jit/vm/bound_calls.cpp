@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "core/ir/builder.h"
-#include "core/open.h"
+#include "core/operator/open.h"
 #include "jit/language.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"

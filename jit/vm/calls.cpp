@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "core/ir/builder.h"
-#include "core/open.h"
+#include "core/operator/open.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/language.h"
 #include "jit/number.h"

@@ -6,7 +6,7 @@
 #include <bit>
 #include <mutex>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/watcher.h"
 

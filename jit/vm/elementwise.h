@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "core/element_chain.h"
+#include "core/run/element_chain.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/vm/code.h"
 #include "jit/vm/object.h"

@@ -1,7 +1,7 @@
 // Calls whose derivative is given or found by calling again (ms.custom_vjp, ms.checkpoint): the backward pass has to
 // meet their arguments, and what else they use, as they were. They get handles of their own on the arguments, which no
 // later write by others changes, and must not write into them: that write would have no derivative.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/sketch.h"

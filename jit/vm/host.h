@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ir/graph.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 #include "jit/vm/object.h"
 
 namespace lunaria::vm {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/expansion.h"
+#include "core/operator/expansion.h"
 #include "jit/language.h"
 #include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/free_list.h"
+#include "core/memory/free_list.h"
 #include "jit/language.h"
 #include "jit/vm/watcher.h"
 

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 #include "jit/vm/values.h"
 
 namespace lunaria::vm {

@@ -2,7 +2,7 @@
 // functions of the program, which are differentiated like any other.
 #include <algorithm>
 
-#include "core/warning.h"
+#include "core/base/warning.h"
 #include "jit/language.h"
 #include "jit/number.h"
 #include "jit/vm/handlers.h"

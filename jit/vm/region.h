@@ -1,5 +1,5 @@
 // A function that runs once for a whole batch: tensors stand for one sample each, and every operator on them is applied
-// to the batch (core/batching.h).
+// to the batch (core/batching/batching.h).
 //
 // What is differentiated around the run sees the operators on whole batches, what is differentiated within it sees
 // those on samples: cotangents of samples in the contexts around are tensors of the batch, and where all samples share

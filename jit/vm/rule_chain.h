@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/element_chain.h"
 #include "core/ir/graph.h"
+#include "core/run/element_chain.h"
 
 namespace lunaria::vm {
 

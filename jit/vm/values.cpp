@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/element.h"
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
+#include "core/tensor/element.h"
 #include "jit/language.h"
 #include "jit/number.h"
 #include "jit/vm/cycles.h"

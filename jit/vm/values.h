@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/value.h"
+#include "core/tensor/value.h"
 
 namespace lunaria::vm {
 

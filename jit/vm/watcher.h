@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "core/consume.h"
-#include "core/element.h"
+#include "core/run/consume.h"
+#include "core/tensor/element.h"
 #include "jit/vm/host.h"
 #include "jit/vm/values.h"
 

@@ -1,6 +1,6 @@
 #include "jit/vm/write_log.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "jit/vm/code.h"
 #include "jit/vm/handlers.h"
 

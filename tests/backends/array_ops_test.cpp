@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/device.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 namespace {

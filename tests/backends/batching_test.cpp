@@ -1,6 +1,6 @@
 // The rules of vmap, tested from the operators' entries: a call for a whole batch gives what a loop over its samples
 // gives, whichever operands differ from sample to sample.
-#include "core/batching.h"
+#include "core/batching/batching.h"
 
 #include <gtest/gtest.h>
 

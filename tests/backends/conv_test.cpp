@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/cpu/device.h"
-#include "core/op.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria {
 namespace {

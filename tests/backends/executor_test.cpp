@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "backends/cpu/device.h"
-#include "core/consume.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
+#include "core/random/random.h"
+#include "core/run/consume.h"
 
 namespace lunaria {
 namespace {

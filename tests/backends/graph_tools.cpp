@@ -2,8 +2,8 @@
 
 #include <unordered_map>
 
-#include "core/expansion.h"
 #include "core/ir/builder.h"
+#include "core/operator/expansion.h"
 
 namespace lunaria::testing {
 

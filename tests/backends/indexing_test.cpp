@@ -1,13 +1,13 @@
 // Indexing by operators, run eagerly on the CPU.
-#include "core/indexing.h"
+#include "core/ops/indexing.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "backends/cpu/device.h"
-#include "core/error.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 namespace {

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "backends/cpu/device.h"
-#include "core/op.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria {
 namespace {

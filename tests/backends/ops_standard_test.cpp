@@ -12,7 +12,7 @@
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "tests/backends/graph_tools.h"
 
 namespace lunaria {

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "backends/cpu/device.h"
-#include "core/error.h"
-#include "core/op.h"
-#include "core/placement.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
+#include "core/run/placement.h"
 
 namespace lunaria {
 

@@ -22,11 +22,14 @@ LINES = 700
 # Who may include whom.
 LAYERS = {
     "core": {"core"},
+    "core/data": {"core", "core/data"},
     "backends": {"core", "backends"},
     "jit": {"core", "jit"},
-    "interpreter": {"core", "backends", "jit", "interpreter"},
+    "interpreter": {"core", "core/data", "backends", "jit", "interpreter"},
     "kernel": {"kernel", "interpreter", "core"},
 }
+# How many pairs of folders include each other, in each of these layers: figures that may only fall.
+TWO_WAY = {"core": 0, "jit": 1, "interpreter": 30}
 # Each third-party library has one folder that includes it; the others go through that folder's own headers.
 THIRD_PARTY = {
     r"(lua|lualib|lauxlib|luaconf)\.(h|hpp)": ["interpreter", "tests/jit", "tests/interpreter", "tests/gpu"],
@@ -35,10 +38,10 @@ THIRD_PARTY = {
     # xeus's interface is made of its values.
     r"nlohmann/.*": ["core", "kernel", "tests"],
     r"zlib\.h": ["core", "tests"],
-    r"(jpeglib|jerror|png)\.h": ["core/vision", "bench"],
-    r"sqlite3\.h": ["core/data"],
-    r"(pcre2|utf8proc|sentencepiece_\w+)\.h": ["core/text"],
-    r"sndfile\.h": ["core/audio"],
+    r"(jpeglib|jerror|png)\.h": ["core/data/vision", "bench"],
+    r"sqlite3\.h": ["core/data/files"],
+    r"(pcre2|utf8proc|sentencepiece_\w+)\.h": ["core/data/text"],
+    r"sndfile\.h": ["core/data/audio"],
     r"readline/.*": ["interpreter"],
     r"llvm/.*": ["jit/codegen"],
     r"(gtest|gmock)/.*": ["tests"],
@@ -91,21 +94,47 @@ def shell_lint():
     return run(["shellcheck", "dev", ".ci/run", *files(".sh")])
 
 
+def layer_of(path):
+    return "core/data" if path.startswith("core/data/") else path.split("/")[0]
+
+
 def layering():
     """A folder includes only its own files and those of the layers under it."""
-    for path in files(".cpp", ".h", folders=LAYERS):
-        folder = path.split("/")[0]
-        for number, line in enumerate(text(path).splitlines(), 1):
-            found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-            if not found:
-                continue
-            target = found[1].split("/")[0]
-            if "/" not in found[1]:
-                yield f'{path}:{number}: "{found[1]}" must start at the root'
-            elif target not in LAYERS:
-                yield f'{path}:{number}: "{found[1]}" is in none of the layers; use <> for a library'
-            elif target not in LAYERS[folder]:
-                yield f"{path}:{number}: {folder}/ must not know {found[1]}"
+    for path in files(".cpp", ".h", folders=[layer for layer in LAYERS if "/" not in layer]):
+        folder = layer_of(path)
+        for number, target in included(path):
+            if "/" not in target:
+                yield f'{path}:{number}: "{target}" must start at the root'
+            elif layer_of(target) not in LAYERS:
+                yield f'{path}:{number}: "{target}" is in none of the layers; use <> for a library'
+            elif layer_of(target) not in LAYERS[folder]:
+                yield f"{path}:{number}: {folder}/ must not know {target}"
+
+
+def included(path):
+    """(line number, path) of what a file includes of this repository."""
+    for number, line in enumerate(text(path).splitlines(), 1):
+        found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if found:
+            yield number, found[1]
+
+
+def two_way_pairs(layer):
+    """Pairs of folders of a layer that include each other."""
+    arrows = {(str(Path(path).parent), str(Path(target).parent))
+              for path in files(".cpp", ".h", folders=[layer]) for _, target in included(path) if target.startswith(layer + "/")}
+    return sorted((a, b) for a, b in arrows if a < b and (b, a) in arrows)
+
+
+def folder_order():
+    """Folders of a layer have an order: of two, only one includes the other."""
+    for layer, allowed in TWO_WAY.items():
+        pairs = two_way_pairs(layer)
+        print(f"{layer}: {len(pairs)} two-way pairs of folders, of {allowed} allowed")
+        if len(pairs) > allowed:
+            yield f"{layer}/: {len(pairs)} pairs of folders include each other: {', '.join(' and '.join(pair) for pair in pairs)}"
+        elif len(pairs) < allowed:
+            yield f"tests/check/check.py: only {len(pairs)} pairs of folders in {layer}/ include each other: lower TWO_WAY"
 
 
 def devices():
@@ -116,7 +145,7 @@ def devices():
     for path in files(".cpp", ".h", folders=["core", "jit", "interpreter"]):
         for number, line in enumerate(text(path).splitlines(), 1):
             if path not in simulator and re.search(r'"(CPU|GPU|Ascend|Separate)"|#\s*include\s+"backends/\w+/', line):
-                yield f"{path}:{number}: names a device; ask the tensor, or core/device.h"
+                yield f"{path}:{number}: names a device; ask the tensor, or core/tensor/device.h"
 
 
 def third_party():
@@ -195,7 +224,7 @@ def house_map():
             yield f"README.md: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, devices, third_party, file_sizes, complexity, operator_facts, plain_text,
+CHECKS = [formatting, lua_lint, shell_lint, layering, folder_order, devices, third_party, file_sizes, complexity, operator_facts, plain_text,
           spelling, strange_words, house_map]
 
 

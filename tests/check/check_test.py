@@ -109,6 +109,21 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.complaints(check.layering, "core/a.cpp", '#include "jit/b.h"\n'), 1)
         self.assertEqual(self.complaints(check.layering, "core/a.cpp", '#include "b.h"\n'), 1)
         self.assertEqual(self.complaints(check.layering, "jit/a.cpp", '#include "core/b.h"\n'), 0)
+        self.assertEqual(self.complaints(check.layering, "core/io/a.cpp", '#include "core/data/b.h"\n'), 1)
+        self.assertEqual(self.complaints(check.layering, "core/data/a.cpp", '#include "core/io/b.h"\n'), 0)
+
+    def test_folders_include_each_other_one_way(self):
+        other = check.ROOT / "core/b/b.h"
+        other.parent.mkdir(parents=True)
+        other.write_text('#include "core/a/a.h"\n')
+        limits, check.TWO_WAY = check.TWO_WAY, {"core": 0}
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(self.complaints(check.folder_order, "core/a/a.h", '#include "core/b/b.h"\n'), 1)
+            self.assertEqual(self.complaints(check.folder_order, "core/a/a.h", '#include "core/a/c.h"\n'), 0)
+            check.TWO_WAY = {"core": 1}
+            self.assertEqual(self.complaints(check.folder_order, "core/a/a.h", '#include "core/b/b.h"\n'), 0)
+            self.assertEqual(self.complaints(check.folder_order, "core/a/a.h", '#include "core/a/c.h"\n'), 1)
+        check.TWO_WAY = limits
 
     def test_devices_are_not_named(self):
         self.assertEqual(self.complaints(check.devices, "core/a.cpp", 'if (device->name() == "GPU") return;\n'), 1)

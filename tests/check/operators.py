@@ -1,4 +1,4 @@
-"""What is true of an operator stands in its entry (core/op.h): no stage asks for an operator by its name. Complains where
+"""What is true of an operator stands in its entry (core/operator/op.h): no stage asks for an operator by its name. Complains where
 the name of an operator is compared with, or stands in a list of names; in jit/graph wherever it stands but to fetch the
 entry. Names that the language's own primitives share (jit/language*.cpp) mean these."""
 import re
@@ -37,12 +37,12 @@ def complaints(root=ROOT):
                 if folder == STRICT:
                     compared += [name for before, name in TEXT.findall(line) if not before.endswith(FETCHES)]
                 for name in sorted(set(compared) & names):
-                    yield f"{where}:{number}: goes by the name '{name}': ask the operator's entry (core/op.h)"
+                    yield f"{where}:{number}: goes by the name '{name}': ask the operator's entry (core/operator/op.h)"
             for found in LIST.finditer(source):
                 members = re.findall(r'"(\w+)"', found[1])
                 if all(m in operators for m in members) and any(m in names for m in members):
                     number = source.count("\n", 0, found.start()) + 1
-                    yield f"{where}:{number}: lists operators ({', '.join(members[:4])}): ask their entries (core/op.h)"
+                    yield f"{where}:{number}: lists operators ({', '.join(members[:4])}): ask their entries (core/operator/op.h)"
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@
 #include <mutex>
 
 #include "backends/separate/device.h"
-#include "core/device.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/operator_loop.h"
-#include "core/op.h"
+#include "core/operator/op.h"
+#include "core/tensor/device.h"
 #include "tests/emulated/loops.h"
 
 namespace lunaria::emulated {

@@ -3,7 +3,7 @@
 // that no code is generated for have no kernel and are left to the host.
 #pragma once
 
-#include "core/device.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::emulated {
 

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "backends/cpu/machine_code.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/loops/kernels.h"
 #include "tests/jit/graph/fibers.h"
 

@@ -1,7 +1,7 @@
 // Loops of compiled graphs as kernels of threads in blocks, run on fibers.
 #pragma once
 
-#include "core/graph_backend.h"
+#include "core/loops/graph_backend.h"
 
 namespace lunaria::emulated {
 

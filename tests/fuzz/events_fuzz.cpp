@@ -1,6 +1,6 @@
 // Any bytes are events or an Error, and an event takes no more memory than a few times its bytes.
-#include "core/error.h"
-#include "core/io/events.h"
+#include "core/base/error.h"
+#include "core/data/files/events.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lunaria;

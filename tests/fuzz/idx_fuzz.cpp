@@ -1,5 +1,5 @@
 // Any bytes are an array or an Error.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/io/idx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,7 +1,7 @@
 // Any text is a graph that prints as a text that reads back to the same text, or an Error.
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "jit/language.h"

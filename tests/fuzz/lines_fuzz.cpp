@@ -1,7 +1,7 @@
 // Any bytes are lines and records of one size, or an Error.
-#include "core/data/csv.h"
-#include "core/data/fixed.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/files/csv.h"
+#include "core/data/files/fixed.h"
 #include "tests/fuzz/memory_file.h"
 
 using namespace lunaria;

@@ -1,5 +1,5 @@
 // Any bytes are a valid graph or an Error; a graph can be printed and saved.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ir/mindir.h"
 #include "core/ir/printer.h"
 #include "jit/language.h"

@@ -1,6 +1,6 @@
 // Any bytes are rows or an Error.
-#include "core/data/mindrecord.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/files/mindrecord.h"
 #include "tests/fuzz/memory_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <string>
 
-#include "core/data/mindrecord.h"
-#include "core/data/mindrecord_secret.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/files/mindrecord.h"
+#include "core/data/files/mindrecord_secret.h"
 #include "core/io/file.h"
 
 using namespace lunaria;

@@ -1,7 +1,7 @@
 // Any bytes are an archive or an Error; a good archive survives being written again.
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/io/npz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // Any bytes are a model or an Error; a model can be written.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/io/onnx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,6 @@
 // Any bytes are a picture or an Error; so is any part of them.
-#include "core/error.h"
-#include "core/vision/decode.h"
+#include "core/base/error.h"
+#include "core/data/vision/decode.h"
 
 using namespace lunaria;
 

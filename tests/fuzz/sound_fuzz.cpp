@@ -1,6 +1,6 @@
 // Any bytes are a sound or an Error.
-#include "core/audio/sound.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/data/audio/sound.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -1,7 +1,7 @@
 // Any bytes are tokens or an Error, and so they are as merges of byte pairs.
-#include "core/error.h"
-#include "core/text/bytes.h"
-#include "core/text/tokens.h"
+#include "core/base/error.h"
+#include "core/data/text/bytes.h"
+#include "core/data/text/tokens.h"
 
 using namespace lunaria;
 

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <string>
 
-#include "core/data/tfrecord.h"
-#include "core/error.h"
-#include "core/io/crc32c.h"
+#include "core/base/error.h"
+#include "core/data/files/crc32c.h"
+#include "core/data/files/tfrecord.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace {

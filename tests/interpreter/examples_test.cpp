@@ -5,7 +5,7 @@
 #include <lua.hpp>
 
 #include "backends/cpu/device.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/state.h"
 

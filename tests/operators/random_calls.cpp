@@ -19,11 +19,11 @@
 #include <set>
 
 #include "backends/cpu/device.h"
-#include "core/device.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ir/builder.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
+#include "core/random/random.h"
+#include "core/tensor/device.h"
 #include "jit/graph/executable.h"
 
 namespace lunaria {

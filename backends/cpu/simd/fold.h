@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "backends/cpu/simd/math.h"
-#include "core/sum_order.h"
+#include "core/loops/sum_order.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -101,7 +101,7 @@ template <class V>
     return x;
 }
 
-// kSumLanes numbers: a step of all lanes of a sum, or what they have so far (core/sum_order.h).
+// kSumLanes numbers: a step of all lanes of a sum, or what they have so far (core/loops/sum_order.h).
 template <class T>
 struct Step {
     static constexpr int kWidth = Pack<double>::lanes, kParts = kSumLanes / kWidth;

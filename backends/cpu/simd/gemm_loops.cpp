@@ -9,7 +9,7 @@
 #include "backends/cpu/simd/dot_tiles.h"
 #include "backends/cpu/simd/pack.h"
 #include "backends/cpu/simd/transpose.h"
-#include "core/small_product.h"
+#include "core/loops/small_product.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
@@ -279,7 +279,7 @@ static void small(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, in
     }
 }
 
-// See core/small_product.h. The columns behind the last whole vector are a vector of their own.
+// See core/loops/small_product.h. The columns behind the last whole vector are a vector of their own.
 template <class T, int Rows>
 static void few_columns(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c, int64_t c_row, auto load,
                         auto store) {

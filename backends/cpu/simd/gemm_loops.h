@@ -43,7 +43,7 @@ struct GemmLoops {
     // c = a·b for any strides and a dense c, with the sums of `multiply`, where nothing is worth a vector.
     void (*small)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b,
                   int64_t b_row, int64_t b_column, T* c) = nullptr;
-    // c = a·b of one row or two, where the rows of all are dense, added up as in core/small_product.h.
+    // c = a·b of one row or two, where the rows of all are dense, added up as in core/loops/small_product.h.
     void (*few)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c) = nullptr;
 
     int64_t whole(int64_t n) const { return (n + lanes - 1) / lanes * lanes; }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/dtype_list.h"
+#include "core/tensor/dtype_list.h"
 
 namespace lunaria::cpu {
 

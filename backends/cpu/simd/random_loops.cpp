@@ -2,7 +2,7 @@
 // without contraction to fused multiply-adds, so that every instruction set gives the same bits.
 #include "backends/cpu/simd/random_loops.h"
 
-#include "core/ops/formulas_random.h"
+#include "core/random/formulas_random.h"
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -1,6 +1,6 @@
 // The interface between the kernels for reductions, softmax and norms and their loops, which are compiled per
 // instruction set. Rows are contiguous; `rows × width` blocks have `stride` elements from row to row. T is float or
-// double; sums come back in double, made in the order of core/sum_order.h.
+// double; sums come back in double, made in the order of core/loops/sum_order.h.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Softmax, its logarithm and logsumexp, and their gradients, of rows and of columns.
 // Three passes over a row, which is in the first-level cache for all but the first: largest element, exponentials and
 // their sum, scaling. Exponentials are taken relative to the largest element, so none overflows. Sums are made in the
-// order of core/sum_order.h.
+// order of core/loops/sum_order.h.
 #include "backends/cpu/simd/fold.h"
 #include "backends/cpu/simd/row_loops.h"
 

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/elementwise.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 namespace {

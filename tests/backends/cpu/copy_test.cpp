@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/random/random.h"
 
 namespace lunaria::cpu {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "backends/cpu/device.h"
-#include "core/op.h"
-#include "core/random.h"
+#include "core/operator/op.h"
+#include "core/random/random.h"
 
 namespace lunaria {
 namespace {

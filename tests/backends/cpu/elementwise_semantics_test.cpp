@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "backends/cpu/device.h"
-#include "core/error.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
 
 namespace lunaria {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "backends/cpu/around_cache.h"
 #include "backends/cpu/device.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/elementwise.h"
-#include "core/op.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 namespace {

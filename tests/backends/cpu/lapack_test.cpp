@@ -11,9 +11,9 @@
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/device.h"
-#include "core/error.h"
-#include "core/interrupt.h"
-#include "core/op.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/operator/op.h"
 
 namespace lunaria::cpu {
 namespace {

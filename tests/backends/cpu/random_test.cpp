@@ -8,10 +8,10 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/elementwise.h"
-#include "core/error.h"
-#include "core/op.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/base/error.h"
+#include "core/operator/op.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 namespace {

@@ -10,8 +10,8 @@
 #include "backends/cpu/device.h"
 #include "backends/cpu/elementwise.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria {
 namespace {

@@ -1,5 +1,5 @@
 // Signals that come while libraries compute.
-#include "core/signals.h"
+#include "core/base/signals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backends/cpu/device.h"
-#include "core/op.h"
-#include "core/threads.h"
+#include "core/operator/op.h"
+#include "core/threads/threads.h"
 
 namespace lunaria {
 namespace {

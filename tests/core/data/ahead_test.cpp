@@ -9,11 +9,11 @@
 #include <set>
 #include <thread>
 
+#include "core/base/error.h"
 #include "core/data/batch.h"
 #include "core/data/operations.h"
 #include "core/data/records.h"
-#include "core/device.h"
-#include "core/error.h"
+#include "core/tensor/device.h"
 
 namespace lunaria::data {
 namespace {

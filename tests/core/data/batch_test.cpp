@@ -6,11 +6,11 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/data/ahead.h"
 #include "core/data/operations.h"
 #include "core/data/records.h"
-#include "core/error.h"
-#include "core/interrupt.h"
 
 namespace lunaria::data {
 namespace {

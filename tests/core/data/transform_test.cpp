@@ -9,14 +9,14 @@
 #include <mutex>
 #include <thread>
 
+#include "core/base/error.h"
 #include "core/data/ahead.h"
 #include "core/data/batch.h"
 #include "core/data/functions.h"
 #include "core/data/operations.h"
 #include "core/data/pool.h"
 #include "core/data/records.h"
-#include "core/error.h"
-#include "core/threads.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::data {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "tests/core/io/scratch.h"
 
 namespace lunaria {

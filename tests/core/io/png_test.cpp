@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace lunaria {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "tests/core/io/scratch.h"
 
 namespace lunaria {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/ir/printer.h"
-#include "core/op.h"
+#include "core/operator/op.h"
 
 namespace lunaria::ir {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/random.h"
+#include "core/random/random.h"
 
 namespace lunaria {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/jit/graph/fibers.h"
 
 extern "C" void mock_forget_graphs();

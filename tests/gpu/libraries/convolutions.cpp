@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/tensor/dtype.h"
 #include "tests/gpu/libraries/library.h"
 
 using namespace lunaria::testing;

@@ -6,9 +6,9 @@
 #include <functional>
 #include <thread>
 
-#include "core/interrupt.h"
-#include "core/memory.h"
-#include "core/threads.h"
+#include "core/base/interrupt.h"
+#include "core/memory/memory.h"
+#include "core/threads/threads.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/display/tensor_text.h"
 #include "interpreter/loader/loader.h"

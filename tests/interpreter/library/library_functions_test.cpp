@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "core/op.h"
+#include "core/operator/op.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/state.h"
 

@@ -6,8 +6,8 @@
 #include <lua.hpp>
 #include <memory>
 
-#include "core/error.h"
-#include "core/interrupt.h"
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "interpreter/library/patterns.h"
 #include "interpreter/state.h"
 #include "tests/interpreter/plain_lua.h"

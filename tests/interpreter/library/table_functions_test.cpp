@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/interrupt.h"
+#include "core/base/interrupt.h"
 #include "interpreter/state.h"
 #include "tests/interpreter/plain_lua.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/loader/function_code.h"
 #include "interpreter/session/script.h"
 #include "jit/frontend/ast.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "interpreter/session/cell.h"
 
 namespace lunaria {

@@ -11,7 +11,7 @@
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "tests/jit/autodiff/graph_runner.h"
 
 namespace lunaria {

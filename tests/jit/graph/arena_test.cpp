@@ -5,7 +5,7 @@
 
 #include "backends/cpu/device.h"
 #include "core/ir/builder.h"
-#include "core/memory.h"
+#include "core/memory/memory.h"
 #include "jit/graph/executable.h"
 #include "tests/jit/graph/compare.h"
 

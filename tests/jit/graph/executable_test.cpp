@@ -14,8 +14,8 @@
 #include "core/ir/builder.h"
 #include "core/loops/kernels.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
-#include "core/threads.h"
+#include "core/random/random.h"
+#include "core/threads/threads.h"
 #include "tests/jit/graph/compare.h"
 
 namespace lunaria::graph {

@@ -4,7 +4,7 @@
 #include "backends/cpu/device.h"
 #include "core/ir/builder.h"
 #include "core/ops/sample.h"
-#include "core/random.h"
+#include "core/random/random.h"
 #include "jit/graph/executable.h"
 #include "tests/backends/graph_tools.h"
 #include "tests/jit/graph/compare.h"

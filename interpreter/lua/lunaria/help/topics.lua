@@ -8,7 +8,7 @@ local typed = require "lunaria.help.typed_examples"
 
 local topics = {}
 
-local function dtype(text) return { kind = "dtype", doc = text, source = "core/dtype.h" } end
+local function dtype(text) return { kind = "dtype", doc = text, source = "core/tensor/dtype.h" } end
 local function module(text, source) return { kind = "module", doc = text, source = source } end
 
 topics.values = {
@@ -173,14 +173,14 @@ end
 
 local environment = {
   { "LUNARIA_LOG", "What graph mode tells while it works, to standard error: compiles, recompiles, fallbacks, cache, or all, separated by commas; library: errors show the lines of the library too.",
-    "core/log.cpp" },
+    "core/base/log.cpp" },
   { "LUNARIA_DUMP", "What is printed of each compiled graph, to standard error: passes, kernels, llvm, times, separated by commas.", "jit/graph/passes.cpp" },
   { "LUNARIA_NUM_THREADS", "How many threads compute, 1 to 1024; ms.set_num_threads changes it later.", "interpreter/bindings/module.cpp" },
   { "LUNARIA_ISA", "The instruction set to compute with: v2, avx2 or avx512; at first the best that the processor has.", "backends/cpu/elementwise.cpp" },
   { "LUNARIA_GPU_WAIT", "1: the GPU is waited for behind every operator, so that an error names the one that failed.", "backends/gpu/queue.cpp" },
   { "LUNARIA_GPU_LIBRARIES", "0: products and convolutions on the GPU run by Lunaria's own kernels, not by cuBLASLt and cuDNN.", "backends/gpu/library.cpp" },
   { "LUNARIA_SEPARATE_MEMORY", "How many bytes the tensors of the test device may have; half of the machine's memory without it.", "backends/separate/device.cpp" },
-  { "OMP_NUM_THREADS", "How many threads compute where LUNARIA_NUM_THREADS does not say.", "core/threads.cpp" },
+  { "OMP_NUM_THREADS", "How many threads compute where LUNARIA_NUM_THREADS does not say.", "core/threads/threads.cpp" },
   { "XDG_CACHE_HOME", "The folder that holds lunaria/kernels, the compiled kernels; ~/.cache where it is not set.", "core/loops/kernel_files.cpp" },
   { "TMPDIR", "The folder for temporary files, such as the text for %edit; /tmp where it is not set.", "core/io/file.cpp" },
   { "XDG_STATE_HOME", "The folder that holds the history of the prompt; ~/.local/state where it is not set.", "interpreter/terminal/repl.cpp" },

@@ -1,0 +1,26 @@
+#include "core/base/visit.h"
+
+#include <omp.h>
+
+#include <utility>
+
+namespace lunaria {
+
+namespace {
+
+// Threads other than the one of the visitor have none.
+std::function<void()>& visitor() {
+    thread_local std::function<void()> ours;
+    return ours;
+}
+
+}  // namespace
+
+void set_visitor(std::function<void()> f) { visitor() = std::move(f); }
+
+void visit() {
+    if (!visitor() || omp_in_parallel() || !visit_flag.exchange(false)) return;
+    visitor()();
+}
+
+}  // namespace lunaria

@@ -1,0 +1,47 @@
+// What operators do when they are applied to a whole batch of samples at once: the rules of vmap. The batch axis is the
+// first one of every batched operand and result; a rule makes the call for the batch out of the call for one sample.
+#pragma once
+
+#include <span>
+
+#include "core/operator/expr.h"
+#include "core/operator/op.h"
+
+namespace lunaria {
+
+// A call for one sample, whose arguments have the types of a sample (their elements are not looked at), and what
+// stands for them in the batch.
+class BatchCall : public ExpandCall {
+  public:
+    // `batched`: per parameter the tensor with the batch axis, or nil for an argument that is the same for all samples;
+    // for a list of tensors, the list of these.
+    BatchCall(const Call& sample, Builder& b, std::span<const Value> batched, int64_t size)
+        : ExpandCall(sample, b), batched(batched), size(size) {}
+
+    std::span<const Value> batched;
+    const int64_t size;  // of the batch
+
+    bool is_batched(size_t i) const;
+    // The operand with the batch axis where it has one.
+    Expr operand(size_t i) const { return of(args[i], batched[i]); }
+    // The same, broadcast over the batch where it has none.
+    Expr spread(size_t i) const { return spread_of(args[i], batched[i]); }
+    Expr spread_of(const Value& sample, const Value& batch) const;
+    // The same so that it broadcasts against operands whose samples have this rank.
+    Expr aligned(size_t i, int rank) const { return aligned_of(args[i], batched[i], rank); }
+    Expr aligned_of(const Value& sample, const Value& batch, int rank) const;
+    // A shape with the batch axis in front.
+    Shape with_batch(const Shape& sample) const;
+
+  private:
+    Expr of(const Value& sample, const Value& batch) const { return {builder, batch.is_nil() ? sample : batch}; }
+};
+
+// Whether there is a rule; the other operators are applied to one sample after the other.
+inline bool has_batch_rule(const Op& op) { return op.host_fn || op.batch_fn || op.is_elementwise; }
+
+// The results of the call for the batch, one or a list, each with the batch axis; nil when the rule does not cover this
+// call. `types`: of the results for one sample.
+Value apply_batch_rule(const BatchCall& call, const Types& types);
+
+}  // namespace lunaria

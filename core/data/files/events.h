@@ -1,0 +1,66 @@
+// Files of events: what a training showed of itself, as TensorBoard, PyTorch and MindSpore write it. A reader of frames
+// (core/data/files/frames.h) with an Event message in each.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "core/data/files/frames.h"
+#include "core/tensor/tensor.h"
+
+namespace lunaria {
+
+// What was shown under a tag at a step.
+struct Shown {
+    struct Histogram {
+        double least = 0, most = 0, count = 0, sum = 0, squares = 0;
+        double nan = 0, up = 0, down = 0;    // values that are in no bin
+        std::vector<double> limits, counts;  // the upper end of each bin, and what is in it
+    };
+    // A picture or a sound as it was encoded.
+    struct Encoded {
+        std::string bytes, type;  // type: of a sound, such as audio/wav
+        // height, width and channels of a picture; sample_rate, channels and frames of a sound
+        std::map<std::string, double> about;
+    };
+    // What a plug-in of TensorBoard's keeps for itself.
+    struct Data {
+        std::string bytes;
+    };
+    std::string tag, kind;  // "scalar", "histogram", "image", "audio", "text", "tensor", or the name of a plug-in
+    std::variant<Data, double, std::string, Histogram, Encoded, Tensor> value;
+};
+
+struct Event {
+    double wall_time = 0;  // seconds since 1970
+    int64_t step = 0;
+    std::string version;  // of the format, which the first event tells
+    bool has_graph = false;
+    std::vector<Shown> values;
+};
+
+// One event; `place` is how messages begin.
+Event read_event(std::string_view bytes, const std::string& place);
+
+// The events of a file, front to back.
+class EventReader {
+  public:
+    // `partial`: the end of the file may lack the end of a record, as it does while a training writes it.
+    explicit EventReader(std::unique_ptr<Source> source, bool partial = false, uint64_t offset = 0, size_t record = 0)
+        : source_(std::move(source)), partial_(partial), offset_(offset), record_(record) {}
+    // Nothing at the end.
+    std::optional<Event> next();
+    // Where the next event begins, and its number.
+    uint64_t offset() const { return offset_; }
+    size_t record() const { return record_; }
+
+  private:
+    std::unique_ptr<Source> source_;
+    bool partial_;
+    uint64_t offset_;
+    size_t record_;
+};
+
+}  // namespace lunaria

@@ -1,0 +1,45 @@
+// Writes MindRecord files: one, or several shards that belong together, each with its index for other readers
+// (FILE.db). Files are there whole after commit, or as they were before: a writer that is killed leaves temporary files
+// behind, which the next one takes away.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/data/files/mindrecord_format.h"
+#include "core/data/node.h"
+
+namespace lunaria::data {
+
+class MindrecordWriter {
+  public:
+    struct Options {
+        std::vector<std::string> paths;  // of the shards
+        std::string description;
+        std::vector<MindrecordField> fields;  // of mindrecord_fields
+        std::vector<std::string> index;
+        uint64_t header_size = 1 << 24, page_size = 1 << 25;
+    };
+    explicit MindrecordWriter(const Options& options);
+    // Goes on behind the rows of a file and of the shards that belong to it.
+    explicit MindrecordWriter(const std::string& path);
+    ~MindrecordWriter();
+    MindrecordWriter(const MindrecordWriter&) = delete;
+
+    const std::vector<MindrecordField>& fields() const;
+    // A value for each field, in their order: texts (bytes, too), integers, numbers or tensors (bytes, too). They are
+    // split evenly among the shards. Throws, and writes none of them, when a value does not fit its field.
+    // `in_parallel`: rows are put into their form by several threads.
+    void write(std::span<const Row> rows, bool in_parallel = true);
+    // No more rows can be written then. Gives the number of rows in all shards.
+    int64_t commit();
+
+  private:
+    class Output;
+    std::vector<std::unique_ptr<Output>> outputs_;
+    bool committed_ = false;
+};
+
+}  // namespace lunaria::data

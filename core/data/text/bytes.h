@@ -1,0 +1,29 @@
+// Byte-pair tokens over bytes, as GPT-2 has them (Radford et al. 2019; Sennrich et al. 2016).
+#pragma once
+
+#include <map>
+
+#include "core/data/text/tokens.h"
+
+namespace lunaria::text {
+
+class BytePairs {
+  public:
+    // The lines of a file of merges, "a b" each, the first to be made first. Throws value_error.
+    BytePairs(std::string_view where, std::string_view merges);
+    // The text cut into words and these into tokens, in which each byte is a printable character.
+    std::vector<std::string> tokens(std::string_view text) const;
+
+  private:
+    void add_word(std::string_view word, std::vector<std::string>& out) const;
+    struct Less {
+        using is_transparent = void;
+        using View = std::pair<std::string_view, std::string_view>;
+        bool operator()(const View& a, const View& b) const { return a < b; }
+    };
+    std::map<std::pair<std::string, std::string>, int, Less> ranks_;
+    std::string letters_[256];  // what stands for each byte
+    Pattern words_;
+};
+
+}  // namespace lunaria::text

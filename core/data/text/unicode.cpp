@@ -1,0 +1,87 @@
+#include "core/data/text/unicode.h"
+
+#include <utf8proc.h>
+
+#include <cstdlib>
+
+#include "core/base/error.h"
+
+namespace lunaria::text {
+
+std::vector<Character> characters(std::string_view where, std::string_view text) {
+    std::vector<Character> list;
+    for (size_t at = 0; at < text.size();) {
+        utf8proc_int32_t code = 0;
+        const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at;
+        const utf8proc_ssize_t size = utf8proc_iterate(bytes, static_cast<utf8proc_ssize_t>(text.size() - at), &code);
+        if (size <= 0) throw value_error(where, str("the text is no UTF-8: byte ", at, " begins no character"));
+        list.push_back({code, static_cast<uint32_t>(at), static_cast<uint32_t>(at + static_cast<size_t>(size))});
+        at += static_cast<size_t>(size);
+    }
+    return list;
+}
+
+bool is_space(int32_t code) {
+    if ((code >= 9 && code <= 13) || code == 0x85) return true;
+    const auto kind = utf8proc_category(code);
+    return kind == UTF8PROC_CATEGORY_ZS || kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
+}
+
+bool is_control(int32_t code) {
+    const auto kind = utf8proc_category(code);
+    return kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF;
+}
+
+bool is_mark(int32_t code) { return utf8proc_category(code) == UTF8PROC_CATEGORY_MN; }
+
+bool is_punctuation(int32_t code) {
+    if (code < 128) return std::ispunct(code) != 0;
+    const auto kind = utf8proc_category(code);
+    return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+}
+
+bool is_ideograph(int32_t code) {
+    static constexpr int32_t kRanges[][2] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF},
+                                             {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B820, 0x2CEAF},
+                                             {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
+    for (const auto& range : kRanges)
+        if (code >= range[0] && code <= range[1]) return true;
+    return false;
+}
+
+namespace {
+
+std::string mapped(std::string_view where, std::string_view text, int options) {
+    utf8proc_uint8_t* made = nullptr;
+    const utf8proc_ssize_t size =
+        utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                     &made, static_cast<utf8proc_option_t>(options));
+    const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> keeper(made, &std::free);
+    if (size < 0) throw value_error(where, str("the text cannot be normalized: ", utf8proc_errmsg(size)));
+    return {reinterpret_cast<char*>(made), static_cast<size_t>(size)};
+}
+
+}  // namespace
+
+std::string normalized(std::string_view where, std::string_view text, Form form) {
+    switch (form) {
+        case Form::none:
+            break;
+        case Form::nfc:
+            return mapped(where, text, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        case Form::nfkc:
+            return mapped(where, text, UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT);
+        case Form::nfd:
+            return mapped(where, text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE);
+        case Form::nfkd:
+            return mapped(where, text, UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT);
+    }
+    return std::string(text);
+}
+
+std::string folded(std::string_view where, std::string_view text) {
+    return mapped(where, text,
+                  UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE);
+}
+
+}  // namespace lunaria::text

@@ -1,0 +1,21 @@
+// Random numbers of a thread that must not depend on what other threads draw.
+#pragma once
+
+#include "core/random/random.h"
+
+namespace lunaria {
+
+// While it lives default_generator() gives, on this thread, a generator that begins at `stream`.
+class OwnGenerator {
+  public:
+    explicit OwnGenerator(RandomStream stream);
+    ~OwnGenerator();
+    OwnGenerator(const OwnGenerator&) = delete;
+    OwnGenerator& operator=(const OwnGenerator&) = delete;
+
+  private:
+    Generator generator_;
+    Generator* before_;
+};
+
+}  // namespace lunaria

@@ -1,0 +1,35 @@
+// Threads beside the one of the program.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace lunaria {
+
+// A thread that runs f and takes no signals but those of its own instructions (a mapped file that became shorter): the
+// others are for the threads that wait for them. Where the system gives none, an error in the name of `where`.
+template <class F>
+std::thread make_thread(std::string_view where, F&& f) {
+    sigset_t others, before;
+    sigfillset(&others);
+    for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&others, own);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
+    try {
+        std::thread made(std::forward<F>(f));
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        return made;
+    } catch (const std::system_error& e) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw state_error(where, "the system gives no thread for it: " + e.code().message())
+            .hint("the limit of processes (ulimit -u) or of memory (ulimit -v) is reached; raise it");
+    }
+}
+
+}  // namespace lunaria
