@@ -3,6 +3,7 @@ and that the README's map is true. Each check yields complaints; none means that
 
 usage: check.py [--format] [--junit FILE]     --format rewrites the C++ files instead of checking"""
 import argparse
+import collections
 import os
 import re
 import subprocess
@@ -137,6 +138,18 @@ def folder_order():
             yield f"tests/check/check.py: only {len(pairs)} pairs of folders in {layer}/ include each other: lower TWO_WAY"
 
 
+def heads():
+    """A folder of more than ten files opens with a head text; tests that mirror a folder share the head of that folder."""
+    def is_mirror(folder):
+        mirrored = folder.removeprefix("tests/")
+        return folder != mirrored and any((ROOT / top / mirrored.removeprefix("lua/")).is_dir() for top in (".", "interpreter/lua/lunaria"))
+
+    folders = collections.Counter(str(Path(path).parent) for path in files() if not path.endswith("README.md"))
+    for folder, count in sorted(folders.items()):
+        if count > 10 and folder != "notebooks" and not (ROOT / folder / "README.md").exists() and not is_mirror(folder):
+            yield f"{folder}: {count} files and no README.md that says what comes in, what goes out, the parts and their terms"
+
+
 def devices():
     """Only backends/ knows which devices there are: another one touches its folder and the list in backends/devices.cpp."""
     # Its programs, outlines and records, which no other device has.
@@ -224,7 +237,7 @@ def house_map():
             yield f"README.md: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, folder_order, devices, third_party, file_sizes, complexity, operator_facts, plain_text,
+CHECKS = [formatting, lua_lint, shell_lint, layering, folder_order, heads, devices, third_party, file_sizes, complexity, operator_facts, plain_text,
           spelling, strange_words, house_map]
 
 

@@ -125,6 +125,18 @@ class Checks(unittest.TestCase):
             self.assertEqual(self.complaints(check.folder_order, "core/a/a.h", '#include "core/a/c.h"\n'), 1)
         check.TWO_WAY = limits
 
+    def test_large_folders_have_a_head(self):
+        for folder in ("core/a", "tests/core/a", "tests/b"):
+            (check.ROOT / folder).mkdir(parents=True)
+            for n in range(10):
+                (check.ROOT / folder / f"{n}.h").write_text("")
+        self.assertEqual(list(check.heads()), [])
+        self.assertEqual(self.complaints(check.heads, "core/a/more.h", ""), 1)
+        self.assertEqual(self.complaints(check.heads, "tests/core/a/more.h", ""), 0)
+        self.assertEqual(self.complaints(check.heads, "tests/b/more.h", ""), 1)
+        (check.ROOT / "core/a/README.md").write_text("")
+        self.assertEqual(self.complaints(check.heads, "core/a/more.h", ""), 0)
+
     def test_devices_are_not_named(self):
         self.assertEqual(self.complaints(check.devices, "core/a.cpp", 'if (device->name() == "GPU") return;\n'), 1)
         self.assertEqual(self.complaints(check.devices, "interpreter/a.cpp", '#include "backends/cpu/device.h"\n'), 1)
