@@ -91,7 +91,7 @@ void add_tests(Registry& ops) {
         .example("isposinf(tensor{1/0, -1/0, 1.0})", "tensor{true, false, false}");
     test(ops, "isneginf(input/x: same)", "True where the number is negative infinity.")
         .example("isneginf(tensor{1/0, -1/0, 1.0})", "tensor{false, true, false}");
-    test(ops, "signbit(input/x: same)", "True where the sign bit is set: for negative numbers and -0.0.")
+    test(ops, "signbit(input/x: same)", "True for negative numbers and -0.0, false for NaN, which has no sign.")
         .example("signbit(tensor{-1.0, 2.0})", "tensor{true, false}");
 }
 

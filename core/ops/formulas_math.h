@@ -115,8 +115,9 @@ struct Atan2 : Costly<12, Fuses::single> { static constexpr std::string_view nam
     template <class T> T operator()(T y, T x) const { return atan2(y, x); } };
 struct Hypot : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "hypot";
     template <class T> T operator()(T a, T b) const { return hypot(a, b); } };
+// The sign of a NaN depends on the instructions that made it.
 struct Copysign : Real { static constexpr std::string_view name = "copysign";
-    template <class T> T operator()(T a, T b) const { return copysign(a, b); } };
+    template <class T> T operator()(T a, T b) const { return copysign(a, select(b == b, b, T(1))); } };
 struct Fmod : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "fmod";
     template <class T> T operator()(T a, T b) const { return fmod(a, b); } };
 // The remainder has the sign of the divisor. fmod is exact, a - floor(a / b) * b is not.

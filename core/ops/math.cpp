@@ -296,7 +296,7 @@ void add_binary_ops(Registry& ops) {
         .sample("f32[5]:(-2,-0.5), f32[1]:(-2,-0.5)");
 
     ops.add("copysign(x/input: float, other/y: float)")
-        .doc("Magnitude of x with the sign of the other operand.")
+        .doc("Magnitude of x with the sign of the other operand; a NaN there counts as positive.")
         .example("copysign(tensor{1.0, 2.0}, tensor{-1.0, 1.0})", "tensor{-1.0, 2.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {

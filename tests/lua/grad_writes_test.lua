@@ -460,6 +460,9 @@ t.test("errors of methods in place are those of plain calls", function()
     function(v) v = v * 1 v:clamp_({}) return ops.sum(v) end,
     function(v) v = v * 1 v:copy_(ms.ones { 3 }) return ops.sum(v) end,
     function(v) v = v * 1 v:fill_ "x" return ops.sum(v) end,
+    function(v) v = v * 1 v:copy_ { 1, "x" } return ops.sum(v) end,
+    function(v) v = v * 1 v:set_data { 1, {} } return ops.sum(v) end,
+    function(v) v = v * 1 v:fill_ { { 1 }, { 1, 2 } } return ops.sum(v) end,
     function(v) local n = ms.tensor { 1, 2 } n:mul_(v) return ops.sum(v) end,
   } do
     t.equal(lines(ms.grad(wrong), x), lines(wrong, x))

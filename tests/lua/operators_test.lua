@@ -216,6 +216,20 @@ t.test("assignment changes the variable that it names", function()
   t.equal(v:tolist(), { 6, 7 })
 end)
 
+t.test("a NaN has no sign, however it was made", function()
+  for _, dtype in ipairs { ms.float16, ms.bfloat16, ms.float32, ms.float64 } do
+    for _, nan in ipairs { 0 / 0, -(0 / 0) } do
+      for _, size in ipairs { 1, 21 } do
+        local x = o.full({ size }, nan, dtype)
+        local function signs(v) return o.signbit(v):any():item(), o.signbit(-v):any():item(), o.copysign(o.ones_like(v), v):sum():item() end
+        local compiled = ms.jit(signs)
+        for _ = 1, 3 do t.equal({ compiled(x) }, { false, false, size }) end
+        t.equal({ signs(x) }, { false, false, size })
+      end
+    end
+  end
+end)
+
 t.test("what is complex already is not viewed as complex", function()
   local pairs_of_complex = o.fft(T { { 1.0, 2.0 }, { 3.0, 4.0 } })
   t.fails({ "view_as_complex", "real", "complex64" }, o.view_as_complex, pairs_of_complex)

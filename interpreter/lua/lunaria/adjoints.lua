@@ -454,7 +454,11 @@ return function(core, ms)
     local plain, single = core.original(x[name]), name == "fill_"
     replace(x[name], function(t, ...)
       local value = ...
-      if type(value) == "table" then value = ms.tensor(value, t.dtype) end
+      if type(value) == "table" then
+        local made
+        made, value = pcall(ms.tensor, value, t.dtype)
+        if not made then return plain(t, ...) end
+      end
       if not core.fills(t, value) or (single and ms.is_tensor(value) and value.size ~= 1) then return plain(t, ...) end
       return put(t, value)
     end, true)
