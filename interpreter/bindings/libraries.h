@@ -50,7 +50,7 @@ int open_devices(lua_State* L);
 
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
-// The module behind lunaria/comm.lua.
+// The module behind lunaria/notebook/comm.lua.
 int open_frontend(lua_State* L);
 // Pushes the function that takes what comms of the front end send.
 void push_comm_receiver(lua_State* L);

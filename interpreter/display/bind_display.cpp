@@ -1,4 +1,5 @@
-// ms.display, ms.update_display, ms.clear_output, ms.input, and the module behind ms.comm (lua/lunaria/comm.lua).
+// ms.display, ms.update_display, ms.clear_output, ms.input, and the module behind ms.notebook.comm
+// (lua/lunaria/notebook/comm.lua).
 #include <cstdio>
 
 #include "core/base/interrupt.h"
@@ -289,7 +290,7 @@ void push_comm_receiver(lua_State* L) {
     if (lua_getfield(L, LUA_REGISTRYINDEX, kOnComm) == LUA_TFUNCTION) return;
     lua_pop(L, 1);
     lua_getglobal(L, "require");
-    lua_pushliteral(L, "lunaria.comm");
+    lua_pushliteral(L, "lunaria.notebook.comm");
     lua_call(L, 1, 0);
     lua_getfield(L, LUA_REGISTRYINDEX, kOnComm);
 }

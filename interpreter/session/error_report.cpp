@@ -20,7 +20,7 @@ namespace lunaria {
 namespace {
 
 constexpr int kFramesKept = 64;
-constexpr std::string_view kCommandsChunks[] = {"@lunaria:lunaria/commands.lua", "@lunaria:lunaria/notebook.lua"};
+constexpr std::string_view kCommandsChunks[] = {"@lunaria:lunaria/commands.lua", "@lunaria:lunaria/run_notebook.lua"};
 constexpr const char* kPostMortem = "lunaria.post_mortem";
 constexpr const char* kMachineFrames = "lunaria.machine_frames";
 

@@ -25,27 +25,23 @@ Listing find_listing(lua_State* L, int index) {
     return {std::string(source.function->doc), std::string(source.chunk->text(source.function->span))};
 }
 
-// Pushes the function that describes one without a text of its own (see lua/lunaria/help/index.lua), whose name is then
-// in `name`. False: nothing was pushed.
-bool push_description(lua_State* L, int index, std::string& name) {
+// The parameters "(a, b)" of a function without a text of its own that the library describes
+// (lua/lunaria/help/index.lua); else "".
+std::string described_parameters(lua_State* L, int index) {
     const int top = lua_gettop(L);
     index = lua_absindex(L, index);
     luaL_checkstack(L, 8, "help");
+    std::string parameters;
     lua_getglobal(L, "require");
     lua_pushliteral(L, "lunaria.help.index");
     // What is wrong with the library is no reason to answer nothing.
     if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
         lua_pushvalue(L, index);
-        if (lua_rawget(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "name") == LUA_TSTRING) {
-            name = lua_tostring(L, -1);
-            lua_getfield(L, -2, "declaration");
-            lua_replace(L, top + 1);
-            lua_settop(L, top + 1);
-            return true;
-        }
+        if (lua_gettable(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "list") == LUA_TSTRING)
+            parameters = lua_tostring(L, -1);
     }
     lua_settop(L, top);
-    return false;
+    return parameters;
 }
 
 // What the library's help says (lua/lunaria/help/show.lua): of the value at `index`, or of a name where that is 0.
@@ -83,13 +79,6 @@ std::string call_text(lua_State* L, int index, std::string_view name) {
 }
 
 Inspection inspect_function(lua_State* L, int index, std::string_view name, int level) {
-    std::string own_name;
-    if (push_description(L, index, own_name)) {
-        Inspection described =
-            inspect_function(L, lua_gettop(L), name.empty() ? own_name : name, lua_iscfunction(L, index) ? 0 : level);
-        lua_pop(L, 1);
-        return described;
-    }
     Inspection result{true, call_text(L, index, name), ""};
     result.markdown = "```lua\n" + result.text + "\n```\n";
     const Listing source = find_listing(L, index);
@@ -100,8 +89,7 @@ Inspection inspect_function(lua_State* L, int index, std::string_view name, int 
     lua_Debug info;
     lua_pushvalue(L, index);
     lua_getinfo(L, ">S", &info);
-    if (*info.what != 'C' && std::string_view(info.source).find("lunaria/help/") == std::string_view::npos)
-        result.text += str("\n\nDefined in ", info.short_src, ":", info.linedefined);
+    if (*info.what != 'C') result.text += str("\n\nDefined in ", info.short_src, ":", info.linedefined);
     if (level > 0 && !source.text.empty()) {
         result.text += "\n\n" + source.text;
         result.markdown += "\n```lua\n" + source.text + "\n```\n";
@@ -162,11 +150,8 @@ Inspection inspect_described(lua_State* L, int index) {
 }  // namespace
 
 std::string signature_text(lua_State* L, int index) {
-    std::string name;
-    if (!push_description(L, index, name)) return describe_function(L, index);
-    const std::string text = call_text(L, lua_gettop(L), "");
-    lua_pop(L, 1);
-    return text;
+    const std::string parameters = described_parameters(L, index);
+    return parameters.empty() ? describe_function(L, index) : "function" + parameters;
 }
 
 Inspection inspect_value(lua_State* L, int index, std::string_view name, int level) {

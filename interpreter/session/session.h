@@ -81,7 +81,7 @@ class Session {
     // Runs the code cells of a notebook file in order, as `%run FILE` does. Each cell's results are shown before the
     // next one starts; an error of a cell that is not tagged for it ends the run. `debug`: stops at the first line.
     Execution run_notebook(const std::string& path, bool debug = false);
-    // What a comm of the front end sends, to the functions that ms.comm registered. Errors as in execute.
+    // What a comm of the front end sends, to the functions that ms.notebook.comm registered. Errors as in execute.
     Execution receive(const CommMessage& message);
     Completions complete(const std::string& text, size_t cursor);
     Inspection inspect(const std::string& text, size_t cursor, int level = 0);

@@ -18,7 +18,7 @@ end
 
 -- tokens (batch, length), segments of the same shape or nil, padding true where there is no token -> (batch, length, width)
 function Bert:features(tokens, segments, padding)
-  local x = self.word_embeddings(tokens) + self.position_embeddings(ops.arange(tokens.shape[2]))
+  local x = self.word_embeddings(tokens) + self.position_embeddings(ops.arange(tokens:sizes(1)))
   x = x + self.token_type_embeddings(segments or ops.zeros_like(tokens))
   return self.encoder(self.dropout(self.norm(x)), nil, padding)
 end

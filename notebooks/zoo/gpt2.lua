@@ -16,7 +16,7 @@ function Block:init(width, heads)
 end
 
 function Block:construct(x, mask)
-  local batch, length, width = x.shape[1], x.shape[2], x.shape[3]
+  local batch, length, width = x:sizes()
   local size = width // self.heads
   local function by_heads(part) return ops.transpose(ops.reshape(part, { batch, length, self.heads, size }), { 0, 2, 1, 3 }) end
   local q, k, v = ops.split(self.c_attn(self.ln_1(x)), width, -1)
@@ -39,7 +39,7 @@ end
 
 -- tokens (batch, length) -> scores (batch, length, vocabulary)
 function GPT2:construct(tokens)
-  local length = tokens.shape[2]
+  local length = tokens:sizes(1)
   local x = self.wte(tokens) + self.wpe(ops.arange(length))
   local mask = ops.triu(ops.full({ length, length }, -1e9), 1)
   for i = 1, #self.h do x = self.h[i](x, mask) end
@@ -61,7 +61,7 @@ function M.gpt2(size) return GPT2(type(size) == "table" and size or M.config(siz
 
 --- Tokens (1, length) and `count` more, each drawn from the `best` likeliest; always the likeliest where best is 1.
 function M.write(net, tokens, count, best)
-  local length = net.wpe.embedding_table.shape[1]
+  local length = net.wpe.embedding_table:sizes(0)
   for _ = 1, count do
     local scores = net(tokens[{ ms.slice(nil, nil), ms.slice(-length, nil) }])[{ ms.slice(nil, nil), -1 }]
     local top, index = ops.topk(scores, best or 40)

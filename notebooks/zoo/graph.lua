@@ -7,7 +7,7 @@ local M = {}
 
 --- The graph with an edge of each node to itself, weighted by the degrees of both ends: D^-1/2 (A + I) D^-1/2.
 function M.normalized(edges)
-  local count = edges.shape[1]
+  local count = edges:sizes(0)
   local a = ops.maximum(edges, ops.eye(count, count, edges.dtype))
   local scale = ops.rsqrt(ops.sum(a, 1))
   return a * scale * ops.expand_dims(scale, 1)
@@ -43,7 +43,7 @@ end
 
 -- features (nodes, inputs) and edges -> the heads side by side, or their mean
 function Attention:construct(x, edges)
-  local count = x.shape[1]
+  local count = x:sizes(0)
   local h = ops.reshape(self.lin(self.dropout(x)), { count, self.heads, self.outputs })
   local from, to = ops.sum(h * self.att_src, -1), ops.sum(h * self.att_dst, -1)
   local scores = ops.leaky_relu(ops.expand_dims(to, 1) + from, 0.2)

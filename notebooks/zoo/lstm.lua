@@ -21,7 +21,7 @@ end
 function Classifier:construct(tokens)
   local _, state = self.lstm(self.embedding(tokens))
   local h = state[1]
-  local count = h.shape[1]
+  local count = h:sizes(0)
   return self.fc(ops.concat({ h[count - 2], h[count - 1] }, 1))
 end
 

@@ -30,7 +30,7 @@ function M.actor_critic(inputs, actions, width) return ActorCritic(inputs or 4, 
 --- forecast, later ones discounted. worth has a row more than points; going is 0 where a game ended with the step.
 function M.advantages(points, worth, going, discount, decay)
   local rows, after = {}, nil
-  for t = points.shape[1] - 1, 0, -1 do
+  for t = points:sizes(0) - 1, 0, -1 do
     local wrong = points[t] + discount * worth[t + 1] * going[t] - worth[t]
     after = after and wrong + discount * decay * going[t] * after or wrong
     rows[t + 1] = after

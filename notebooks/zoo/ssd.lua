@@ -57,7 +57,7 @@ function SSD:construct(x)
   local function rows(cells, size)
     local list = {}
     for i, map in ipairs(maps) do
-      list[i] = ops.reshape(ops.transpose(cells[i](map), { 0, 2, 3, 1 }), { x.shape[1], -1, size })
+      list[i] = ops.reshape(ops.transpose(cells[i](map), { 0, 2, 3, 1 }), { x:sizes(0), -1, size })
     end
     return ops.concat(list, 1)
   end
@@ -95,7 +95,7 @@ function M.targets(boxes, labels, defaults)
   local common = ops.prod(ops.relu(ops.minimum(to_a, to_b) - ops.maximum(from_a, from_b)), -1)
   local overlap = common / (ops.expand_dims(ops.prod(defaults["..., 2:4"], -1), 1) + ops.prod(boxes["..., 2:4"], -1) - common)
   local best = ops.argmax(overlap, 0)
-  overlap = overlap + 2.0 * ops.swapaxes(ops.one_hot(best, defaults.shape[1], 1.0, 0.0), 0, 1)
+  overlap = overlap + 2.0 * ops.swapaxes(ops.one_hot(best, defaults:sizes(0), 1.0, 0.0), 0, 1)
   local owner = ops.argmax(overlap, 1)
   local box = ops.gather(boxes, owner, 0)
   local middle = (box["..., 0:2"] - defaults["..., 0:2"]) / defaults["..., 2:4"] * 10.0

@@ -23,7 +23,7 @@ end
 
 function Transformer:embed(tokens)
   local x = self.embedding(tokens) * math.sqrt(self.width)
-  return self.dropout(x + self.table_of_positions[{ ms.slice(0, tokens.shape[2]) }])
+  return self.dropout(x + self.table_of_positions[{ ms.slice(0, tokens:sizes(1)) }])
 end
 
 --- source (batch, length), padding true where there is no token -> what the decoder looks at
@@ -31,7 +31,7 @@ function Transformer:encode(source, padding) return self.encoder(self:embed(sour
 
 --- Scores (batch, length, vocabulary) of the token after each of target.
 function Transformer:decode(target, memory, padding)
-  local length = target.shape[2]
+  local length = target:sizes(1)
   local ahead = ops.greater(ops.triu(ops.ones { length, length }, 1), 0)
   local y = self.decoder(self:embed(target), memory, ahead, nil, nil, padding)
   return ops.matmul(y, ops.swapaxes(self.embedding.embedding_table, 0, 1))
@@ -41,7 +41,7 @@ function Transformer:construct(source, target, padding) return self:decode(targe
 
 --- Writes a translation of source, always the likeliest token, from `first` up to `last` or `length` tokens.
 function Transformer:translate(source, first, last, length)
-  local memory, written = self:encode(source), ops.full({ source.shape[1], 1 }, first, ms.int64)
+  local memory, written = self:encode(source), ops.full({ source:sizes(0), 1 }, first, ms.int64)
   local ended = ops.equal(written, last)
   for _ = 1, length do
     local scores = self:decode(written, memory)

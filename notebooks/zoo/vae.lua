@@ -34,7 +34,7 @@ function VAE:loss(x)
   local scores, mean, log_variance = self(x)
   local told = ops.binary_cross_entropy_with_logits(scores, x, nil, nil, "sum")
   local divergence = -0.5 * ops.sum(1.0 + log_variance - mean ^ 2 - ops.exp(log_variance))
-  return (told + divergence) / x.shape[1]
+  return (told + divergence) / x:sizes(0)
 end
 
 local M = {}

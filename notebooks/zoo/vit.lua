@@ -16,7 +16,7 @@ end
 
 function ViT:construct(x)
   local parts = self.conv_proj(x)
-  local batch, width = parts.shape[1], parts.shape[2]
+  local batch, width = parts:sizes(0, 1)
   local tokens = ops.transpose(ops.reshape(parts, { batch, width, -1 }), { 0, 2, 1 })
   tokens = ops.concat({ ops.broadcast_to(self.class_token, { batch, 1, width }), tokens }, 1) + self.pos_embedding
   return self.head(self.encoder(tokens)[{ ms.slice(nil, nil), 0 }])

@@ -41,7 +41,8 @@ function Yolo:construct(x)
   local maps = {}
   for i, y in ipairs { self.joined(ops.concat({ large, fine }, 1)), self.coarse(deep) } do
     y = self.heads[i](y)
-    y = ops.reshape(y, { y.shape[1], 3, 5 + self.classes, y.shape[3], y.shape[4] })
+    local batch, _, rows, columns = y:sizes()
+    y = ops.reshape(y, { batch, 3, 5 + self.classes, rows, columns })
     maps[i] = ops.transpose(y, { 0, 1, 3, 4, 2 })
   end
   return maps[1], maps[2]
@@ -50,12 +51,12 @@ end
 --- Boxes (batch, 3 rows columns, 4) as middle and size in points, and the probabilities of something being there and of the classes,
 --- of the map number i.
 function Yolo:boxes(map, i)
-  local rows, columns, stride = map.shape[3], map.shape[4], self.strides[i]
+  local batch, _, rows, columns = map:sizes()
   local places = ops.stack({ ops.broadcast_to(ops.arange(columns), { rows, columns }),
     ops.broadcast_to(ops.expand_dims(ops.arange(rows), 1), { rows, columns }) }, 2):astype(map.dtype)
-  local middle = (ops.sigmoid(map["..., 0:2"]) + places) * stride
+  local middle = (ops.sigmoid(map["..., 0:2"]) + places) * self.strides[i]
   local size = ops.exp(map["..., 2:4"]) * ms.tensor(self.anchors[i], map.dtype):reshape { 3, 1, 1, 2 }
-  local function flat(x) return ops.reshape(x, { map.shape[1], 3 * rows * columns, -1 }) end
+  local function flat(x) return ops.reshape(x, { batch, 3 * rows * columns, -1 }) end
   return flat(ops.concat({ middle, size }, -1)), flat(ops.sigmoid(map["..., 4:"]))
 end
 

@@ -15,7 +15,7 @@ local MODULES = {
   "op", "profile", "summary", "data_sink", "progress", "widgets", "initializer", "common", "vmap", "lowered", "markup",
   "help.index", "help.search", "help.entries", "data", "dataset", "dataset.samplers", "dataset.sources", "train", "train.metrics",
   "train.batches", "train.not_finite", "train.training_state", "train.checkpoint", "amp", "experimental", "nn.schedule",
-  "nn.lr_scheduler", "nn.arguments", "nn.class", "nn.around", "nn.copy", "parts", "set_parts", "adjoints", "captured", "comm",
+  "nn.lr_scheduler", "nn.arguments", "nn.class", "nn.around", "nn.copy", "parts", "set_parts", "adjoints", "captured", "notebook.comm",
   "dataset.vision", "dataset.transforms", "dataset.text", "dataset.audio", "vision", "text", "audio",
   "probability.distribution", "probability.continuous", "probability.discrete", "probability.bijector", "probability.bnn_layers",
   "probability.special", "boost.adasum", "boost.dim_reduce", "boost.freeze", "boost.average", "boost.less_bn", "boost.auto",
@@ -201,8 +201,8 @@ local function add_methods()
       t = (getmetatable(t) or {}).__index
     end
     if receiver:find("^ms%.tensor") then
-      for name in pairs(require "lunaria.help.tensor") do
-        names[name] = true
+      for name in pairs(require "lunaria.help.descriptions") do
+        if name:find "^x:" then names[name:sub(3)] = true end
       end
     end
     for _, name in ipairs(sorted(names)) do

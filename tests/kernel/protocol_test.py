@@ -264,7 +264,7 @@ def test_questions_reach_the_user():
 
 
 def test_comms_are_opened_from_both_sides():
-    run("ms.comm.register('echo', function(comm, data)\n"
+    run("ms.notebook.comm.register('echo', function(comm, data)\n"
         "  comm:on_message(function(more) comm:send({got = more.x}) end)\n  comm:send({opened = data.x})\nend)")
     client = kernel.client
 
@@ -290,7 +290,7 @@ def test_comms_are_opened_from_both_sides():
     same(kernel.ask("comm_info").content["comms"], {})
     refused = send("comm_open", {"comm_id": "a", "target_name": "nobody", "data": {}})
     same(refused[0], ("comm_close", {"comm_id": "a", "data": {}}))
-    cell = run("c = ms.comm.open('front', {v = 1}); c:close()")
+    cell = run("c = ms.notebook.comm.open('front', {v = 1}); c:close()")
     same(cell.of("comm_open")[0]["target_name"], "front")
     same(len(cell.of("comm_close")), 1)
 
@@ -303,7 +303,7 @@ def test_all_messages_are_of_one_session():
         control.send(kernel.client.session.msg(kind, {"type": "request", "seq": 1, "command": "debugInfo"}))
         reply = control.get_msg(timeout=PATIENCE)
         sessions[reply["msg_type"]] = reply["header"]["session"]
-    cells = [run("print(1) display('x', {id = 'y'}):update('z') c = ms.comm.open('t') c:send({}) c:close() return 1"),
+    cells = [run("print(1) display('x', {id = 'y'}):update('z') c = ms.notebook.comm.open('t') c:send({}) c:close() return 1"),
              run("error('x')"), kernel.ask("comm_info"), kernel.ask("complete", "ms.", 3)]
     for message in [m for cell in cells for m in [cell.reply, *cell.messages]]:
         sessions[message["msg_type"]] = message["header"]["session"]
@@ -321,7 +321,7 @@ def test_widgets_name_classes_that_the_page_has():
 
 
 def test_comm_buffers_are_bytes():
-    cell = run("c = ms.comm.open('t'); c:send({}, {buffers = {'\\0\\1\\255'}})")
+    cell = run("c = ms.notebook.comm.open('t'); c:send({}, {buffers = {'\\0\\1\\255'}})")
     [message] = [m for m in cell.messages if m["msg_type"] == "comm_msg"]
     same([bytes(b) for b in message["buffers"]], [b"\0\1\xff"])
 

@@ -209,7 +209,7 @@ def test_subshells_are_served_during_cells_of_each_other():
 
 def test_comm_messages_of_a_subshell_reach_a_busy_kernel():
     shell = Subshell()
-    kernel.run("ms.comm.register('sub', function(comm) comm:on_message(function(data) done = data.value end) end)")
+    kernel.run("ms.notebook.comm.register('sub', function(comm) comm:on_message(function(data) done = data.value end) end)")
     shell.send("comm_open", {"comm_id": "c1", "target_name": "sub", "data": {}})
     request = start("started = true while not done do end return done")
     while shell.value("started") != "true":
@@ -221,7 +221,7 @@ def test_comm_messages_of_a_subshell_reach_a_busy_kernel():
 
 def test_a_message_is_through_before_cells_of_others_begin():
     shell = Subshell()
-    kernel.run("""ms.comm.register('slow', function(comm)
+    kernel.run("""ms.notebook.comm.register('slow', function(comm)
       comm:on_message(function(data) ended = data.value end)
       local start = os.clock()
       while os.clock() - start < 0.2 do end

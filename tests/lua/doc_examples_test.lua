@@ -1,5 +1,5 @@
 -- The examples in the comments of the library's Lua files are true. An example is a transcript after `---`: a line with
--- `> ` is run as at the prompt, the lines below it are what it prints.
+-- `> ` is run as at the prompt, the lines below it, or what stands behind ` --> ` (\n is a new line), are what it prints.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -9,11 +9,18 @@ rawset(_G, "display", ms.display)
 
 local function run(line)
   local f = load("return " .. line, "=example") or assert(load(line, "=example"))
-  local results, texts = table.pack(f()), {}
-  for i = 1, results.n do
-    texts[i] = tostring(results[i])
+  local lines, print = {}, print
+  local function add(...)
+    local texts = table.pack(...)
+    for i = 1, texts.n do texts[i] = tostring(texts[i]) end
+    lines[#lines + 1] = table.concat(texts, "\t")
   end
-  return results.n > 0 and results[1] ~= nil and table.concat(texts, "\t") or ""
+  _G.print = add -- luacheck: ignore 122
+  local results = table.pack(pcall(f))
+  _G.print = print -- luacheck: ignore 122
+  if not results[1] then error(results[2], 0) end
+  if results.n > 1 and results[2] ~= nil then add(table.unpack(results, 2, results.n)) end
+  return table.concat(lines, "\n")
 end
 
 local function check(line, expected, place)
@@ -46,7 +53,11 @@ local function test_file(path)
         local input = text:match("^> (.*)$")
         if input then
           if line then check(line, expected, path) end
-          line, expected = input, {}
+          local code, result = input:match("^(.-) %-%-> (.*)$")
+          line, expected = code or input, {}
+          for shown in ((result or ""):gsub("\\n", "\n") .. (result and "\n" or "")):gmatch("(.-)\n") do
+            expected[#expected + 1] = shown
+          end
         else
           expected[#expected + 1] = text
         end

@@ -70,8 +70,8 @@ t.test("an unknown name is refused with the names that there are", function()
   local wrong, asked = {}, 0
   for _, item in ipairs(functions()) do
     local entry, f, text = table.unpack(item)
-    local names = text:match "named%([^\n{]*{([^}]*)}"
-    local first = names and names:match '"([%w_]+)"'
+    local names, row = text:match "named%([^\n{]*{([^}]*)}", require("lunaria.numpy.rows").of[f]
+    local first = names and names:match '"([%w_]+)"' or row and row.names and row.names[1]
     local at
     for i, parameter in ipairs(entry.parameters) do
       if parameter.name == first then at = i + (entry.name:find ":" and 1 or 0) end

@@ -53,7 +53,7 @@ local questions = {
   { "embedding", "ms.nn.Embedding", "ms.ops.embedding" },
   { "matrix multiplication", "ms.ops.matmul", "ms.ops.mm" },
   { "a @ b", "ms.ops.matmul" },
-  { "x.size", "x.shape", "x.size" },
+  { "x.size", "x:sizes", "x.size" },
   { "reshape", "ms.ops.reshape" },
   { "np.concatenate", "ms.ops.concat" },
   { "index of the largest element", "ms.ops.argmax" },

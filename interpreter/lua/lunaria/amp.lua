@@ -52,7 +52,8 @@ LossScaler._parameters = ""
 LossScaler._doc = [[What scalers of losses have: scale(x), unscale(x), adjust(grads_finite).
 
   > ms.amp.StaticLossScaler(8.0):scale(ms.tensor { 0.5 }):tolist()[1]
-  4.0]]
+  4.0
+  > ms.amp.StaticLossScaler(64):scale(ms.tensor(0.5)):item() --> 32.0]]
 amp.LossScaler = LossScaler
 
 -- A tensor, or a list of such, times a factor.
@@ -125,7 +126,8 @@ the loop assigns back what they were before, or nn.TrainOneStepWithLossScaleCell
 
   > scaler = ms.amp.DynamicLossScaler(8.0, 2, 1)
   > scaler:adjust(ms.tensor(true)):item()
-  16.0]])
+  16.0
+  > ms.amp.DynamicLossScaler(1024, 2, 50):scale(ms.tensor(0.5)):item() --> 512.0]])
 function amp.DynamicLossScaler:setup(a)
   local name = "DynamicLossScaler"
   local value = check.number_positive(name, "scale_value", a.scale_value)
@@ -248,6 +250,7 @@ end
 ---
 ---     > ms.amp.custom_mixed_precision(ms.nn.Dense(3, 2), { ms.nn.Dense }, nil, ms.bfloat16)(ms.ones { 1, 3 }).shape
 ---     (1, 2)
+---     > ms.amp.custom_mixed_precision(ms.nn.Dense(2, 3), { ms.nn.Dense })(ms.ones { 1, 2 }).shape --> (1, 3)
 function amp.custom_mixed_precision(network, white_list, black_list, dtype)
   local name = "custom_mixed_precision"
   white_list, black_list, dtype = arguments.named(name, { "white_list", "black_list", "dtype" }, white_list, black_list, dtype)
@@ -291,7 +294,8 @@ amp.FixedLossScaleManager = class.define(LossScaleManager, "FixedLossScaleManage
   [[A scale that stays; drop_overflow_update: steps whose gradients overflow are left out.
 
   > ms.amp.FixedLossScaleManager(4.0):get_loss_scale()
-  4.0]])
+  4.0
+  > ms.amp.FixedLossScaleManager(128):get_loss_scale() --> 128]])
 function amp.FixedLossScaleManager:setup(a)
   self.loss_scale = check.number_positive("FixedLossScaleManager", "loss_scale", a.loss_scale)
   self.drop_overflow_update = check.boolean("FixedLossScaleManager", "drop_overflow_update", a.drop_overflow_update)
@@ -309,7 +313,8 @@ init_loss_scale: the scale at first.
   > manager = ms.amp.DynamicLossScaleManager(4.0, 2, 1)
   > manager:update_loss_scale(false)
   > manager:get_loss_scale()
-  8.0]])
+  8.0
+  > ms.amp.DynamicLossScaleManager(1024):get_loss_scale() --> 1024]])
 function amp.DynamicLossScaleManager:setup(a)
   local name = "DynamicLossScaleManager"
   self.loss_scale = check.number_positive(name, "init_loss_scale", a.init_loss_scale)
@@ -345,6 +350,9 @@ local train_signature = arguments.signature(
 ---     > step = ms.amp.build_train_network(net, ms.nn.SGD(net:trainable_params()), ms.nn.MSELoss())
 ---     > step(ms.ones { 1, 2 }, ms.ones { 1, 1 }).ndim
 ---     0
+---     > net = ms.nn.Dense(2, 1)
+---     > step = ms.amp.build_train_network(net, ms.nn.SGD(net:trainable_params(), 0.1), ms.nn.MSELoss())
+---     > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()
 function amp.build_train_network(...)
   local name = "build_train_network"
   local a = arguments.bind(name, train_signature, ...)

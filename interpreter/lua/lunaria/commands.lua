@@ -241,7 +241,7 @@ add("reload", "%reload MODULE", "Loads a module again; tables that you hold of i
   end
 end)
 
-local run_notebook = require "lunaria.notebook" { session = session, fail = fail }
+local run_notebook = require "lunaria.run_notebook" { session = session, fail = fail }
 
 add("run", "%run FILE [ARGUMENT...]", "Runs a script or the cells of a notebook; their globals stay.", function(line)
   local list = words(line)

@@ -72,7 +72,7 @@ end
 --- of batches ({x, y} is fn(x, y)) or an object with create_tuple_iterator, which are begun anew at their end; or a function that gives
 --- the arguments of the next step, or nil at the end. sink_size: how many steps a call makes; -1: once through the dataset.
 --- options: sink_size, collect (true: a call gives the first result of every step, as a table).
---- @example ms.data_sink(function(x) return x * 2 end, {ms.tensor{1.0}, ms.tensor{3.0}}, 2)() --> ms.tensor{6.0}
+---     > ms.data_sink(function(x) return x * 2 end, {ms.tensor{1.0}, ms.tensor{3.0}}, 2)():item() --> 6.0
 local function data_sink(fn, dataset, sink_size, options)
   if not is_callable(fn) then fail("fn must be a function, got %s", describe(fn)) end
   if not is_callable(dataset) and type(dataset) ~= "table" then

@@ -61,7 +61,7 @@ end
 --- (how many cases of one place are kept, 64: beyond them those that came the longest time ago make room), max_steps (of all records,
 --- 100000: what takes more is left to Lua), jit_level ("O0":
 --- operators run one by one, "O1" and "auto": they are compiled together), jit_config (a ms.JitConfig).
---- @example ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}) --> ms.tensor{2.0, 4.0}
+---     > ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}):tolist()[2] --> 4.0
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then
     local given = options_for("jit", f)
@@ -106,7 +106,7 @@ end
 --- middle" those that began in Lua and went on in a record. A step is one thing that a record does, a branch one of its paths.
 --- Each recording tells what made it necessary (another value of an argument or of something outside) and its milliseconds: what
 --- the fallback to Lua cost. "left to Lua" tells why no record can be made. Effects are what outlives a call, by line.
---- @example #ms.jit_report(ms.jit(function(x) return x + 1 end)).recordings --> 0
+---     > #ms.jit_report(ms.jit(function(x) return x + 1 end)).recordings --> 0
 function G.jit_report(...)
   if select("#", ...) == 0 then return overview() end
   local f = ...
@@ -178,6 +178,7 @@ function methods.report(f) return G.jit_report(of_compiled(f, "report")) end
 --- Compiles for arguments like these, ahead of the first call: tensors as examples, or { shape = ..., dtype = ... } for
 --- tensors of zeros. The function is called once with them, so that what it changes is changed. The result has ir(stage),
 --- kernels(), cost(), memory_plan() and compile(), the compiled function.
+---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 })) --> table
 function methods.lower(f, ...) return require "lunaria.lowered" (of_compiled(f, "lower"), ...) end
 
 for name, f in pairs(G) do

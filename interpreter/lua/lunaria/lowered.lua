@@ -19,6 +19,7 @@ local function fail(message, ...) arguments.fail("lower", message:format(...)) e
 
 --- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "graph" (the
 --- operators of each stretch), "optimized" (after the passes), "kernels" (what is launched).
+---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):ir("optimized")) --> string
 function Lowered:ir(stage)
   stage = arguments.named("ir", { "stage" }, stage)
   stage = stage or "optimized"
@@ -37,9 +38,11 @@ function Lowered:ir(stage)
 end
 
 --- The launch list: one line for each step.
+---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):kernels()) --> string
 function Lowered:kernels() return self:ir("kernels") end
 
 --- The compiled function. It takes whatever the function takes; for other types or shapes it is compiled once more.
+---     > ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):compile()(ms.ones { 2 }):sum():item() --> 4.0
 function Lowered:compile() return self.compiled end
 
 -- What this machine reaches: floating point operations and bytes per second, measured once.
@@ -88,6 +91,7 @@ report.shows(Cost)
 
 --- What it should cost: flops, bytes and estimated seconds in all and for each node (nodes), as a table. A node takes the
 --- longer of its arithmetic and its memory at the speed that this machine reaches (flops_per_second, bytes_per_second).
+---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):cost()) --> table
 function Lowered:cost()
   local rate = machine()
   local cost = setmetatable({ flops = 0, bytes = 0, seconds = 0, nodes = {}, flops_per_second = rate.flops,
@@ -152,6 +156,7 @@ end
 function Plan:__mime() return { ["image/svg+xml"] = self:svg(), ["text/plain"] = tostring(self) } end
 
 --- Where temporaries live: a text, and in notebooks a drawing (svg()). bytes is the size of all arenas.
+---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):memory_plan()) --> table
 function Lowered:memory_plan()
   local plan = setmetatable({ bytes = 0, regions = {} }, Plan)
   for _, region in ipairs(self.regions) do

@@ -188,7 +188,7 @@ end
 --- goes as well), and output says those of the result, "..., n". grad is their gradient: a function in Lua of the inputs, the
 --- result and its cotangent that gives one cotangent for each input, or the name of a function of the library.
 --- ms.op(name, expr) is short for the fields name and expr; ms.define_op is another name of ms.op.
---- @example ms.op("swish2", function(x, beta) return x * sigmoid(beta * x) end)(ms.tensor{0.0, 1.0}, 2) --> ms.tensor{0.0, 0.8808}
+---     > ms.op("swish2", function(x, beta) return x * sigmoid(beta * x) end)(ms.tensor{0.0, 1.0}, 2):tolist()[1] --> 0.0
 local function op(given, expr)
   if type(given) == "string" then given = { name = given, expr = expr } end
   if type(given) == "function" then given = { expr = given } end

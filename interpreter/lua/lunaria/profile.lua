@@ -19,6 +19,7 @@ local sort_keys = { seconds = true, count = true, bytes = true, flops = true }
 
 --- One row for each operator and line: operators, place, count, seconds, bytes, flops, generated, compiled. The largest of
 --- `by` (seconds, count, bytes, flops) comes first.
+---     > ms.profile(function(x) return x * 2 end, ms.ones { 4 }):rows()[1].count --> 1
 function Profile:rows(by)
   by = arguments.named("rows", { "by" }, by)
   by = by or "seconds"
@@ -94,6 +95,8 @@ report.shows(Profile)
 
 --- Writes the events as a Chrome trace, for chrome://tracing or ui.perfetto.dev: operators on a line of time, and the
 --- memory of tensors below.
+---     > ms.profile(function(x) return x * 2 end, ms.ones { 4 }):save("/tmp/lunaria_help_profile.json")
+---     > (os.remove("/tmp/lunaria_help_profile.json")) --> true
 function Profile:save(path)
   if type(path) ~= "string" then fail("save needs the name of a file, got %s", describe(path)) end
   local list = {}
@@ -116,7 +119,7 @@ end
 --- events the calls in their order, fallbacks the operators that had no kernel on their device and ran on the host,
 --- results what f gave, and save("trace.json") writes a Chrome trace. A compiled function shows the steps of its graphs once
 --- it is compiled: call it a few times before.
---- @example #ms.profile(function(x) return x * 2 + 1 end, ms.tensor{1.0}).events --> 2
+---     > #ms.profile(function(x) return x * 2 + 1 end, ms.tensor{1.0}).events --> 2
 local function profile(f, ...)
   if not arguments.is_callable(f) then fail("a function or another callable is expected, got %s", describe(f)) end
   ms.reset_peak_memory_stats()

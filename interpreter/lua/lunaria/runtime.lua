@@ -19,6 +19,7 @@ end
 function runtime.devices() return devices.names() end
 
 --- Waits until the device has done all that it was given.
+---     > ms.runtime.synchronize()
 function runtime.synchronize(device) devices.synchronize(check("synchronize", device)) end
 
 --- The bytes of the device's tensors.
@@ -28,9 +29,11 @@ function runtime.synchronize(device) devices.synchronize(check("synchronize", de
 function runtime.memory_allocated(device) return (devices.memory(check("memory_allocated", device))) end
 
 --- The most bytes that the device's tensors had, since the program began or the peak was reset.
+---     > ms.runtime.max_memory_allocated() > 0 --> true
 function runtime.max_memory_allocated(device) return (select(2, devices.memory(check("max_memory_allocated", device)))) end
 
 --- The bytes of the device's tensors, and what is kept for the next ones.
+---     > ms.runtime.memory_reserved() >= ms.runtime.memory_allocated() --> true
 function runtime.memory_reserved(device)
   local live, _, cached = devices.memory(check("memory_reserved", device))
   return live + cached
@@ -46,6 +49,7 @@ function runtime.memory_stats(device)
 end
 
 --- The same as a text.
+---     > type(ms.runtime.memory_summary()) --> string
 function runtime.memory_summary(device)
   local s = runtime.memory_stats(device)
   return ("%d bytes in tensors (at most %d), %d kept for the next ones, %d allocations"):format(
@@ -53,10 +57,12 @@ function runtime.memory_summary(device)
 end
 
 --- The peak starts again at what is in use.
+---     > ms.runtime.reset_max_memory_allocated()
 function runtime.reset_peak_memory_stats(device) devices.reset_peak(check("reset_peak_memory_stats", device)) end
 runtime.reset_max_memory_allocated = runtime.reset_peak_memory_stats
 
 --- Gives memory that is kept for the next tensors back.
+---     > ms.runtime.empty_cache()
 function runtime.empty_cache(device) devices.empty_cache(check("empty_cache", device)) end
 
 --- Which operators had no kernel on their device and were run on the host, with copies: a list of
@@ -67,6 +73,7 @@ function runtime.empty_cache(device) devices.empty_cache(check("empty_cache", de
 function runtime.fallbacks() return devices.fallbacks() end
 
 --- Empties that list.
+---     > ms.runtime.forget_fallbacks()
 function runtime.forget_fallbacks() devices.forget_fallbacks() end
 
 --- The libraries that a device makes use of where they are installed, a line each: name and version, or which file is
@@ -155,6 +162,7 @@ function runtime.Stream(options)
 end
 
 --- The stream that operators are given to.
+---     > ms.runtime.current_stream():query() --> true
 function runtime.current_stream(device) return runtime.Stream { device = check("current_stream", device) } end
 runtime.default_stream = runtime.current_stream
 

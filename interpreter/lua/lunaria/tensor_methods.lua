@@ -430,6 +430,27 @@ core.replace(M.register_hook, function(x, hook)
   return { remove = function() active[1] = nil end }
 end)
 
+-- The sizes of axes, one after the other.
+local function sizes_at(shape, axis, ...)
+  local rank = #shape
+  local size = math.type(axis) == "integer" and shape[axis < 0 and axis + rank + 1 or axis + 1] or nil
+  if not size then
+    fail("sizes", ("axis %s is out of range for %d axes"):format(tostring(axis), rank),
+      "axes are counted from 0, negative ones from the end")
+  end
+  if select("#", ...) == 0 then return size end
+  return size, sizes_at(shape, ...)
+end
+
+--- The sizes of the axes, as many results as there are axes; of the axes that are given, counted from 0, negative ones from the end.
+---     > ms.ones({ 2, 3, 4 }):sizes() --> 2	3	4
+---     > ms.ones({ 2, 3, 4 }):sizes(-1) --> 4
+function M.sizes(x, ...)
+  local shape = x.shape
+  if select("#", ...) > 0 then return sizes_at(shape, ...) end
+  return table.unpack(shape)
+end
+
 -- MindSpore's first names of operators as methods.
 M.tensor_add, M.tensor_sub, M.tensor_mul, M.tensor_div = ops.add, ops.sub, ops.mul, ops.div
 

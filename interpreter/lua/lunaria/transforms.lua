@@ -204,16 +204,16 @@ end
 --- So may parameters: gradients flow through w:assign(w - rate * g), ms.ops.assign and the steps of optimizers, also to
 --- their learning rates. The running statistics of normalisations are moved without a gradient.
 --- Derivatives of derivatives may be taken ten deep; each level doubles the time.
---- @example ms.grad(function(x) return x * x end)(3.0) --> 6.0
---- @example ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
---- @example ms.grad(function(x) local y = x * x; local z = y; y:add_(x) return z end)(ms.tensor(3.0)) --> 7.0
+---     > ms.grad(function(x) return x * x end)(3.0) --> 6.0
+---     > ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
+---     > ms.grad(function(x) local y = x * x; local z = y; y:add_(x) return z end)(ms.tensor(3.0)):item() --> 7.0
 function T.grad(f, grad_position, weights, has_aux)
   return differentiate("grad", f, grad_position, weights, has_aux, false)
 end
 
 --- The function that computes the value of f and its gradient, see grad. With has_aux the first result is the table
 --- {value, further results...}.
---- @example ms.value_and_grad(function(x) return x * x end)(3.0) --> 9.0, 6.0
+---     > ms.value_and_grad(function(x) return x * x end)(3.0) --> 9.0	6.0
 function T.value_and_grad(f, grad_position, weights, has_aux)
   return differentiate("value_and_grad", f, grad_position, weights, has_aux, true)
 end
@@ -253,7 +253,7 @@ end
 
 --- The value of f(...) and the function that takes a cotangent of it to the gradients of the arguments, one each.
 --- With several results the value is a table of them and the function takes one cotangent for each.
---- @example (function() local y, pull = ms.vjp(ms.ops.square, 3.0) return pull(1.0) end)() --> 6.0
+---     > (function() local y, pull = ms.vjp(ms.ops.square, 3.0) return pull(1.0) end)() --> 6.0
 function T.vjp(f, ...)
   check_callable(f, "vjp")
   local arguments = table.pack(...)
@@ -308,7 +308,7 @@ end
 
 --- The value of f and its derivative in the direction of the tangents: ms.jvp(f, x, v), or tables of both for several
 --- arguments. One product of forward mode, made by transposing reverse mode twice.
---- @example select(2, ms.jvp(ms.ops.square, 3.0, 1.0)) --> 6.0
+---     > select(2, ms.jvp(ms.ops.square, 3.0, 1.0)):item() --> 6.0
 function T.jvp(f, primals, tangents)
   check_callable(f, "jvp")
   local xs, vs = as_list(primals), as_list(tangents)
@@ -399,7 +399,7 @@ end
 
 --- The function that computes the Jacobian of f by reverse mode: a tensor of shape (shape of f's result..., shape of
 --- the argument...). grad_position as in grad. The rows are computed in one run, as by vmap.
---- @example ms.jacrev(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
+---     > ms.jacrev(ms.ops.square)(ms.tensor{1.0, 2.0}):tolist()[2][2] --> 4.0
 function T.jacrev(f, grad_position)
   check_callable(f, "jacrev")
   grad_position = binding.named("jacrev", { "grad_position" }, grad_position)
@@ -435,7 +435,7 @@ end
 
 --- The Jacobian as jacrev gives it, by forward mode: cheaper where there are fewer inputs than results. The columns are
 --- computed in one run, as by vmap.
---- @example ms.jacfwd(ms.ops.square)(ms.tensor{1.0, 2.0}) --> ms.tensor{{2.0, 0.0}, {0.0, 4.0}}
+---     > ms.jacfwd(ms.ops.square)(ms.tensor{1.0, 2.0}):tolist()[2][2] --> 4.0
 function T.jacfwd(f, grad_position)
   check_callable(f, "jacfwd")
   grad_position = binding.named("jacfwd", { "grad_position" }, grad_position)
@@ -479,7 +479,7 @@ function T.jacfwd(f, grad_position)
 end
 
 --- The function that computes the matrix of second derivatives of a scalar function.
---- @example ms.hessian(function(x) return ms.ops.sum(x ^ 3) end)(ms.tensor{1.0, 2.0}) --> ms.tensor{{6.0, 0.0}, {0.0, 12.0}}
+---     > ms.hessian(function(x) return ms.ops.sum(x ^ 3) end)(ms.tensor{1.0, 2.0}):tolist()[2][2] --> 12.0
 function T.hessian(f, grad_position)
   check_callable(f, "hessian")
   grad_position = binding.named("hessian", { "grad_position" }, grad_position)
@@ -494,7 +494,7 @@ T.stop_gradient = core.stop
 --- argument of f. The cotangent of a result that nothing depends on is zero; where nothing depends on any of them back is
 --- not called. f may write in place into its own tensors, not into its arguments: that is an error where a derivative
 --- is computed.
---- @example ms.grad(ms.custom_vjp(function(x) return x * x end, function(x, y, d) return 10 * d end))(3.0) --> 10.0
+---     > ms.grad(ms.custom_vjp(function(x) return x * x end, function(x, y, d) return 10 * d end))(3.0) --> 10.0
 function T.custom_vjp(f, back)
   check_callable(f, "custom_vjp")
   check_callable(back, "custom_vjp")
@@ -505,7 +505,7 @@ end
 --- not write in place into its arguments and local variables of the function around it, nor may the latter be written
 --- between the call and the gradient: both are errors where a derivative is computed. What f finds in tables should not
 --- change meanwhile either, if its result depends on it.
---- @example ms.grad(ms.checkpoint(function(x) return x * x end))(3.0) --> 6.0
+---     > ms.grad(ms.checkpoint(function(x) return x * x end))(3.0) --> 6.0
 function T.checkpoint(f)
   check_callable(f, "checkpoint")
   local function again(...) return contents(f(...)) end
@@ -521,7 +521,7 @@ local check_options = { eps = is_number, rtol = is_number, atol = is_number, dir
 
 --- Compares the gradient of f at the arguments with central differences along random directions; raises an error where
 --- they disagree and returns the largest relative deviation. options: eps, rtol, atol, directions, grad_position.
---- @example ms.check_grad(function(x) return ms.ops.sum(x * x) end, {ms.tensor({1.0, 2.0}, ms.float64)}) < 1e-6 --> true
+---     > ms.check_grad(function(x) return ms.ops.sum(x * x) end, {ms.tensor({1.0, 2.0}, ms.float64)}) < 1e-6 --> true
 function T.check_grad(f, arguments, opts)
   check_callable(f, "check_grad")
   if type(arguments) ~= "table" then arguments = { arguments } end

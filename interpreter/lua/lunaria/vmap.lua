@@ -148,7 +148,7 @@ return function(core, check_callable, describe, as_tensor)
   --- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
   --- axis for all arguments or a table with one for each, false for an argument that is not mapped; out_axes: the axis
   --- of the results that is stacked along, or a table with one for each result.
-  --- @example ms.vmap(function(x) return ms.ops.sum(x) end)(ms.tensor{{1.0, 2.0}, {3.0, 4.0}}) --> ms.tensor{3.0, 7.0}
+  ---     > ms.vmap(function(x) return ms.ops.sum(x) end)(ms.tensor{{1.0, 2.0}, {3.0, 4.0}}):tolist()[2] --> 7.0
   local function vmap(f, in_axes, out_axes)
     check_callable(f, "vmap")
     in_axes, out_axes = named("vmap", { "in_axes", "out_axes" }, in_axes, out_axes)

@@ -78,7 +78,7 @@ TEST_F(DisplayTest, clears_output) {
 }
 
 TEST_F(DisplayTest, comms_carry_tables_both_ways) {
-    EXPECT_TRUE(run("c = ms.comm.open('target', {n = 1}); c:send({n = 2}, {buffers = {'\\0bytes'}})").ok);
+    EXPECT_TRUE(run("c = ms.notebook.comm.open('target', {n = 1}); c:send({n = 2}, {buffers = {'\\0bytes'}})").ok);
     ASSERT_EQ(comms_.size(), 2u);
     EXPECT_EQ(comms_[0].kind, CommMessage::Kind::open);
     EXPECT_EQ(comms_[0].target, "target");
@@ -102,9 +102,10 @@ TEST_F(DisplayTest, comms_of_unknown_targets_are_closed) {
 }
 
 TEST_F(DisplayTest, wrong_arguments_are_errors) {
-    for (const char* text : {"display()", "display(1, 2)", "display(1, {idd = true})", "display(1, {raw = true})",
-                             "update_display(1)", "update_display(1, {})", "display({[1] = 'x'}, {raw = true})",
-                             "display({['text/html'] = {}}, {raw = true})", "ms.comm.open(1)", "ms.input(1)"}) {
+    for (const char* text :
+         {"display()", "display(1, 2)", "display(1, {idd = true})", "display(1, {raw = true})", "update_display(1)",
+          "update_display(1, {})", "display({[1] = 'x'}, {raw = true})", "display({['text/html'] = {}}, {raw = true})",
+          "ms.notebook.comm.open(1)", "ms.input(1)"}) {
         const Execution execution = run(text);
         EXPECT_TRUE(execution.error.has_value()) << text;
     }

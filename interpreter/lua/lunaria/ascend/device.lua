@@ -24,7 +24,8 @@ end
 --- Which chip the device "Ascend" is. options: chip (a name, a file or a table of changes of its parameters, as ms.ascend.estimate takes
 --- it), overflow ("saturation": results that are too large become the largest number of their dtype and NaN becomes 0, which is what the
 --- 910 does; "infnan": as IEEE 754 says). Both set a flag, see ms.ascend.overflowed. Tensors that are there stay.
---- @example ms.ascend.configure { overflow = "infnan" }; ms.ascend.configure {} --> nil
+---     > ms.ascend.configure { overflow = "infnan" }
+---     > ms.ascend.configure {}
 function M.configure(options)
   local where = "ascend.configure"
   check_keys(where, options, { "chip", "overflow" })
@@ -54,7 +55,7 @@ end
 
 --- The memory of the device "Ascend" as its 32 GB are divided: parameters, features (all other tensors) and communication, each with
 --- live, peak and limit in bytes. A tensor that does not fit into its part is an error.
---- @example ms.ascend.memory().parameters.limit --> 5000000000
+---     > ms.ascend.memory().parameters.limit --> 5000000000
 function M.memory()
   local memory, settings = core.memory(), core.settings()
   for _, part in ipairs(parts) do memory[part].limit = settings["memory_" .. part] end
@@ -62,7 +63,8 @@ function M.memory()
 end
 
 --- Whether a result on the device "Ascend" was too large for its dtype or not a number since this was asked the last time.
---- @example x = ms.tensor({ 60000 }, ms.float16):to "Ascend"; y = x * 2; ms.ascend.overflowed() --> true
+---     > x = ms.tensor({ 60000 }, ms.float16):to "Ascend"; y = x * 2
+---     > ms.ascend.overflowed() --> true
 function M.overflowed() return core.take_overflow() end
 
 -- Which of the tensors were there before, and how many elements each parameter has.
@@ -120,7 +122,8 @@ end
 --- loop_size (100), host_launch (seconds, or "synchronous"), chip, cluster. The result is like that of ms.ascend.estimate: step
 --- (seconds), tasks, report(), timeline(), and races, where streams (ms.ascend.stream) lack an event. Up to 50,000 operators are
 --- written down, and more are an error; discard (true: forgets them and gives nothing) comes before the steps that are to be timed.
---- @example x = ms.ones({ 64, 64 }):to "Ascend"; ms.ascend.ran(); y = x:matmul(x); #ms.ascend.ran().tasks > 0 --> true
+---     > x = ms.ones({ 64, 64 }):to "Ascend"; ms.ascend.ran(); y = x:matmul(x)
+---     > #ms.ascend.ran().tasks > 0 --> true
 function M.ran(options)
   local where = "ascend.ran"
   options = options or {}

@@ -257,7 +257,7 @@ end
 --- rescaled by operations of their own), parallel_optimizer (true: each device keeps its part of the float32 values), check_memory
 --- (true: an error where the plan does not fit). The result prints as a report and has step (seconds), samples_per_second,
 --- tasks, memory, report(), timeline().
---- @example ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
+---     > ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
   options = options or {}
   if type(options) ~= "table" then fail("options must be a table, got " .. arguments.describe(options)) end

@@ -81,7 +81,7 @@ end
 
 --- The tensor in a format of the chip: "NC1HWC0" and "FRACTAL_Z" of four axes, "FRACTAL_NZ" and "FRACTAL_ZN" of two. Sizes are filled up
 -- to multiples of 16 with zeros.
---- @example ms.ascend.to_format(ms.zeros { 20, 40 }, "FRACTAL_NZ").shape --> (3, 32, 16)
+---     > ms.ascend.to_format(ms.zeros { 20, 40 }, "FRACTAL_NZ").shape --> (3, 32, 16)
 function M.to_format(x, format)
   local rank = known("ascend.to_format", format)
   if not ms.is_tensor(x) or #x.shape ~= rank then
@@ -91,7 +91,7 @@ function M.to_format(x, format)
 end
 
 --- Back from a format: shape is that of the tensor before.
---- @example ms.ascend.from_format(ms.ascend.to_format(ms.ones { 2, 3 }, "FRACTAL_ZN"), "FRACTAL_ZN", { 2, 3 }).shape --> (2, 3)
+---     > ms.ascend.from_format(ms.ascend.to_format(ms.ones { 2, 3 }, "FRACTAL_ZN"), "FRACTAL_ZN", { 2, 3 }).shape --> (2, 3)
 function M.from_format(x, format, shape)
   local rank = known("ascend.from_format", format)
   if not ms.is_tensor(x) then arguments.fail("ascend.from_format", "x must be a tensor, got " .. arguments.describe(x)) end

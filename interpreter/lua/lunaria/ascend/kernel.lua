@@ -216,7 +216,7 @@ local M = {}
 --- "conv2d_input_grad", "conv2d_weight_grad", "max_pool", "avg_pool", "batch_norm" (gamma and beta of float32), "transpose", "gather",
 --- "scatter_update", "scatter_add", "momentum" and "adam" (of float32). Those that are kernels themselves also have check(...) and
 --- time(...).
---- @example ms.ascend.library "relu"(ms.tensor({ -1.0, 2.0 }, ms.float16)):tolist()[2] --> 2.0
+---     > ms.ascend.library "relu"(ms.tensor({ -1.0, 2.0 }, ms.float16)):tolist()[2] --> 2.0
 function M.library(name)
   local kernels = require "lunaria.ascend.kernels"
   if kernels[name] then return kernels[name] end
@@ -238,7 +238,7 @@ end
 --- t:scalar(kind, register, a, b). Pipes are "S", "V" (vectors), "M" (mmad), "MTE1" (L1 to L0), "MTE2" (load) and "MTE3" (store):
 --- t:set_flag(from, to, number) and t:wait_flag make one wait for another, t:sync does both, t:barrier(pipe) waits for one or
 --- all.
---- @example ms.ascend.kernel("idle", function() end) --> Ascend kernel idle for the chip 910
+---     > ms.ascend.kernel("idle", function() end) --> Ascend kernel idle for the chip 910
 function M.kernel(name, options, f)
   if type(name) ~= "string" then fail("the name must be a string, got " .. arguments.describe(name)) end
   if type(options) == "function" and f == nil then options, f = {}, options end

@@ -42,7 +42,7 @@ end
 --- products), "vector" (their vector units), "AI CPU", "others" (it is made of other operators), "none" (it is a view, or asks for
 --- shapes), "host". program: the kernel of ms.ascend.library that computes the same, if there is one. Types that the cores do not have
 --- (float64, bfloat16, complex numbers) go to the AI CPUs whatever the operator.
---- @example ms.ascend.operators().sort.unit --> AI CPU
+---     > ms.ascend.operators().sort.unit --> AI CPU
 function M.operators()
   local list = {}
   for name, unit in pairs(core.units()) do list[name] = { unit = unit, program = programs[name] } end

@@ -183,12 +183,12 @@ end
 
 --- The last estimate, or what ms.ascend.ran gave last, by operator: tasks, milliseconds, what bounds them (cube, vector,
 --- HBM, L2, launch), utilisation.
---- @example ms.ascend.estimate("lenet"); #ms.ascend.report() > 3 --> true
+---     > ms.ascend.estimate("lenet") and #ms.ascend.report() > 3 --> true
 function M.report() return latest "report":report() end
 
 --- The last estimate, or what ms.ascend.ran gave last, as JSON text for Chrome's and Perfetto's viewers; written to a file
 --- where a path is given.
---- @example ms.ascend.estimate("lenet"); #ms.json.decode(ms.ascend.timeline()).traceEvents > 3 --> true
+---     > ms.ascend.estimate("lenet") and #ms.json.decode(ms.ascend.timeline()).traceEvents > 3 --> true
 function M.timeline(path)
   path = arguments.named("ascend.timeline", { "path" }, path)
   local text = latest "timeline":timeline()
@@ -201,7 +201,7 @@ end
 
 --- A plot of the last estimate, or of what ms.ascend.ran gave last: how busy the cubes and the memory stacks are from the start of the
 --- step to its end, in per cent. count: in how many pieces of time, 120.
---- @example ms.ascend.estimate("lenet"); ms.ascend.picture():vega().title --> lenet on an Ascend 910
+---     > ms.ascend.estimate("lenet") and ms.ascend.picture():vega().title --> lenet on an Ascend 910
 function M.picture(count) return latest "picture":picture(count) end
 
 return M

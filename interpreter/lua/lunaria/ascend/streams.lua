@@ -45,7 +45,8 @@ function Stream:__tostring() return ("stream %s of the device Ascend"):format(se
 --- A stream of the device "Ascend", by its name: s = ms.ascend.stream "copies". s(f, ...) calls f, and what f gives to the device belongs
 --- to the stream; s:record "there" and s:wait "there" make one stream wait for another. "device" is the stream of everything else.
 --- ms.ascend.ran tells how long it takes, and where a stream reads what another one writes without waiting for it.
---- @example s = ms.ascend.stream "other"; s(function(x) return x + 1 end, 2) --> 3
+---     > s = ms.ascend.stream "other"
+---     > s(function(x) return x + 1 end, 2) --> 3
 function M.stream(name)
   if type(name) ~= "string" then arguments.fail("ascend.stream", "the name must be a string, got " .. arguments.describe(name)) end
   if name == "data" then arguments.fail("ascend.stream", "\"data\" is the queue of batches of ms.ascend.ran") end

@@ -7,7 +7,8 @@ local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
 local Initializer = { _name = "Initializer", _is_initializer = true,
-  _doc = "What all initializers have in common: ms.initializer and layers take one as what new parameters are filled with." }
+  _doc = [[What all initializers have in common: ms.initializer and layers take one as what new parameters are filled with.
+  > tostring(ms.common.initializer.Normal()) --> Normal]] }
 Initializer.__index = Initializer
 
 function Initializer.__tostring(self)
@@ -89,28 +90,37 @@ local function gain_of(name, nonlinearity, slope)
   return fail(name, "nonlinearity must be relu, leaky_relu, tanh, sigmoid or linear, got " .. describe(nonlinearity))
 end
 
-define("Zero", "", "All zeros.", function() end, function(_, shape) return ops.zeros(shape, ms.float32) end)
-define("One", "", "All ones.", function() end, function(_, shape) return ops.ones(shape, ms.float32) end)
-define("Constant", "value", "The same number everywhere.", numbers("Constant", "value"), function(self, shape)
+define("Zero", "", [[All zeros.
+  > ms.initializer(ms.common.initializer.Zero(), { 2 }):tolist()[1] --> 0.0]],
+  function() end, function(_, shape) return ops.zeros(shape, ms.float32) end)
+define("One", "", [[All ones.
+  > ms.initializer(ms.common.initializer.One(), { 2 }):tolist()[1] --> 1.0]],
+  function() end, function(_, shape) return ops.ones(shape, ms.float32) end)
+define("Constant", "value", [[The same number everywhere.
+  > ms.initializer(ms.common.initializer.Constant(3), { 2 }):tolist()[1] --> 3.0]], numbers("Constant", "value"), function(self, shape)
   return ops.full(shape, self.value, { dtype = ms.float32 })
 end)
-define("Normal", "sigma=0.01, mean=0.0", "Normally distributed numbers.", numbers("Normal", "sigma", "mean"), function(self, shape)
-  return normal(shape, self.sigma, self.mean)
-end)
+define("Normal", "sigma=0.01, mean=0.0", [[Normally distributed numbers.
+  > ms.initializer(ms.common.initializer.Normal(0.02), { 4, 3 }).shape --> (4, 3)]],
+  numbers("Normal", "sigma", "mean"), function(self, shape) return normal(shape, self.sigma, self.mean) end)
 define("TruncatedNormal", "sigma=0.01, mean=0.0, a=-2.0, b=2.0",
-  "Normally distributed numbers between a and b standard deviations from the mean.",
+  [[Normally distributed numbers between a and b standard deviations from the mean.
+  > ms.initializer(ms.common.initializer.TruncatedNormal(0.02), { 4, 3 }).shape --> (4, 3)]],
   numbers("TruncatedNormal", "sigma", "mean", "a", "b"), function(self, shape)
     return truncated_normal(shape, self.sigma, self.mean, self.a, self.b)
   end)
-define("Uniform", "scale=0.07", "Numbers spread evenly over [-scale, scale].", numbers("Uniform", "scale"), function(self, shape)
+define("Uniform", "scale=0.07", [[Numbers spread evenly over [-scale, scale].
+  > ms.initializer(ms.common.initializer.Uniform(0.1), { 4, 3 }).shape --> (4, 3)]], numbers("Uniform", "scale"), function(self, shape)
   return uniform(shape, self.scale)
 end)
-define("XavierUniform", "gain=1.0", "Uniform within gain sqrt(6 / (inputs + outputs)) (Glorot, Bengio 2010).",
+define("XavierUniform", "gain=1.0", [[Uniform within gain sqrt(6 / (inputs + outputs)) (Glorot, Bengio 2010).
+  > ms.initializer(ms.common.initializer.XavierUniform(), { 4, 3 }).shape --> (4, 3)]],
   numbers("XavierUniform", "gain"), function(self, shape)
     local inputs, outputs = fans("XavierUniform", shape)
     return uniform(shape, self.gain * math.sqrt(6 / (inputs + outputs)))
   end)
-define("XavierNormal", "gain=1.0", "Normal with deviation gain sqrt(2 / (inputs + outputs)) (Glorot, Bengio 2010).",
+define("XavierNormal", "gain=1.0", [[Normal with deviation gain sqrt(2 / (inputs + outputs)) (Glorot, Bengio 2010).
+  > ms.initializer(ms.common.initializer.XavierNormal(), { 4, 3 }).shape --> (4, 3)]],
   numbers("XavierNormal", "gain"), function(self, shape)
     local inputs, outputs = fans("XavierNormal", shape)
     return normal(shape, self.gain * math.sqrt(2 / (inputs + outputs)))
@@ -129,17 +139,20 @@ local function he_deviation(self, name, shape)
   return gain_of(name, self.nonlinearity, self.negative_slope) / math.sqrt(self.mode == "fan_in" and inputs or outputs)
 end
 define("HeUniform", "negative_slope=0, mode=\"fan_in\", nonlinearity=\"leaky_relu\"",
-  "Uniform, with a deviation that keeps the variance through layers with that activation (He and others 2015).",
+  [[Uniform, with a deviation that keeps the variance through layers with that activation (He and others 2015).
+  > ms.initializer(ms.common.initializer.HeUniform(), { 4, 3 }).shape --> (4, 3)]],
   he_setup("HeUniform"), function(self, shape)
     return uniform(shape, math.sqrt(3) * he_deviation(self, "HeUniform", shape))
   end)
 define("HeNormal", "negative_slope=0, mode=\"fan_in\", nonlinearity=\"leaky_relu\"",
-  "Normal, with a deviation that keeps the variance through layers with that activation (He and others 2015).",
+  [[Normal, with a deviation that keeps the variance through layers with that activation (He and others 2015).
+  > ms.initializer(ms.common.initializer.HeNormal(), { 4, 3 }).shape --> (4, 3)]],
   he_setup("HeNormal"), function(self, shape)
     return normal(shape, he_deviation(self, "HeNormal", shape))
   end)
 
-define("Orthogonal", "gain=1.0", "An orthogonal matrix times gain; further axes count as columns (Saxe and others 2013).",
+define("Orthogonal", "gain=1.0", [[An orthogonal matrix times gain; further axes count as columns (Saxe and others 2013).
+  > ms.initializer(ms.common.initializer.Orthogonal(), { 3, 3 }).shape --> (3, 3)]],
   numbers("Orthogonal", "gain"), function(self, shape)
     fans("Orthogonal", shape)
     local rows, columns = shape[1], 1
@@ -151,14 +164,16 @@ define("Orthogonal", "gain=1.0", "An orthogonal matrix times gain; further axes 
     q = q * ops.sign(ops.diag(r))
     return ops.reshape(rows < columns and q.T or q, shape) * self.gain
   end)
-define("Identity", "", "The identity matrix.", function() end, function(_, shape)
+define("Identity", "", [[The identity matrix.
+  > ms.initializer(ms.common.initializer.Identity(), { 2, 2 }):tolist()[1][1] --> 1.0]], function() end, function(_, shape)
   if #shape ~= 2 then
     fail("Identity", ("needs a shape of two axes, got (%s)"):format(table.concat(shape, ", ")))
   end
   return ops.eye(shape[1], shape[2], ms.float32)
 end)
 define("VarianceScaling", "scale=1.0, mode=\"fan_in\", distribution=\"truncated_normal\"",
-  "Numbers of variance scale / n, where n is the number of inputs, of outputs or their mean.",
+  [[Numbers of variance scale / n, where n is the number of inputs, of outputs or their mean.
+  > ms.initializer(ms.common.initializer.VarianceScaling(), { 4, 3 }).shape --> (4, 3)]],
   function(self, a)
     self.scale = check.number("VarianceScaling", "scale", a.scale)
     self.mode = check.choice("VarianceScaling", "mode", a.mode, { "fan_in", "fan_out", "fan_avg" })
@@ -243,6 +258,7 @@ end
 --- ms.common.initializer.Normal(0.02), a number, or a tensor of that shape. dtype is float32 unless given.
 ---
 ---     ms.initializer("he_uniform", {10, 784})
+---     > ms.initializer("ones", { 2, 2 }):tolist()[1][1] --> 1.0
 local function initializer(init, shape, dtype)
   local name = "initializer"
   shape, dtype = arguments.named(name, { "shape", "dtype" }, shape, dtype)

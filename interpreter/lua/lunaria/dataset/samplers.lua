@@ -11,7 +11,8 @@ local samplers = {}
 local Sampler = class.Object:extend("Sampler")
 Sampler._called = "sampler"
 Sampler._parameters = ""
-Sampler._doc = "What the samplers have in common."
+Sampler._doc = [[What the samplers have in common.
+  > tostring(ms.dataset.RandomSampler()) --> RandomSampler<>]]
 
 --- Lets this sampler choose among what the other one takes. Gives the sampler back.
 ---

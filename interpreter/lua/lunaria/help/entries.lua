@@ -15,8 +15,8 @@
 local ms = require "lunaria"
 local registry = require "lunaria.registry"
 local known = require "lunaria.help.index"
+local descriptions = require "lunaria.help.descriptions"
 local meanings = require "lunaria.help.parameters"
-local examples = require "lunaria.help.examples"
 local texts = require "lunaria.help.topics"
 
 local entries = {}
@@ -24,7 +24,7 @@ local entries = {}
 -- Files directly under lunaria/ that are parts of the library and no names of the user's.
 local internal = {}
 for name in ([[adjoints adjoints_attributes adjoints_optimizers captured cell_commands commands data_sink_steps field_calls graph help
-  lowered markup notebook parts program progress_line rich tensor_methods transforms]]):gmatch "%S+" do
+  lowered markup parts program progress_line rich run_notebook tensor_methods transforms]]):gmatch "%S+" do
   internal[name] = true
 end
 
@@ -40,16 +40,15 @@ local function meaning_of(parameter, owner)
   return meanings[parameter .. "." .. (owner:match "[%w_]+$" or owner)] or meanings[parameter]
 end
 
--- The text of a comment without its examples, and those.
+-- The text of a comment without its examples, and those: "> code" with the result in the lines below, or "> code --> result" in which \n
+-- is a new line.
 local function split(doc)
   local lines, list, input = {}, {}, nil
   for line in ((doc or "") .. "\n"):gmatch "(.-)\n" do
     local typed, shown = line:match "^%s%s+> (.*)$", line:match "^%s%s+(%S.*)$"
-    local code, result = line:match "^%s*@example (.-) %-%-> (.*)$"
-    if code then
-      list[#list + 1] = { code, result }
-    elseif typed then
-      input = { typed }
+    if typed then
+      local code, result = typed:match "^(.-) %-%-> (.*)$"
+      input = { code or typed, result and result:gsub("\\n", "\n") }
       list[#list + 1] = input
     elseif input and shown then
       input[2] = (input[2] and input[2] .. "\n" or "") .. shown
@@ -76,9 +75,11 @@ local function sentence_about(name, doc)
   return doc:find("%f[%w_]" .. name .. "%f[^%w_]") and doc:gsub("%s+", " ") or nil
 end
 
+-- Of a function with several names the examples are those of its name.
 local function with_examples(entry, own)
+  local row = descriptions[entry.name]
+  if row and row.examples ~= "" then own = select(2, split(row.examples)) end
   entry.examples = own or entry.examples or {}
-  for _, example in ipairs(examples[entry.name] or {}) do entry.examples[#entry.examples + 1] = example end
   return entry
 end
 
@@ -153,19 +154,21 @@ local function bound_parameters(source)
   return "(" .. table.concat(parts) .. ")"
 end
 
--- Of a function: a comment of its own or a declaration (help/index.lua).
+-- Where a function or its row is written.
+local function place(of, otherwise)
+  return of.file and ("%s:%d"):format(of.file:gsub("^lunaria:", "interpreter/lua/"), of.line) or otherwise
+end
+
+-- Of a function: a comment of its own or a description (help/index.lua).
 local function function_entry(name, f, kind)
-  local of = known[f]
-  local listing = registry.listing(of and of.declaration or f)
-  local doc, own = split(texts.methods[name] or listing.doc ~= "" and listing.doc or texts.common_methods[name:match "[%w_]+$"])
-  local list = listing.signature:match "^function(%b())" or "(...)"
+  local of, listing = known[f] or descriptions[name] or {}, registry.listing(f)
+  local doc, own = split(of.doc or listing.doc ~= "" and listing.doc or texts.common_methods[name:match "[%w_]+$"])
+  local list = of.list or listing.signature:match "^function(%b())" or "(...)"
   local method = name:find ":" ~= nil
   if method then list = list:gsub("^%(self,? ?", "(") end
-  if list == "(...)" then list = bound_parameters(listing.text) or list end
-  local source = registry.listing(f)
+  if list == "(...)" then list = bound_parameters(of.text or listing.text) or list end
   local entry = { name = name, kind = kind or (method and "method" or "function"), doc = doc, notes = {}, value = f,
-    source = source.file and ("%s:%d"):format(source.file:gsub("^lunaria:", "interpreter/lua/"), source.line)
-      or "interpreter/bindings, in C++" }
+    source = place(of.file and of or listing, "interpreter/bindings, in C++") }
   entry.head = name .. list
   entry.parameters = parameters_of_function((list:gsub("=[^,)]*", "")), name, doc)
   return with_examples(entry, own)
@@ -187,7 +190,7 @@ local function class_entry(name, class)
   local where = type(source) == "function" and registry.listing(source) or {}
   local entry = { name = name, kind = "class", head = name:gsub("^ms%.", "") .. "(" .. signature.text .. ")", doc = doc,
     parameters = parameters_of_class(signature, name, doc), notes = {}, value = class,
-    source = where.file and ("%s:%d"):format(where.file:gsub("^lunaria:", "interpreter/lua/"), where.line) or "interpreter/lua" }
+    source = place(where, "interpreter/lua") }
   return with_examples(entry, own)
 end
 
@@ -195,7 +198,11 @@ local list, by_name, by_value
 
 local function add(entry)
   local other = by_name[entry.name]
-  if other then return other end
+  if other then
+    -- A method of tensors beside the operator of its name.
+    if entry.value ~= nil then by_value[entry.value] = by_value[entry.value] or other end
+    return other
+  end
   -- A second name of the same value is one of its other names.
   local same = entry.value ~= nil and by_value[entry.value]
   if same then
@@ -258,7 +265,7 @@ function add_value(name, value, depth)
     return
   end
   local described = type(value) == "table" and type(getmetatable(value)) == "table" and rawget(getmetatable(value), "_head")
-  local topic = texts.values[name]
+  local topic = descriptions[name]
   if type(value) == "function" then
     add(function_entry(name, value))
   elseif is_class(value) then
@@ -273,17 +280,20 @@ function add_value(name, value, depth)
     walk(name, value, depth - 1)
   else
     topic = topic or {}
-    add(with_examples({ name = name, kind = topic.kind or "constant", head = name, doc = topic.doc or "", value = nil, topic = true,
-      parameters = {}, source = topic.source or "interpreter/bindings/module.cpp" }))
+    local doc, own = split(topic.doc)
+    add(with_examples({ name = name, kind = topic.kind or "constant", head = name, doc = doc, value = nil, topic = true,
+      parameters = {}, source = topic.source or "interpreter/bindings/module.cpp" }, own))
   end
 end
 
 function walk(name, module, depth)
-  local topic = texts.values[name] or {}
+  local topic = descriptions[name] or {}
   if name ~= "ms" then
     if by_name[name] or by_value[module] then return add { name = name, value = module } end
-    add(with_examples({ name = name, kind = "module", head = name, doc = topic.doc or texts.head_of(name, module), parameters = {},
-      value = module, source = topic.source or "interpreter/lua/" .. name:gsub("^ms%.", "lunaria/"):gsub("%.", "/") }))
+    local path, doc, own = "lunaria/" .. name:sub(4):gsub("%.", "/"), split(topic.doc)
+    local ending = registry.text(path .. ".lua") and ".lua" or registry.text(path .. "/init.lua") and "/init.lua" or ""
+    add(with_examples({ name = name, kind = "module", head = name, doc = doc ~= "" and doc or texts.head_of(name, module),
+      parameters = {}, value = module, source = topic.source or "interpreter/lua/" .. path .. ending }, own))
   end
   for _, key in ipairs(sorted_keys(module)) do
     if not key:find "^_" then add_value(name .. "." .. key, module[key], depth) end
@@ -331,7 +341,7 @@ local function build()
   walk("ms", ms, 4)
   for _, object in ipairs(require "lunaria.help.objects") do
     add(with_examples({ name = object.title, kind = "object", head = object.title, doc = object.doc, parameters = {},
-      source = object.source }))
+      source = object.source, examples = { object.example } }))
     for _, property in ipairs(object.properties or {}) do
       add(with_examples({ name = object.variable .. "." .. property[1], kind = "property", head = object.variable .. "." .. property[1],
         doc = property[2], parameters = {}, source = object.source, examples = property[3] }))

@@ -154,7 +154,7 @@ local function colon_on_module(line)
   if module then return ("%s is a function of a module: it is called with a dot, %s.%s(...)"):format(name, module, name) end
 end
 
-local fields = { size = "x.size is the number of elements and x.shape their sizes: fields", T = "x.T is a field:", ndim = "x.ndim is a field:", device = "x.device is a field:", name = "name is a field:" }
+local fields = { size = "x:sizes(0) is the size of axis 0; x.size, the number of elements, is a field:", T = "x.T is a field:", ndim = "x.ndim is a field:", device = "x.device is a field:", name = "name is a field:" }
 
 local function argument_list(text) return text:match "there are: ([^\n]*)" or "" end
 
@@ -167,7 +167,8 @@ local rules = {
   end },
   { "attempt to .* nil value %(field 'integer index'%)", "count" }, { "attempt to .* nil value %(field '%?'%)", "count" },
   { "attempt to call a nil value %(%w+ '([%w_]+)'%)", about_field },
-  { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name)
+  { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name, line)
+    if name == "comm" and line:find "ms%.comm%f[^%w_]" then return "the pipes to a notebook's page are called ms.notebook.comm" end
     return ("%s is nil: is it misspelt, or set further down?"):format(name)
   end },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)

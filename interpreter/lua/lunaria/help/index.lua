@@ -1,29 +1,34 @@
--- What is known of functions that are written in C or made by others, by the function: { declaration = a function with its
--- signature and comment, name = what it is called }.
+-- What is known of functions that have no comment of their own, since C++ or a row of a table makes them, by the function:
+-- { name =, list = "(a, b)", doc = }.
 local ms = require "lunaria"
-local known = {}
+local registry = require "lunaria.registry"
+local filled, rows = require "lunaria.help.filled", require("lunaria.numpy.rows").of
+local known = setmetatable({}, { __index = function(_, f)
+  local row = rows[f]
+  if row then row.doc = row.doc or filled(row.text) .. row.examples end
+  return row
+end })
 
-local function add(declarations, real, prefix)
-  for name, declaration in pairs(declarations) do
-    local f = type(declaration) == "function" and real[name]
-    -- Of several names of one function that of its own text.
-    local full = prefix .. name
-    local other = f and known[f] and known[f].name
-    if f and (not other or #other > #full or (#other == #full and other < full)) then
-      known[f] = { declaration = declaration, name = full }
-    end
-  end
+-- Of several names of one function that of a text that tells more than the other name.
+local function add(f, row)
+  local other = rawget(known, f)
+  if not other or other.doc:find "^The same as" or not row.doc:find "^The same as" and row.name < other.name then known[f] = row end
 end
 
-local own, lua = require "lunaria.help.ms", require "lunaria.help.lua"
-add(own, ms, "ms.")
+local function value_of(name)
+  local value = _G
+  if name:find "^ms%." then value, name = ms, name:sub(4) elseif name:find "^x:" then value, name = ms.tensor(0.0), name:sub(3) end
+  for part in name:gmatch "[^.]+" do value = value and value[part] end
+  return value
+end
+
+for name, row in pairs(require "lunaria.help.descriptions") do
+  local f = not name:find "^%l:" and value_of(name) or name:find "^x:" and value_of(name)
+  if type(f) == "function" then add(f, row) end
+end
 require "lunaria.transforms"
-add(require("lunaria.autodiff").declared, ms, "ms.")
-add(own.json, ms.json, "ms.json.")
-add(own.random, ms.random, "ms.random.")
-add(own.io, ms.io, "ms.io.")
-add(require "lunaria.help.tensor", ms.tensor(0.0), "x:")
-for library, declarations in pairs(lua) do
-  add(declarations, library == "_G" and _G or package.loaded[library] or {}, library == "_G" and "" or library .. ".")
+for name, f in pairs(require("lunaria.autodiff").declared) do
+  local listing = registry.listing(f)
+  add(ms[name], { name = "ms." .. name, list = listing.signature:match "^function(%b())", doc = listing.doc, text = listing.text })
 end
 return known

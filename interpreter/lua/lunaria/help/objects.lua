@@ -17,6 +17,7 @@ end
 
 return {
   { title = "tensor", variable = "x", source = "interpreter/bindings/bind_tensor.cpp",
+    example = { "ms.tensor { { 1, 2 }, { 3, 4 } }:sum():item()", "10" },
     doc = "A tensor, as ms.tensor{1, 2} makes one. Operators are methods too, as in x:sum(). "
       .. "x[0] and x[\"1:3, ::2\"] are parts, counted from 0.",
     methods = function()
@@ -24,7 +25,7 @@ return {
       return upvalue(getmetatable(ms.tensor(0.0)).__index, "")
     end,
     properties = {
-      { "shape", "The sizes of the axes; x.shape[1] is the first, as Lua counts, #x.shape how many there are.",
+      { "shape", "The sizes of the axes in a table: x.shape[1] is the first, as Lua counts, #x.shape how many there are; x:sizes(axis) counts from 0.",
         { { "ms.ones({ 2, 3 }).shape", "(2, 3)" } } },
       { "dtype", "The type of the elements: ms.float32 and so on.", { { "ms.ones({ 2 }).dtype", "Float32" } } },
       { "ndim", "The number of axes.", { { "ms.ones({ 2, 3 }).ndim", "2" } } },
@@ -40,6 +41,7 @@ return {
       { "strides", "The bytes between neighbours along each axis.", { { "ms.ones({ 2, 3 }).strides", "(12, 4)" } } },
     } },
   { title = "parameter", variable = "p", source = "interpreter/bindings/bind_parameter.cpp",
+    example = { 'ms.Parameter(ms.ones { 2 }, "w").name', 'w' },
     doc = "A tensor that training changes: ms.Parameter(data, name) makes one, layers make theirs. It has all that tensors have.",
     methods = none,
     properties = {
@@ -48,36 +50,45 @@ return {
         { { 'ms.Parameter(ms.ones { 2 }, { requires_grad = false }).requires_grad', "false" } } },
     } },
   { title = "compiled function", variable = "f", source = "interpreter/lua/lunaria/graph.lua",
+    example = { "ms.jit(function(x) return x * 2 end)(3.0)", "6.0" },
     doc = "What ms.jit gives: it is called like the function.",
     methods = function()
       require "lunaria.graph"
       return upvalue(getmetatable(ms.jit(function() end)).__index, "methods")
     end },
   { title = "lowered function", variable = "lowered", source = "interpreter/lua/lunaria/lowered.lua",
+    example = { "ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):compile()(ms.ones { 2 }):sum():item()", "4.0" },
     doc = "What f:lower(...) gives: a function compiled for certain arguments, to look at.",
     methods = function() return upvalue(require "lunaria.lowered", "Lowered") end },
   { title = "profile", variable = "profile", source = "interpreter/lua/lunaria/profile.lua",
+    example = { "#ms.profile(function(x) return x * 2 end, ms.ones { 4 }).events", "1" },
     doc = "What ms.profile gives; it prints as a table.",
     methods = function() return upvalue(ms.profile, "Profile") end },
   { title = "plot", variable = "plot", source = "interpreter/lua/lunaria/plot/init.lua",
+    example = { 'ms.plot.line({ 1, 2 }):svg():match("^<svg")', '<svg' },
     doc = "What ms.plot.line and its kin give: a picture that a notebook and a terminal show.",
     methods = class_of(function() return ms.plot.line { 1, 2 } end) },
   { title = "image", variable = "image", source = "interpreter/lua/lunaria/image.lua",
+    example = { "ms.image(ms.ones { 2, 2 }):png():sub(2, 4)", "PNG" },
     doc = "What ms.image gives: a picture that a notebook and a terminal show.",
     methods = class_of(function() return ms.image(ms.ops.ones { 2, 2 }) end) },
   { title = "display handle", variable = "handle", source = "interpreter/display/bind_display.cpp",
+    example = { "type(display)", "table" },
     doc = "What display(value, {id = true}) gives.",
     methods = function() return debug.getregistry()["lunaria.display_handle"].__index end },
-  { title = "comm", variable = "comm", source = "interpreter/lua/lunaria/comm.lua",
-    doc = "What ms.comm.open gives: a line to a program in the front end.",
-    methods = function() return upvalue(ms.comm.open, "Comm") or {} end },
+  { title = "comm", variable = "comm", source = "interpreter/lua/lunaria/notebook/comm.lua",
+    example = { 'type(ms.notebook.comm.open("example", {}).id)', 'string' },
+    doc = "What ms.notebook.comm.open gives: a line to a program in the front end.",
+    methods = function() return upvalue(ms.notebook.comm.open, "Comm") or {} end },
   { title = "graph text", variable = "g", source = "interpreter/lua/lunaria/transforms.lua",
+    example = { 'ms.ir(function(x) return x * x end):find("mul", 1, true) ~= nil', 'true' },
     doc = "What ms.ir gives: the graph of a function, which prints as text.",
     methods = function()
       local index = getmetatable(ms.ir(function(x) return x end)).__index
       return type(index) == "table" and index or {}
     end },
   { title = "data iterator", variable = "it", source = "interpreter/lua/lunaria/dataset/iterator.lua",
+    example = { "ms.dataset.NumpySlicesDataset({ 5, 6 }, { shuffle = false }):create_tuple_iterator()():item()", "5" },
     doc = "What ds:create_tuple_iterator() and ds:create_dict_iterator() give: it() is the next row, nil the end of an epoch; "
       .. "for row in it do ... end goes through an epoch.",
     methods = class_of(function()

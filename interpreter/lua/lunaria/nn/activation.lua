@@ -11,20 +11,34 @@ local classes = {}
 
 -- Those that only apply an operator.
 local plain = {
-  ReLU = { ops.relu, "max(x, 0), element by element." },
-  ReLU6 = { ops.relu6, "min(max(x, 0), 6), element by element." },
-  Tanh = { ops.tanh, "Hyperbolic tangent, element by element." },
-  Sigmoid = { ops.sigmoid, "1 / (1 + exp(-x)), element by element." },
-  LogSigmoid = { ops.logsigmoid, "log(sigmoid(x)), element by element." },
-  SiLU = { ops.silu, "x sigmoid(x), element by element." },
-  Mish = { ops.mish, "x tanh(softplus(x)), element by element." },
-  HSwish = { ops.hardswish, "x min(max(x + 3, 0), 6) / 6, element by element." },
-  HSigmoid = { ops.hardsigmoid, "min(max(x + 3, 0), 6) / 6, element by element." },
-  SeLU = { ops.selu, "Scaled exponential linear unit, element by element." },
-  Softsign = { ops.softsign, "x / (1 + |x|), element by element." },
-  FastGelu = { ops.fast_gelu, "An approximation of GELU by one exponential, element by element." },
-  Tanhshrink = { ops.tanhshrink, "x - tanh(x), element by element." },
-  Identity = { function(x) return ms.is_tensor(x) and ops.identity(x) or x end, "The input as it is." },
+  ReLU = { ops.relu, [[max(x, 0), element by element.
+  > ms.nn.ReLU()(ms.tensor { -1.0, 2.0 }):tolist()[1] --> 0.0]] },
+  ReLU6 = { ops.relu6, [[min(max(x, 0), 6), element by element.
+  > ms.nn.ReLU6()(ms.tensor { 8.0 }):item() --> 6.0]] },
+  Tanh = { ops.tanh, [[Hyperbolic tangent, element by element.
+  > ms.nn.Tanh()(ms.zeros { 1 }):item() --> 0.0]] },
+  Sigmoid = { ops.sigmoid, [[1 / (1 + exp(-x)), element by element.
+  > ms.nn.Sigmoid()(ms.zeros { 1 }):item() --> 0.5]] },
+  LogSigmoid = { ops.logsigmoid, [[log(sigmoid(x)), element by element.
+  > ms.nn.LogSigmoid()(ms.ones { 2 }).shape --> (2,)]] },
+  SiLU = { ops.silu, [[x sigmoid(x), element by element.
+  > ms.nn.SiLU()(ms.zeros { 1 }):item() --> 0.0]] },
+  Mish = { ops.mish, [[x tanh(softplus(x)), element by element.
+  > ms.nn.Mish()(ms.zeros { 1 }):item() --> 0.0]] },
+  HSwish = { ops.hardswish, [[x min(max(x + 3, 0), 6) / 6, element by element.
+  > ms.nn.HSwish()(ms.tensor { 3.0 }):item() --> 3.0]] },
+  HSigmoid = { ops.hardsigmoid, [[min(max(x + 3, 0), 6) / 6, element by element.
+  > ms.nn.HSigmoid()(ms.tensor { 3.0 }):item() --> 1.0]] },
+  SeLU = { ops.selu, [[Scaled exponential linear unit, element by element.
+  > ms.nn.SeLU()(ms.zeros { 1 }):item() --> 0.0]] },
+  Softsign = { ops.softsign, [[x / (1 + |x|), element by element.
+  > ms.nn.Softsign()(ms.tensor { 1.0 }):item() --> 0.5]] },
+  FastGelu = { ops.fast_gelu, [[An approximation of GELU by one exponential, element by element.
+  > ms.nn.FastGelu()(ms.zeros { 1 }):item() --> 0.0]] },
+  Tanhshrink = { ops.tanhshrink, [[x - tanh(x), element by element.
+  > ms.nn.Tanhshrink()(ms.zeros { 1 }):item() --> 0.0]] },
+  Identity = { function(x) return ms.is_tensor(x) and ops.identity(x) or x end, [[The input as it is.
+  > ms.nn.Identity()(ms.tensor(3.0)):item() --> 3.0]] },
 }
 for name, entry in pairs(plain) do
   local f = entry[1]
@@ -50,11 +64,16 @@ local function with_number(name, parameter, default, f, doc)
   end
   classes[name] = class
 end
-with_number("LeakyReLU", "alpha", "0.2", ops.leaky_relu, "x where it is positive, alpha x elsewhere.")
-with_number("ELU", "alpha", "1.0", ops.elu, "x where it is positive, alpha (exp(x) - 1) elsewhere.")
-with_number("CELU", "alpha", "1.0", ops.celu, "max(0, x) + min(0, alpha (exp(x / alpha) - 1)).")
-with_number("HShrink", "lambd", "0.5", ops.hardshrink, "x where |x| > lambd, 0 elsewhere.")
-with_number("SoftShrink", "lambd", "0.5", ops.softshrink, "x less lambd towards 0, element by element.")
+with_number("LeakyReLU", "alpha", "0.2", ops.leaky_relu, [[x where it is positive, alpha x elsewhere.
+  > ms.nn.LeakyReLU(0.5)(ms.tensor { -2.0 }):item() --> -1.0]])
+with_number("ELU", "alpha", "1.0", ops.elu, [[x where it is positive, alpha (exp(x) - 1) elsewhere.
+  > ms.nn.ELU()(ms.tensor { 2.0 }):item() --> 2.0]])
+with_number("CELU", "alpha", "1.0", ops.celu, [[max(0, x) + min(0, alpha (exp(x / alpha) - 1)).
+  > ms.nn.CELU()(ms.tensor { 2.0 }):item() --> 2.0]])
+with_number("HShrink", "lambd", "0.5", ops.hardshrink, [[x where |x| > lambd, 0 elsewhere.
+  > ms.nn.HShrink(1.0)(ms.tensor { 0.5 }):item() --> 0.0]])
+with_number("SoftShrink", "lambd", "0.5", ops.softshrink, [[x less lambd towards 0, element by element.
+  > ms.nn.SoftShrink(1.0)(ms.tensor { 3.0 }):item() --> 2.0]])
 
 -- Those along an axis.
 local function along_axis(name, f, doc)
@@ -70,13 +89,18 @@ local function along_axis(name, f, doc)
   end
   classes[name] = class
 end
-along_axis("Softmax", ops.softmax, "exp(x) over its sum along an axis.")
-along_axis("LogSoftmax", ops.log_softmax, "Logarithm of softmax along an axis.")
-along_axis("Softmin", ops.softmin, "softmax(-x) along an axis.")
-along_axis("GLU", ops.glu, "The first half of an axis times the sigmoid of the second.")
+along_axis("Softmax", ops.softmax, [[exp(x) over its sum along an axis.
+  > ms.nn.Softmax()(ms.zeros { 1, 2 }):tolist()[1][1] --> 0.5]])
+along_axis("LogSoftmax", ops.log_softmax, [[Logarithm of softmax along an axis.
+  > ms.nn.LogSoftmax()(ms.zeros { 1, 2 }).shape --> (1, 2)]])
+along_axis("Softmin", ops.softmin, [[softmax(-x) along an axis.
+  > ms.nn.Softmin()(ms.zeros { 1, 2 }):tolist()[1][1] --> 0.5]])
+along_axis("GLU", ops.glu, [[The first half of an axis times the sigmoid of the second.
+  > ms.nn.GLU()(ms.ones { 2, 4 }).shape --> (2, 2)]])
 
 local GELU = layer(Cell, "GELU", "approximate=true",
-  "x times the normal distribution function of x; approximate: by tanh, else exactly.")
+  [[x times the normal distribution function of x; approximate: by tanh, else exactly.
+  > ms.nn.GELU()(ms.zeros { 1 }):item() --> 0.0]])
 function GELU:setup(a)
   self.approximate = check.boolean("GELU", "approximate", a.approximate)
 end
@@ -92,7 +116,8 @@ end
 classes.GELU = GELU
 
 local PReLU = layer(Cell, "PReLU", "channel=1, w=0.25",
-  "x where it is positive, w x elsewhere; w is trained, one number or one per channel.")
+  [[x where it is positive, w x elsewhere; w is trained, one number or one per channel.
+  > ms.nn.PReLU(1, 0.5)(ms.tensor { { -2.0 } }):item() --> -1.0]])
 function PReLU:setup(a)
   self.channel = check.positive("PReLU", "channel", a.channel)
   local w = a.w
@@ -111,7 +136,8 @@ function PReLU:extend_repr()
 end
 classes.PReLU = PReLU
 
-local Hardtanh = layer(Cell, "Hardtanh", "min_val=-1.0, max_val=1.0", "x cut off at min_val and max_val.")
+local Hardtanh = layer(Cell, "Hardtanh", "min_val=-1.0, max_val=1.0", [[x cut off at min_val and max_val.
+  > ms.nn.Hardtanh(-1, 2)(ms.tensor { 5.0 }):item() --> 2.0]])
 function Hardtanh:setup(a)
   self.min_val = check.number("Hardtanh", "min_val", a.min_val)
   self.max_val = check.number("Hardtanh", "max_val", a.max_val)
@@ -194,6 +220,7 @@ local function activation_of(name, where)
 end
 
 --- The activation called name ("relu", "gelu", ...), as a new cell.
+---     > ms.nn.get_activation("relu") --> ReLU<>
 local function get_activation(name) return activation_of(name, "get_activation") end
 
 return { classes = classes, get_activation = get_activation, activation_of = activation_of }

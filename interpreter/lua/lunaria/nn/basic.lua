@@ -18,7 +18,13 @@ W is drawn by HeUniform(sqrt(5)) and b uniformly within 1 / sqrt(in_channels), u
 otherwise (a name such as "normal", an initializer, a tensor or a number). activation is the name of a function or a cell
 that is applied to y.
 
-  > ms.nn.Dense(784, 10)(images)]])
+  > ms.nn.Dense(784, 10)(images)
+  > ms.nn.Dense(3, 4)(ms.ones { 2, 3 }).shape --> (2, 4)
+  > ms.nn.Dense(3, 4, { has_bias = false, activation = "relu" })
+  Dense<
+    input_channels=3, output_channels=4
+    (activation): ReLU<>
+    >]])
 
 function Dense:setup(a)
   self.in_channels = check.positive("Dense", "in_channels", a.in_channels)
@@ -56,7 +62,8 @@ local Embedding = layer(Cell, "Embedding",
   "vocab_size, embedding_size, use_one_hot=false, embedding_table=\"normal\", dtype=nil, padding_idx=nil",
   [[Rows of a table of shape (vocab_size, embedding_size) for the indices in the input.
 
-The row padding_idx is zero at the start and gets no gradient.]])
+The row padding_idx is zero at the start and gets no gradient.
+  > ms.nn.Embedding(10, 4)(ms.tensor { 1, 2, 3 }).shape --> (3, 4)]])
 
 function Embedding:setup(a)
   self.vocab_size = check.positive("Embedding", "vocab_size", a.vocab_size)
@@ -82,7 +89,8 @@ function Embedding:extend_repr()
   return ("vocab_size=%d, embedding_size=%d"):format(self.vocab_size, self.embedding_size)
 end
 
-local Flatten = layer(Cell, "Flatten", "start_dim=1, end_dim=-1", "Joins the axes from start_dim to end_dim; all but the first by default.")
+local Flatten = layer(Cell, "Flatten", "start_dim=1, end_dim=-1", [[Joins the axes from start_dim to end_dim; all but the first by default.
+  > ms.nn.Flatten()(ms.ones { 2, 3, 4 }).shape --> (2, 12)]])
 
 function Flatten:setup(a)
   self.start_dim = check.integer("Flatten", "start_dim", a.start_dim)
@@ -95,7 +103,8 @@ function Flatten:construct(x)
 end
 
 local Pad = layer(Cell, "Pad", "paddings, mode=\"CONSTANT\"",
-  "Adds elements around every axis: paddings has a pair {before, after} for each; mode is CONSTANT (zeros) or REFLECT.")
+  [[Adds elements around every axis: paddings has a pair {before, after} for each; mode is CONSTANT (zeros) or REFLECT.
+  > ms.nn.Pad({ { 1, 1 }, { 0, 2 } })(ms.ones { 2, 3 }).shape --> (4, 5)]])
 
 function Pad:setup(a)
   self.mode = check.choice("Pad", "mode", a.mode, { "CONSTANT", "REFLECT" })

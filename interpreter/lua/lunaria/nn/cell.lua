@@ -43,7 +43,10 @@ Cell._doc = [[What networks and layers are made of. A class of your own extends 
 Parameters and cells that are assigned to fields are registered: net:trainable_params(), net:parameters_and_names(),
 net:set_train(), net:cells_and_names() ... go through them. bprop(self, inputs..., results..., cotangents...) replaces the
 cell's derivative. auto_prefix = false leaves the parameters of its parts the names that they have; requires_grad is what
-set_grad said.]]
+set_grad said.
+  > net = ms.nn.Cell:extend("Net")
+  > function net:construct(x) return x * 2 end
+  > net()(ms.tensor(3.0)):item() --> 6.0]]
 Cell.__index = Cell
 -- What tells classes of cells from those of metrics, callbacks and the like.
 Cell._is_cell = true
@@ -214,6 +217,7 @@ local function compile_with(cell, options)
 end
 
 --- Has the cell compiled when it is called, whatever the mode; options as for ms.jit. Gives the cell back.
+---     > ms.nn.ReLU():compile()(ms.tensor { -1.0, 2.0 }):tolist()[2] --> 2.0
 function Cell:compile(options)
   if not is_cell(self) then fail("compile", "is called on a cell, as net:compile(), got " .. describe(self)) end
   always[self] = true
@@ -221,7 +225,6 @@ function Cell:compile(options)
 end
 
 --- Has graph mode compile the cell with the options of a ms.JitConfig. Gives the cell back. jit_config: it.
----
 ---     > ms.nn.Dense(3, 2):set_jit_config(ms.JitConfig { jit_level = "O1" })(ms.ones { 1, 3 }).ndim
 ---     2
 function Cell:set_jit_config(jit_config) return compile_with(self, { jit_config = jit_config }) end
@@ -359,12 +362,14 @@ classes.make_class(Cell, nil, make_cell)
 
 --- A class of cells of your own, which inherits from this one: local Net = nn.Cell:extend("Net"). Its method
 --- init(self, ...) gets the arguments of Net(...), construct(self, ...) those of a call of the cell.
+---     > tostring(ms.nn.Cell:extend("Net")) --> class Net(...)
 function Cell:extend(name) return classes.extend(self, name, "nn.Cell:extend(\"Net\")") end
 
 --- Called with the arguments of the class to set up a new cell; yours overrides it.
 function Cell:init() end
 
 --- What a cell computes; every class and every cell has its own.
+---     > ms.nn.ReLU():construct(ms.tensor { -1.0, 2.0 }):tolist()[2] --> 2.0
 function Cell:construct()
   local hint = "define it: function net:construct(x) return ... end"
   if self.forward then hint = "its method forward is called construct here: function net:construct(x) return ... end" end
@@ -372,9 +377,8 @@ function Cell:construct()
 end
 
 --- What stands between the brackets when a cell is printed, beside its parts.
-function Cell:extend_repr()
-  return ""
-end
+---     > ms.nn.Dropout({ p = 0.1 }):extend_repr() --> p=0.1
+function Cell:extend_repr() return "" end
 
 -- Cells with their paths, this one first, each cell once.
 local function walk(cell, path, seen, visit)
@@ -417,11 +421,11 @@ local function iterate(list)
 end
 
 --- Parameters with their names, for a loop: for name, parameter in net:parameters_and_names() do ... end
-function Cell:parameters_and_names()
-  return iterate(named_parameters(self))
-end
+---     > for name, p in ms.nn.Dense(2, 3):parameters_and_names() do print(name, p.shape) end --> weight	(3, 2)\nbias	(3,)
+function Cell:parameters_and_names() return iterate(named_parameters(self)) end
 
 --- A list of all parameters: those of the cell itself, then those of its parts.
+---     > #ms.nn.Dense(2, 3):get_parameters() --> 2
 function Cell:get_parameters()
   local list = {}
   for i, pair in ipairs(named_parameters(self)) do
@@ -431,6 +435,7 @@ function Cell:get_parameters()
 end
 
 --- A table from names to parameters.
+---     > ms.nn.Dense(2, 3):parameters_dict().weight.shape --> (3, 2)
 function Cell:parameters_dict()
   local dictionary = {}
   for _, parameter in ipairs(self:get_parameters()) do
@@ -450,16 +455,15 @@ local function filtered(cell, wanted)
 end
 
 --- A list of the parameters that are trained (requires_grad is true).
-function Cell:trainable_params()
-  return filtered(self, true)
-end
+---     > #ms.nn.Dense(2, 3):trainable_params() --> 2
+function Cell:trainable_params() return filtered(self, true) end
 
 --- A list of the parameters that are not trained.
-function Cell:untrainable_params()
-  return filtered(self, false)
-end
+---     > #ms.nn.Dense(2, 3):requires_grad_(false):untrainable_params() --> 2
+function Cell:untrainable_params() return filtered(self, false) end
 
 --- A list of the cells in this one's fields.
+---     > #ms.nn.SequentialCell(ms.nn.Dense(2, 3), ms.nn.ReLU()):cells() --> 2
 function Cell:cells()
   local list = {}
   for _, field in ipairs(fields(self)) do
@@ -471,6 +475,7 @@ function Cell:cells()
 end
 
 --- A table from the names of this cell's fields to the cells in them.
+---     > ms.nn.SequentialCell(ms.nn.ReLU()):name_cells()["0"] --> ReLU<>
 function Cell:name_cells()
   local names = {}
   for _, field in ipairs(fields(self)) do
@@ -482,6 +487,7 @@ function Cell:name_cells()
 end
 
 --- All cells below this one and itself with their names, for a loop: for name, cell in net:cells_and_names() do ... end
+---     > for name, cell in ms.nn.SequentialCell(ms.nn.Dense(2, 3)):cells_and_names() do print(name, #cell:cells()) end --> 	1\n0	0
 function Cell:cells_and_names()
   local list = {}
   walk(self, "", {}, function(path, cell)
@@ -492,6 +498,7 @@ end
 
 --- Switches this cell and all below it to training (dropout is active, batch statistics are used) or, with false, back
 --- to evaluation. Gives the cell back.
+---     > ms.nn.Dropout({ p = 0.5 }):set_train(false)(ms.ones { 2 }):sum():item() --> 2.0
 function Cell:set_train(mode)
   mode = arguments.named("set_train", { "mode" }, mode)
   if mode == nil then
@@ -506,6 +513,7 @@ end
 
 --- Says whether gradients of the cell are wanted, which its field requires_grad keeps; here for programs written for
 --- MindSpore, grad does not need it.
+---     > ms.nn.ReLU():set_grad() --> ReLU<>
 function Cell:set_grad(requires_grad)
   self.requires_grad = requires_grad ~= false
   return self
@@ -526,7 +534,6 @@ end
 --- This cell and all below it compute in another dtype: floating inputs and parameters are cast when they are used, the
 --- parameters themselves stay as they are. Batch normalisation goes on in float32, and so do parameters to which the cell's own
 --- methods write, as self.count:assign(...) does: they are its state. Gives the cell back. dst_type: the dtype.
----
 ---     > ms.nn.Dense(3, 2):to_float(ms.float16)(ms.ones { 1, 3 }).dtype
 ---     Float16
 function Cell:to_float(dst_type)
@@ -568,20 +575,16 @@ end
 
 --- Calls hook_fn(cell, inputs...) before each call of the cell; what it gives replaces the inputs. Gives a handle, whose
 --- remove() takes the hook away.
----
 ---     > cell = ms.nn.ReLU()
 ---     > handle = cell:register_forward_pre_hook(function(_, x) return -x end)
----     > cell(ms.tensor { -2.0 }):tolist()[1]
----     2.0
+---     > cell(ms.tensor { -2.0 }):tolist()[1] --> 2.0
 function Cell:register_forward_pre_hook(hook_fn) return add_hook("register_forward_pre_hook", self, "before", hook_fn) end
 
 --- Calls hook_fn(cell, outputs...) after each call of the cell; what it gives replaces the outputs. Gives a handle, whose
 --- remove() takes the hook away.
----
 ---     > cell = ms.nn.ReLU()
 ---     > handle = cell:register_forward_hook(function(_, y) return y + 1 end)
----     > cell(ms.tensor { -2.0 }):tolist()[1]
----     1.0
+---     > cell(ms.tensor { -2.0 }):tolist()[1] --> 1.0
 function Cell:register_forward_hook(hook_fn) return add_hook("register_forward_hook", self, "after", hook_fn) end
 
 --- Calls hook_fn(cell, grad_output) when a gradient comes to the cell's results; grad_output is a list with one for each
@@ -632,6 +635,7 @@ function Cell:shard(in_strategy, out_strategy)
 end
 
 --- Calls f with every cell below this one, then with this one. Gives the cell back.
+---     > #ms.nn.SequentialCell(ms.nn.ReLU()):apply(function(cell) print(#cell:cells()) end):cells() --> 0\n1\n1
 function Cell:apply(f)
   if not arguments.is_callable(f) then fail("apply", "f must be a function of a cell, got " .. describe(f)) end
   local list = {}
@@ -644,29 +648,30 @@ function Cell:apply(f)
   return self
 end
 
---- Registers a parameter under a name, which may have dots.
-function Cell:insert_param_to_cell(name, parameter)
+local function insert(cell, where, kind, is_kind, name, value)
   if type(name) ~= "string" or name == "" then
-    fail("insert_param_to_cell", "param_name must be a string that is not empty, got " .. describe(name))
-  elseif not is_parameter(parameter) then
-    fail("insert_param_to_cell", "param must be a parameter, got " .. describe(parameter))
+    fail(where, kind .. "_name must be a string that is not empty, got " .. describe(name))
+  elseif not is_kind(value) then
+    fail(where, (kind == "param" and "param must be a parameter, got " or "child_cell must be a cell, got ") .. describe(value))
   end
-  register(self, name, parameter)
-  rawset(self, name, parameter)
+  register(cell, name, value)
+  rawset(cell, name, value)
+end
+
+--- Registers a parameter under a name, which may have dots.
+---     > net = ms.nn.Cell:extend("Net")()
+---     > net:insert_param_to_cell("w", ms.Parameter(ms.ones { 2 }))
+---     > #net:get_parameters() --> 1
+function Cell:insert_param_to_cell(name, parameter)
+  insert(self, "insert_param_to_cell", "param", is_parameter, name, parameter)
 end
 
 --- Registers a cell under a name.
-function Cell:insert_child_to_cell(name, child)
-  if type(name) ~= "string" or name == "" then
-    fail("insert_child_to_cell", "child_name must be a string that is not empty, got " .. describe(name))
-  elseif not is_cell(child) then
-    fail("insert_child_to_cell", "child_cell must be a cell, got " .. describe(child))
-  end
-  register(self, name, child)
-  rawset(self, name, child)
-end
+---     > (function() local net = ms.nn.Cell:extend("Net")() net:insert_child_to_cell("act", ms.nn.ReLU()) return #net:cells() end)() --> 1
+function Cell:insert_child_to_cell(name, child) insert(self, "insert_child_to_cell", "child", is_cell, name, child) end
 
 --- Puts a prefix in front of the names of all parameters.
+---     > (function() local net = ms.nn.Dense(2, 3) net:update_parameters_name("head.") return net.weight.name end)() --> head.weight
 function Cell:update_parameters_name(prefix)
   prefix = arguments.named("update_parameters_name", { "prefix" }, prefix)
   if prefix ~= nil and type(prefix) ~= "string" then fail("update_parameters_name", "prefix must be a string, got " .. describe(prefix)) end
@@ -676,6 +681,7 @@ function Cell:update_parameters_name(prefix)
 end
 
 --- Says for all parameters of the cell whether they are trained.
+---     > #ms.nn.Dense(2, 3):requires_grad_(false):trainable_params() --> 0
 function Cell:requires_grad_(mode)
   for _, parameter in ipairs(self:get_parameters()) do
     parameter.requires_grad = mode ~= false
@@ -684,7 +690,6 @@ function Cell:requires_grad_(mode)
 end
 
 --- Moves all parameters to a device, and gives the cell back. device: its name.
----
 ---     > ms.nn.Dense(3, 2):to("CPU").weight.device
 ---     CPU
 function Cell:to(device)

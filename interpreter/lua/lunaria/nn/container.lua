@@ -21,7 +21,8 @@ local function cells_of(where, ...)
 end
 
 local CellList = Cell:extend("CellList")
-CellList._doc = "A list of cells: list[1] is the first, #list their number; append, extend and insert add some."
+CellList._doc = [[A list of cells: list[1] is the first, #list their number; append, extend and insert add some.
+  > #ms.nn.CellList({ ms.nn.ReLU(), ms.nn.Tanh() }):cells() --> 2]]
 CellList._parameters = "cell, ..."
 
 function CellList:init(...)
@@ -31,6 +32,7 @@ function CellList:init(...)
 end
 
 --- Adds a cell at the end. Gives the list back.
+---     > #ms.nn.CellList({ ms.nn.ReLU() }):append(ms.nn.Tanh()):cells() --> 2
 function CellList:append(cell)
   self[#self + 1] = cells_of("append", cell)[1] or fail("append", "a cell is expected, got " .. describe(cell))
   return self
@@ -48,6 +50,7 @@ function CellList:extend(list)
 end
 
 --- Puts a cell before the one at a position from 1. Gives the list back.
+---     > ms.nn.CellList({ ms.nn.ReLU() }):insert(1, ms.nn.Tanh()):cells()[1] --> Tanh<>
 function CellList:insert(position, cell)
   local count = #self
   if math.type(position) ~= "integer" or position < 1 or position > count + 1 then
@@ -66,7 +69,8 @@ function CellList:construct()
 end
 
 local SequentialCell = CellList:extend("SequentialCell")
-SequentialCell._doc = "Cells one after the other: each gets what the one before it gave."
+SequentialCell._doc = [[Cells one after the other: each gets what the one before it gave.
+  > ms.nn.SequentialCell(ms.nn.Dense(2, 8), ms.nn.ReLU(), ms.nn.Dense(8, 3))(ms.ones { 4, 2 }).shape --> (4, 3)]]
 
 function SequentialCell:construct(x)
   for i = 1, #self do
@@ -76,7 +80,8 @@ function SequentialCell:construct(x)
 end
 
 local CellDict = Cell:extend("CellDict")
-CellDict._doc = "Cells by name: nn.CellDict{ relu = nn.ReLU() }, then cells.relu(x)."
+CellDict._doc = [[Cells by name: nn.CellDict{ relu = nn.ReLU() }, then cells.relu(x).
+  > ms.nn.CellDict({ act = ms.nn.ReLU() }).act --> ReLU<>]]
 CellDict._parameters = "cells"
 
 function CellDict:init(dictionary)

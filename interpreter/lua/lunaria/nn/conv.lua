@@ -80,15 +80,19 @@ local function convolution(name, axes, operator, doc)
   return class
 end
 
-local Conv1d = convolution("Conv1d", 1, ops.conv1d, "Convolution over the last axis of (N, C, L).")
+local Conv1d = convolution("Conv1d", 1, ops.conv1d, [[Convolution over the last axis of (N, C, L).
+  > ms.nn.Conv1d(3, 8, 3)(ms.ones { 2, 3, 16 }).shape --> (2, 8, 16)]])
 local Conv2d = convolution("Conv2d", 2, ops.conv2d,
   [[Convolution over the last two axes of (N, C, H, W); the weight has shape (out_channels, in_channels / group, height, width).
 
 kernel_size, stride and dilation are one number or {height, width}. pad_mode is "same", "valid" or "pad"; with "pad" padding is
 one number, {height, width} or {top, bottom, left, right}. The weight is drawn by HeUniform(sqrt(5)).
 
-  > ms.nn.Conv2d(1, 6, 5, { pad_mode = "valid" })(images)]])
-local Conv3d = convolution("Conv3d", 3, ops.conv3d, "Convolution over the last three axes of (N, C, D, H, W).")
+  > ms.nn.Conv2d(1, 6, 5, { pad_mode = "valid" })(images)
+  > ms.nn.Conv2d(3, 8, 3)(ms.ones { 2, 3, 16, 16 }).shape --> (2, 8, 16, 16)
+  > ms.nn.Conv2d(3, 8, 3, { stride = 2, pad_mode = "pad", padding = 1 })(ms.ones { 2, 3, 16, 16 }).shape --> (2, 8, 8, 8)]])
+local Conv3d = convolution("Conv3d", 3, ops.conv3d, [[Convolution over the last three axes of (N, C, D, H, W).
+  > ms.nn.Conv3d(3, 8, 3)(ms.ones { 2, 3, 4, 4, 4 }).shape --> (2, 8, 4, 4, 4)]])
 
 local function transposed(name, axes, operator, doc)
   -- MindSpore has output_padding at another place where there are three axes.
@@ -122,9 +126,11 @@ local function transposed(name, axes, operator, doc)
   return class
 end
 
-local Conv1dTranspose = transposed("Conv1dTranspose", 1, ops.conv_transpose1d, "Transposed convolution over the last axis of (N, C, L).")
+local Conv1dTranspose = transposed("Conv1dTranspose", 1, ops.conv_transpose1d, [[Transposed convolution over the last axis of (N, C, L).
+  > ms.nn.Conv1dTranspose(3, 8, 4, { stride = 2, pad_mode = "same" })(ms.ones { 2, 3, 8 }).shape --> (2, 8, 16)]])
 local Conv2dTranspose = transposed("Conv2dTranspose", 2, ops.conv_transpose2d,
-  "Transposed convolution over the last two axes of (N, C, H, W); the weight has shape (in_channels, out_channels / group, height, width).")
+  [[Transposed convolution over the last two axes of (N, C, H, W); the weight has shape (in_channels, out_channels / group, height, width).
+  > ms.nn.Conv2dTranspose(3, 8, 4, { stride = 2, pad_mode = "same" })(ms.ones { 2, 3, 8, 8 }).shape --> (2, 8, 16, 16)]])
 local Conv3dTranspose = transposed("Conv3dTranspose", 3, ops.conv_transpose3d,
   [[Transposed convolution over the last three axes of (N, C, D, H, W); the weight has shape (in_channels, out_channels / group, depth,
 height, width).

@@ -11,7 +11,8 @@ local dropout = ops.dropout
 local Dropout = layer(Cell, "Dropout", "keep_prob=nil, p=nil, dtype=nil",
   [[In training, zeroes elements with probability p (0.5 by default) and divides the others by 1 - p; else the input itself.
 
-p is given by name, as MindSpore's first argument is the probability to keep: nn.Dropout{ p = 0.1 }.]])
+p is given by name, as MindSpore's first argument is the probability to keep: nn.Dropout{ p = 0.1 }.
+  > ms.nn.Dropout({ p = 0.5 }):set_train(false)(ms.ones { 3 }):sum():item() --> 3.0]])
 
 function Dropout:setup(a)
   if a.p ~= nil and a.keep_prob ~= nil then

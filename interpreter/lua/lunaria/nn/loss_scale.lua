@@ -13,7 +13,8 @@ local Fixed = layer(Cell, "FixedLossScaleUpdateCell", "loss_scale_value",
   [[For TrainOneStepWithLossScaleCell: a scale that stays; steps whose gradients overflow are left out. loss_scale_value: the scale.
 
   > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale()
-  4.0]])
+  4.0
+  > ms.nn.FixedLossScaleUpdateCell(128):get_loss_scale() --> 128]])
 function Fixed:setup(a)
   self.loss_scale_value = check.number_positive("FixedLossScaleUpdateCell", "loss_scale_value", a.loss_scale_value)
 end
@@ -29,7 +30,8 @@ local Dynamic = layer(Cell, "DynamicLossScaleUpdateCell", "loss_scale_value, sca
 by it after scale_window steps without overflow. loss_scale_value: the scale at first.
 
   > ms.nn.DynamicLossScaleUpdateCell(2.0 ^ 12, 2, 1000):get_loss_scale()
-  4096.0]])
+  4096.0
+  > ms.nn.DynamicLossScaleUpdateCell(1024, 2, 50):get_loss_scale() --> 1024]])
 function Dynamic:setup(a)
   local name = "DynamicLossScaleUpdateCell"
   self.loss_scale_value = check.number_positive(name, "loss_scale_value", a.loss_scale_value)
@@ -77,7 +79,10 @@ network gives the loss. scale_sense: a DynamicLossScaleUpdateCell or FixedLossSc
   > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
   > step = ms.nn.TrainOneStepWithLossScaleCell(net, ms.nn.SGD(net:trainable_params()), 8.0)
   > select("#", step(ms.ones { 1, 2 }, ms.ones { 1, 1 }))
-  3]])
+  3
+  > net = ms.nn.Dense(2, 1)
+  > cell = ms.nn.TrainOneStepWithLossScaleCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net:trainable_params(), 0.1), 64)
+  > select("#", cell(ms.ones { 4, 2 }, ms.ones { 4, 1 })) --> 3]])
 Step.auto_prefix = false
 function Step:setup(a)
   local name = "TrainOneStepWithLossScaleCell"
@@ -237,7 +242,9 @@ local MicroBatches = in_parts("GradAccumulationCell", "micro_size", "network, mi
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
   > ms.nn.GradAccumulationCell(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
-  1.0]])
+  1.0
+  > ms.nn.GradAccumulationCell(ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss()), 2)(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape
+  ()]])
 function MicroBatches:construct(...)
   return sum_of_parts("GradAccumulationCell", self.network, self.micro_size, ...) / self.micro_size
 end
@@ -296,7 +303,10 @@ get_all: those of all inputs; neither: that of the first input.
 
   > cell = ms.nn.ForwardValueAndGrad(function(x) return x * x end)
   > select(2, cell(3.0))
-  6.0]])
+  6.0
+  > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
+  > cell = ms.nn.ForwardValueAndGrad(net, net:trainable_params(), { get_by_list = true })
+  > select("#", cell(ms.ones { 4, 2 }, ms.ones { 4, 1 })) --> 2]])
 ForwardValueAndGrad.auto_prefix = false
 function ForwardValueAndGrad:setup(a)
   local name = "ForwardValueAndGrad"
@@ -327,7 +337,10 @@ local ParameterUpdate = layer(Cell, "ParameterUpdate", "param", [[Writes a param
   > w = ms.Parameter(ms.zeros { 2 }, "w")
   > ms.nn.ParameterUpdate(w)(ms.ones { 2 })
   > w:sum():item()
-  2.0]])
+  2.0
+  > p = ms.Parameter(ms.zeros { 2 }, "p")
+  > ms.nn.ParameterUpdate(p)(ms.ones { 2 }) --> Tensor(shape=[2], dtype=Float32, value=\n[ 1.00000000e+00,  1.00000000e+00])
+  > p:sum():item() --> 2.0]])
 ParameterUpdate.auto_prefix = false
 function ParameterUpdate:setup(a)
   if not ms.is_parameter(a.param) then fail("ParameterUpdate", "param must be a parameter, got " .. describe(a.param)) end
@@ -343,7 +356,8 @@ local TimeDistributed = layer(Cell, "TimeDistributed", "layer, time_axis, reshap
 written for MindSpore, nothing depends on it.
 
   > ms.nn.TimeDistributed(ms.nn.Dense(3, 2), 1)(ms.ones { 4, 5, 3 }).shape
-  (4, 5, 2)]])
+  (4, 5, 2)
+  > ms.nn.TimeDistributed(ms.nn.Dense(2, 3), 1)(ms.ones { 4, 5, 2 }).shape --> (4, 5, 3)]])
 function TimeDistributed:setup(a)
   if not is_cell(a.layer) and type(a.layer) ~= "function" then
     fail("TimeDistributed", "layer must be a cell or a function, got " .. describe(a.layer))

@@ -12,7 +12,8 @@ LRScheduler._called = "schedule"
 LRScheduler._parameters = "optimizer, last_epoch=-1"
 LRScheduler._doc = [[What schedulers of your own extend: get_lr(self, epoch) gives the learning rate of each group of self.optimizer.
 
-self.base_lrs are the rates at the start, self:rates() those of now.]]
+self.base_lrs are the rates at the start, self:rates() those of now.
+  > tostring(ms.experimental.optim.LRScheduler:extend("Mine")) --> class Mine(...)]]
 
 local function group_rates(optimizer)
   local list = {}
@@ -54,12 +55,20 @@ function LRScheduler:init(optimizer, last_epoch)
 end
 
 --- The learning rates of the optimizer's groups now.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > ms.experimental.optim.StepLR(opt, 10):rates()[1] --> 0.5
 function LRScheduler:rates() return group_rates(self.optimizer) end
 
 --- The learning rates of an epoch; yours overrides it.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > ms.experimental.optim.StepLR(opt, 10, 0.5):get_lr(10)[1] --> 0.25
 function LRScheduler:get_lr() return self:rates() end
 
 --- Goes on by one epoch and sets the learning rates.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > s = ms.experimental.optim.StepLR(opt, 1, 0.5)
+---     > s:step()
+---     > s:rates()[1] --> 0.25
 function LRScheduler:step()
   self.last_epoch = self.last_epoch + 1
   local rates = self:get_lr(self.last_epoch)
@@ -71,6 +80,8 @@ function LRScheduler:step()
 end
 
 --- The learning rates that step() has set last.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > ms.experimental.optim.StepLR(opt, 10):get_last_lr()[1] --> 0.5
 function LRScheduler:get_last_lr() return table.move(self._last, 1, #self._last, 1, {}) end
 
 local function plain(value)
@@ -89,6 +100,8 @@ local function copied(value)
 end
 
 --- What the scheduler has counted so far, for a checkpoint: numbers and texts by name.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > ms.experimental.optim.StepLR(opt, 10):state_dict().last_epoch --> 0
 function LRScheduler:state_dict()
   local state = {}
   for key, value in pairs(self) do
@@ -98,6 +111,10 @@ function LRScheduler:state_dict()
 end
 
 --- Takes up what state_dict gave.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > s = ms.experimental.optim.StepLR(opt, 10)
+---     > s:load_state_dict(s:state_dict())
+---     > s.last_epoch --> 0
 function LRScheduler:load_state_dict(state)
   if type(state) ~= "table" or math.type(state.last_epoch) ~= "integer" then
     fail(getmetatable(self)._name, "the state must be what state_dict gave, got " .. describe(state))
@@ -143,7 +160,9 @@ define("StepLR", "step_size, gamma=0.1",
     return epoch > 0 and epoch % self.step_size == 0 and rate * self.gamma or rate
   end)
 
-define("MultiStepLR", "milestones, gamma=0.1", "The rate times gamma at each of the epochs in milestones.",
+define("MultiStepLR", "milestones, gamma=0.1", [[The rate times gamma at each of the epochs in milestones.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.MultiStepLR(opt, { 10, 20 }):get_last_lr()[1] --> 0.5]],
   function(self, a, name)
     if type(a.milestones) ~= "table" or #a.milestones == 0 then
       fail(name, "milestones must be a list of epochs that is not empty, got " .. describe(a.milestones))
@@ -160,7 +179,11 @@ define("MultiStepLR", "milestones, gamma=0.1", "The rate times gamma at each of 
     return times and rate * self.gamma ^ times or rate
   end)
 
-define("ExponentialLR", "gamma", "The rate times gamma in every epoch.", numbers("gamma", "number"),
+define("ExponentialLR", "gamma", [[The rate times gamma in every epoch.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > s = ms.experimental.optim.ExponentialLR(opt, 0.5)
+  > s:step()
+  > s:get_last_lr()[1] --> 0.25]], numbers("gamma", "number"),
   function(self, epoch, rate) return epoch > 0 and rate * self.gamma or rate end)
 
 local function factor_setup(self, a, name)
@@ -177,7 +200,9 @@ local function factor_setup(self, a, name)
 end
 
 define("LinearLR", "start_factor=0.3333333333333333, end_factor=1.0, total_iters=5",
-  "The rate times a factor that goes from start_factor to end_factor in total_iters epochs.", factor_setup,
+  [[The rate times a factor that goes from start_factor to end_factor in total_iters epochs.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.LinearLR(opt, 0.5):get_last_lr()[1] --> 0.25]], factor_setup,
   function(self, epoch, rate)
     local first, last, count = self.start_factor, self.end_factor, self.total_iters
     if epoch == 0 then return rate * first end
@@ -186,13 +211,17 @@ define("LinearLR", "start_factor=0.3333333333333333, end_factor=1.0, total_iters
   end)
 
 define("ConstantLR", "factor=0.3333333333333333, total_iters=5",
-  "The rate times factor in the first total_iters epochs.", factor_setup,
+  [[The rate times factor in the first total_iters epochs.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.ConstantLR(opt, 0.5, 2):get_last_lr()[1] --> 0.25]], factor_setup,
   function(self, epoch, rate)
     if epoch == 0 then return rate * self.factor end
     return epoch == self.total_iters and rate / self.factor or rate
   end)
 
-define("PolynomialLR", "total_iters=5, power=1.0", "The rate times (1 - epoch / total_iters)^power; 0 from there on.",
+define("PolynomialLR", "total_iters=5, power=1.0", [[The rate times (1 - epoch / total_iters)^power; 0 from there on.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.PolynomialLR(opt, 4):get_last_lr()[1] --> 0.5]],
   numbers("total_iters", "positive", "power", "number_positive"),
   function(self, epoch, rate)
     if epoch == 0 or epoch > self.total_iters then return rate end
@@ -200,7 +229,9 @@ define("PolynomialLR", "total_iters=5, power=1.0", "The rate times (1 - epoch / 
   end)
 
 define("CosineAnnealingLR", "T_max, eta_min=0.0",
-  "From the rate down to eta_min and up again along a cosine, whose half takes T_max epochs (Loshchilov, Hutter 2017).",
+  [[From the rate down to eta_min and up again along a cosine, whose half takes T_max epochs (Loshchilov, Hutter 2017).
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.CosineAnnealingLR(opt, 4):get_last_lr()[1] --> 0.5]],
   numbers("T_max", "positive", "eta_min", "number_not_negative"),
   function(self, epoch, rate, base)
     local least, half = self.eta_min, self.T_max
@@ -212,7 +243,9 @@ define("CosineAnnealingLR", "T_max, eta_min=0.0",
   end)
 
 define("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0.0",
-  "Along a cosine down to eta_min in T_0 epochs, again from the start, T_mult times as long (SGDR, Loshchilov, Hutter 2017).",
+  [[Along a cosine down to eta_min in T_0 epochs, again from the start, T_mult times as long (SGDR, Loshchilov, Hutter 2017).
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.CosineAnnealingWarmRestarts(opt, 4):get_last_lr()[1] --> 0.5]],
   numbers("T_0", "positive", "T_mult", "positive", "eta_min", "number_not_negative"),
   function(self, epoch, _, base)
     local length = self.T_0
@@ -237,10 +270,14 @@ local function lambdas(self, a, name)
   end
 end
 
-define("LambdaLR", "lr_lambda", "The rate at the start times lr_lambda(epoch), a function or one for each group.", lambdas,
+define("LambdaLR", "lr_lambda", [[The rate at the start times lr_lambda(epoch), a function or one for each group.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.LambdaLR(opt, function(epoch) return 0.5 ^ epoch end):get_last_lr()[1] --> 0.5]], lambdas,
   function(self, epoch, _, base, i) return base * check.number("LambdaLR", "lr_lambda's result", self.lr_lambdas[i](epoch)) end)
 
-define("MultiplicativeLR", "lr_lambda", "The rate times lr_lambda(epoch), a function or one for each group, in every epoch.", lambdas,
+define("MultiplicativeLR", "lr_lambda", [[The rate times lr_lambda(epoch), a function or one for each group, in every epoch.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.MultiplicativeLR(opt, function() return 0.5 end):get_last_lr()[1] --> 0.5]], lambdas,
   function(self, epoch, rate, _, i)
     return epoch == 0 and rate or rate * check.number("MultiplicativeLR", "lr_lambda's result", self.lr_lambdas[i](epoch))
   end)
@@ -268,7 +305,9 @@ define("CyclicLR",
   "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=\"triangular\", gamma=1.0, scale_fn=nil, scale_mode=\"cycle\"",
   [[From base_lr up to max_lr in step_size_up steps and down again in step_size_down (as many by default), over and over
 (Smith 2017). mode: "triangular", "triangular2" (half the height in each cycle), "exp_range" (gamma^step times the height).
-scale_fn(cycle), or scale_fn(step) with scale_mode "iterations", replaces the mode. step() is called after every batch.]],
+scale_fn(cycle), or scale_fn(step) with scale_mode "iterations", replaces the mode. step() is called after every batch.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > ms.experimental.optim.CyclicLR(opt, 0.25, 0.5, 4):get_last_lr()[1] --> 0.25]],
   function(self, a, name)
     self.base, self.most = limits(name, "base_lr", a.base_lr, #self.base_lrs), limits(name, "max_lr", a.max_lr, #self.base_lrs)
     self.up = check.positive(name, "step_size_up", a.step_size_up)
@@ -297,7 +336,10 @@ scale_fn(cycle), or scale_fn(step) with scale_mode "iterations", replaces the mo
   end)
 
 local SequentialLR = class.define(LRScheduler, "SequentialLR", "optimizer, schedulers, milestones, last_epoch=-1",
-  "Schedulers one after the other: the second begins at the epoch milestones[1], and so on.")
+  [[Schedulers one after the other: the second begins at the epoch milestones[1], and so on.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > o = ms.experimental.optim
+  > o.SequentialLR(opt, { o.ConstantLR(opt, 0.5, 2), o.ExponentialLR(opt, 0.5) }, { 2 }):step()]])
 function SequentialLR:setup(a)
   local name = "SequentialLR"
   begin(self, a.optimizer, a.last_epoch)
@@ -360,7 +402,12 @@ local ReduceLROnPlateau = class.define(LRScheduler, "ReduceLROnPlateau",
 
 mode: "min", the figure is to become less, or "max". It is better by more than threshold, relative ("rel") or absolute
 ("abs"). After a change cooldown epochs are not counted; min_lr is the least rate, one or one for each group; changes of
-less than eps are not made.]])
+less than eps are not made.
+  > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+  > s = ms.experimental.optim.ReduceLROnPlateau(opt, { factor = 0.5, patience = 0 })
+  > s:step(1.0)
+  > s:step(1.0)
+  > opt:get_lr() --> 0.25]])
 function ReduceLROnPlateau:setup(a)
   local name = "ReduceLROnPlateau"
   begin(self, a.optimizer, -1)
@@ -378,6 +425,8 @@ function ReduceLROnPlateau:setup(a)
   self._last = self:rates()
 end
 --- Whether the figure is better than the best so far.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > ms.experimental.optim.ReduceLROnPlateau(opt):is_better(1.0) --> true
 function ReduceLROnPlateau:is_better(value)
   local margin = self.threshold
   -- Anything is better than the infinity that is there at first.
@@ -411,6 +460,8 @@ function ReduceLROnPlateau:step(metrics)
   self._last = self:rates()
 end
 --- Whether epochs after a change are still left out.
+---     > opt = ms.nn.optim.SGD(ms.nn.Dense(2, 1):trainable_params(), 0.5)
+---     > ms.experimental.optim.ReduceLROnPlateau(opt):in_cooldown() --> false
 function ReduceLROnPlateau:in_cooldown() return self.cooling > 0 end
 classes.ReduceLROnPlateau = ReduceLROnPlateau
 

@@ -79,7 +79,8 @@ end
 
 local LayerNorm = layer(Cell, "LayerNorm",
   "normalized_shape, begin_norm_axis=-1, begin_params_axis=-1, gamma_init=\"ones\", beta_init=\"zeros\", epsilon=1e-7, dtype=nil",
-  "Shifts and scales the last axes, whose sizes are normalized_shape, to mean 0 and variance 1, then applies gamma and beta.")
+  [[Shifts and scales the last axes, whose sizes are normalized_shape, to mean 0 and variance 1, then applies gamma and beta.
+  > ms.nn.LayerNorm({ 4 })(ms.ones { 2, 4 }):sum():item() --> 0.0]])
 
 function LayerNorm:setup(a)
   local shape = a.normalized_shape
@@ -119,7 +120,8 @@ end
 
 local GroupNorm = layer(Cell, "GroupNorm",
   "num_groups, num_channels, eps=1e-5, affine=true, gamma_init=\"ones\", beta_init=\"zeros\", dtype=nil",
-  "Normalises each group of channels (axis 1) of each sample, then applies gamma and beta per channel.")
+  [[Normalises each group of channels (axis 1) of each sample, then applies gamma and beta per channel.
+  > ms.nn.GroupNorm(2, 4)(ms.ones { 2, 4, 3, 3 }).shape --> (2, 4, 3, 3)]])
 
 function GroupNorm:setup(a)
   self.num_groups = check.positive("GroupNorm", "num_groups", a.num_groups)
@@ -201,9 +203,12 @@ In training (net:set_train()) with the statistics of the batch, which move movin
 otherwise with these. use_batch_statistics says which, whatever the mode.]]
 
 return {
-  BatchNorm1d = batch_norm_class("BatchNorm1d", 2, 3, about .. " The input is (N, C) or (N, C, L)."),
-  BatchNorm2d = batch_norm_class("BatchNorm2d", 4, 4, about .. " The input is (N, C, H, W)."),
-  BatchNorm3d = batch_norm_class("BatchNorm3d", 5, 5, about .. " The input is (N, C, D, H, W)."),
+  BatchNorm1d = batch_norm_class("BatchNorm1d", 2, 3, about .. [[ The input is (N, C) or (N, C, L).
+  > ms.nn.BatchNorm1d(3)(ms.ones { 2, 3 }).shape --> (2, 3)]]),
+  BatchNorm2d = batch_norm_class("BatchNorm2d", 4, 4, about .. [[ The input is (N, C, H, W).
+  > ms.nn.BatchNorm2d(3)(ms.ones { 2, 3, 4, 4 }).shape --> (2, 3, 4, 4)]]),
+  BatchNorm3d = batch_norm_class("BatchNorm3d", 5, 5, about .. [[ The input is (N, C, D, H, W).
+  > ms.nn.BatchNorm3d(3)(ms.ones { 2, 3, 4, 4, 4 }).shape --> (2, 3, 4, 4, 4)]]),
   SyncBatchNorm = batch_norm_class("SyncBatchNorm", 2, 5, about .. [[ The statistics are those of the batches of all processes;
 with one process they are those of its batch. process_groups: lists of the processes that share statistics; there is one
 process, 0.

@@ -59,7 +59,8 @@ end
 
 local Optimizer = Cell:extend("Optimizer")
 Optimizer._called = "optimizer"
-Optimizer._doc = "What all optimizers have: parameters, learning rate, number of steps, state."
+Optimizer._doc = [[What all optimizers have: parameters, learning rate, number of steps, state.
+  > #ms.nn.SGD(ms.nn.Dense(2, 3):trainable_params(), 0.1).parameters --> 2]]
 
 local function add_parameter(self, parameter, group, seen)
   local name = getmetatable(self)._name
@@ -289,6 +290,7 @@ function Optimizer:construct(grads)
 end
 
 --- The learning rate of the next step; of several groups, a table with one for each.
+---     > ms.nn.SGD(ms.nn.Dense(2, 3):trainable_params(), 0.5):get_lr() --> 0.5
 function Optimizer:get_lr()
   local name, rates = getmetatable(self)._name, {}
   for i, group in ipairs(self.param_groups) do
@@ -303,6 +305,7 @@ end
 
 --- Sets the learning rate of all groups: a number, a list with one for each step, or a function of the step. The same
 --- as opt.learning_rate = value when there are no groups with a rate of their own.
+---     > (function() local opt = ms.nn.SGD(ms.nn.Dense(2, 3):trainable_params(), 0.5) opt:set_lr(0.25) return opt:get_lr() end)() --> 0.25
 function Optimizer:set_lr(value)
   self.learning_rate = learning_rate(getmetatable(self)._name, self.rate_name, value)
   for _, group in ipairs(self.param_groups) do
@@ -311,6 +314,7 @@ function Optimizer:set_lr(value)
 end
 
 --- The moments by name and the number of steps, for a checkpoint; the tensors are copies.
+---     > type(ms.nn.SGD(ms.nn.Dense(2, 3):trainable_params(), 0.5):state_dict()) --> table
 function Optimizer:state_dict()
   local state = { global_step = self.global_step }
   for name, parameter in self:parameters_and_names() do
@@ -320,6 +324,9 @@ function Optimizer:state_dict()
 end
 
 --- Takes up the state that state_dict gave.
+---     > opt = ms.nn.SGD(ms.nn.Dense(2, 3):trainable_params(), 0.5)
+---     > opt:load_state_dict(opt:state_dict())
+---     > opt.global_step --> 0
 function Optimizer:load_state_dict(state)
   local name = getmetatable(self)._name
   if type(state) ~= "table" or math.type(state.global_step) ~= "integer" then
@@ -391,7 +398,8 @@ learning_rate is a number, a list with one for each step, a schedule such as nn.
 weight_decay adds weight_decay p to the gradients of all parameters but those named gamma and beta.
 
   > local opt = ms.nn.SGD(net:trainable_params(), 0.1, { momentum = 0.9 })
-  > opt(grads)]])
+  > opt(grads)
+  > (function() local p = ms.Parameter(ms.ones { 2 }, "p") ms.nn.SGD({ p }, 0.5)({ ms.ones { 2 } }) return p:tolist()[1] end)() --> 0.5]])
 function nn.SGD:setup(a)
   momentum_setup(self, a, "learning_rate", true)
   self.loss_scale = scale_of("SGD", a)
@@ -400,7 +408,9 @@ nn.SGD.update = momentum_update
 
 nn.Momentum = layer(Optimizer, "Momentum",
   "params, learning_rate, momentum, weight_decay=0.0, loss_scale=1.0, use_nesterov=false",
-  "Gradient descent with momentum: v = momentum v + g; p = p - learning_rate v (nesterov: p - learning_rate (g + momentum v)).")
+  [[Gradient descent with momentum: v = momentum v + g; p = p - learning_rate v (nesterov: p - learning_rate (g + momentum v)).
+  > (function() local p = ms.Parameter(ms.ones { 2 }, "p") ms.nn.Momentum({ p }, 0.5, 0.9)({ ms.ones { 2 } }) return p:tolist()[1] end)()
+  0.5]])
 function nn.Momentum:setup(a)
   a.nesterov = check.boolean("Momentum", "use_nesterov", a.use_nesterov)
   momentum_setup(self, a, "learning_rate", true)
@@ -410,7 +420,8 @@ nn.Momentum.update = momentum_update
 
 mint.SGD = layer(Optimizer, "SGD",
   "params, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=false, maximize=false",
-  "Stochastic gradient descent with PyTorch's rules: v = momentum v + (1 - dampening) g; p = p - lr v.")
+  [[Stochastic gradient descent with PyTorch's rules: v = momentum v + (1 - dampening) g; p = p - lr v.
+  > ms.nn.optim.SGD(ms.nn.Dense(2, 3):trainable_params(), { lr = 1e-1 }) --> SGD<lr=0.1, parameters=2>]])
 function mint.SGD:setup(a)
   momentum_setup(self, a, "lr", false)
   self.maximize = check.boolean("SGD", "maximize", a.maximize)
@@ -439,7 +450,8 @@ weight_decay adds weight_decay p to the gradients of all parameters but those na
 use_locking: whether updates are locked against each other; they always are, one is done at a time.
 
   > local opt = ms.nn.Adam(net:trainable_params(), 1e-3)
-  > opt(grads)]])
+  > opt(grads)
+  > ms.nn.Adam(ms.nn.Dense(2, 3):trainable_params(), 1e-3) --> Adam<learning_rate=0.001, parameters=2>]])
 function nn.Adam:setup(a)
   local name = getmetatable(self)._name
   setup(self, a, "learning_rate")
@@ -464,7 +476,8 @@ end
 nn.AdamWeightDecay = layer(Optimizer, "AdamWeightDecay",
   "params, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-6, weight_decay=0.0",
   [[Adam with decoupled weight decay and without bias correction, as for BERT:
-p = p - learning_rate (m / (sqrt(v) + eps) + weight_decay p). nn.optim.AdamW corrects the bias, as PyTorch.]])
+p = p - learning_rate (m / (sqrt(v) + eps) + weight_decay p). nn.optim.AdamW corrects the bias, as PyTorch.
+  > ms.nn.AdamWeightDecay(ms.nn.Dense(2, 3):trainable_params(), 1e-3) --> AdamWeightDecay<learning_rate=0.001, parameters=2>]])
 function nn.AdamWeightDecay:setup(a)
   setup(self, a, "learning_rate")
   self.beta1 = check.rate("AdamWeightDecay", "beta1", a.beta1)
@@ -505,9 +518,11 @@ local function mint_adam(name, weight_decay, decoupled, doc)
   return class
 end
 mint.Adam = mint_adam("Adam", "0.0", false,
-  "Adam with PyTorch's rule: p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps).")
+  [[Adam with PyTorch's rule: p = p - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps).
+  > ms.nn.optim.Adam(ms.nn.Dense(2, 3):trainable_params(), { lr = 1e-3 }) --> Adam<lr=0.001, parameters=2>]])
 mint.AdamW = mint_adam("AdamW", "1e-2", true,
-  "Adam with decoupled weight decay, p = (1 - lr weight_decay) p before each step; PyTorch's rule.")
+  [[Adam with decoupled weight decay, p = (1 - lr weight_decay) p before each step; PyTorch's rule.
+  > ms.nn.optim.AdamW(ms.nn.Dense(2, 3):trainable_params(), { lr = 1e-3 }) --> AdamW<lr=0.001, parameters=2>]])
 mint.FusedAdamW = mint_adam("FusedAdamW", "1e-2", true,
   [[AdamW whose step of all parameters is one operator, as that of all optimizers here is: nn.optim.AdamW by another name.
 

@@ -16,7 +16,8 @@ define("RMSProp",
   "params, learning_rate=0.1, decay=0.9, momentum=0.0, epsilon=1e-10, use_locking=false, centered=false, loss_scale=1.0, weight_decay=0.0",
   [[s = decay s + (1 - decay) g g; v = momentum v + learning_rate g / sqrt(s + epsilon); p = p - v. s starts at 1.
 
-centered subtracts the square of the running mean of the gradients from s.]],
+centered subtracts the square of the running mean of the gradients from s.
+  > ms.nn.RMSProp(ms.nn.Dense(2, 3):trainable_params(), 0.01) --> RMSProp<learning_rate=0.01, parameters=2>]],
   function(self, a)
     check.boolean("RMSProp", "use_locking", a.use_locking)
     self.decay = check.probability("RMSProp", "decay", a.decay)
@@ -37,7 +38,8 @@ centered subtracts the square of the running mean of the gradients from s.]],
   end)
 
 define("Adagrad", "params, accum=0.1, learning_rate=0.001, update_slots=true, loss_scale=1.0, weight_decay=0.0",
-  "s = s + g g; p = p - learning_rate g / sqrt(s). s starts at accum.",
+  [[s = s + g g; p = p - learning_rate g / sqrt(s). s starts at accum.
+  > ms.nn.Adagrad(ms.nn.Dense(2, 3):trainable_params(), 0.1, 0.01) --> Adagrad<learning_rate=0.01, parameters=2>]],
   function(self, a)
     self.accum = check.number_not_negative("Adagrad", "accum", a.accum)
     self.update_slots = check.boolean("Adagrad", "update_slots", a.update_slots)
@@ -51,7 +53,8 @@ define("Adagrad", "params, accum=0.1, learning_rate=0.001, update_slots=true, lo
   end)
 
 define("Adadelta", "params, learning_rate=1.0, rho=0.9, epsilon=1e-6, loss_scale=1.0, weight_decay=0.0",
-  "s = rho s + (1 - rho) g g; d = g sqrt(u + epsilon) / sqrt(s + epsilon); u = rho u + (1 - rho) d d; p = p - learning_rate d.",
+  [[s = rho s + (1 - rho) g g; d = g sqrt(u + epsilon) / sqrt(s + epsilon); u = rho u + (1 - rho) d d; p = p - learning_rate d.
+  > ms.nn.Adadelta(ms.nn.Dense(2, 3):trainable_params(), 1.0) --> Adadelta<learning_rate=1.0, parameters=2>]],
   function(self, a)
     self.rho = check.probability("Adadelta", "rho", a.rho)
     self.epsilon = check.number_not_negative("Adadelta", "epsilon", a.epsilon)
@@ -66,7 +69,8 @@ define("Adadelta", "params, learning_rate=1.0, rho=0.9, epsilon=1e-6, loss_scale
 
 define("AdaMax", "params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, loss_scale=1.0",
   [[Adam with the largest gradient so far: m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g|);
-p = p - learning_rate / (1 - beta1^t) m / (u + eps).]],
+p = p - learning_rate / (1 - beta1^t) m / (u + eps).
+  > ms.nn.AdaMax(ms.nn.Dense(2, 3):trainable_params(), 1e-3) --> AdaMax<learning_rate=0.001, parameters=2>]],
   function(self, a)
     self.beta1 = check.rate("AdaMax", "beta1", a.beta1)
     self.beta2 = check.rate("AdaMax", "beta2", a.beta2)

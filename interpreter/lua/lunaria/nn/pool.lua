@@ -156,11 +156,15 @@ local function max_pool3d(x, kernel_size, stride, padding, dilation, return_indi
 end
 
 return {
-  MaxPool1d = max_pool("MaxPool1d", 1, ops.max_pool1d, "Largest element of each window of the last axis."),
+  MaxPool1d = max_pool("MaxPool1d", 1, ops.max_pool1d, [[Largest element of each window of the last axis.
+  > ms.nn.MaxPool1d(2, 2)(ms.ones { 1, 3, 8 }).shape --> (1, 3, 4)]]),
   MaxPool2d = max_pool("MaxPool2d", 2, ops.max_pool2d,
-    "Largest element of each window of the last two axes; stride is 1 by default. nn.MaxPool2d(2, 2) halves both axes."),
-  AvgPool1d = avg_pool("AvgPool1d", 1, ops.avg_pool1d, "Mean of each window of the last axis."),
-  AvgPool2d = avg_pool("AvgPool2d", 2, ops.avg_pool2d, "Mean of each window of the last two axes; stride is 1 by default."),
+    [[Largest element of each window of the last two axes; stride is 1 by default. nn.MaxPool2d(2, 2) halves both axes.
+  > ms.nn.MaxPool2d(2, 2)(ms.ones { 1, 3, 8, 8 }).shape --> (1, 3, 4, 4)]]),
+  AvgPool1d = avg_pool("AvgPool1d", 1, ops.avg_pool1d, [[Mean of each window of the last axis.
+  > ms.nn.AvgPool1d(2, 2)(ms.ones { 1, 3, 8 }).shape --> (1, 3, 4)]]),
+  AvgPool2d = avg_pool("AvgPool2d", 2, ops.avg_pool2d, [[Mean of each window of the last two axes; stride is 1 by default.
+  > ms.nn.AvgPool2d(2, 2)(ms.ones { 1, 3, 8, 8 }).shape --> (1, 3, 4, 4)]]),
   MaxPool3d = max_pool("MaxPool3d", 3, max_pool3d,
     [[Largest element of each window of the last three axes; stride is 1 by default.
 
@@ -213,9 +217,11 @@ stride is kernel_size by default. output_size: the size of the result where seve
   > ms.nn.AdaptiveMaxPool3d({ 1, 2, 3 })(ms.ones { 1, 3, 4, 6, 8 }).shape
   (1, 3, 1, 2, 3)]], true),
   AdaptiveAvgPool1d = adaptive("AdaptiveAvgPool1d", 1, ops.adaptive_avg_pool1d,
-    "Means over windows such that the last axis gets output_size elements."),
+    [[Means over windows such that the last axis gets output_size elements.
+  > ms.nn.AdaptiveAvgPool1d(2)(ms.ones { 1, 3, 8 }).shape --> (1, 3, 2)]]),
   AdaptiveAvgPool2d = adaptive("AdaptiveAvgPool2d", 2, ops.adaptive_avg_pool2d,
-    "Means over windows such that the last two axes get output_size elements."),
+    [[Means over windows such that the last two axes get output_size elements.
+  > ms.nn.AdaptiveAvgPool2d(2)(ms.ones { 1, 3, 8, 8 }).shape --> (1, 3, 2, 2)]]),
   AdaptiveAvgPool3d = adaptive("AdaptiveAvgPool3d", 3, ops.adaptive_avg_pool3d,
     [[Means over windows such that the last three axes get output_size elements; -1 keeps a size.
 

@@ -191,7 +191,8 @@ local LSTM = layer(Cell, "LSTM", signature,
 
 x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h and c are
 (num_layers * directions, batch, hidden_size) and zero where they are left out. Gates are in the order i, f, g, o. seq_length: the
-length of each sequence of the batch, behind which outputs are 0 and the state stays: lstm(x, { seq_length = ms.tensor { 3, 2 } }).]])
+length of each sequence of the batch, behind which outputs are 0 and the state stays: lstm(x, { seq_length = ms.tensor { 3, 2 } }).
+  > ms.nn.LSTM(3, 5, { batch_first = true })(ms.ones { 2, 7, 3 }).shape --> (2, 7, 5)]])
 function LSTM:setup(a)
   setup(self, "LSTM", a, 4, lstm_step)
 end
@@ -212,7 +213,8 @@ local GRU = layer(Cell, "GRU", signature,
 
 x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h is
 (num_layers * directions, batch, hidden_size) and zero where it is left out. Gates are in the order r, z, n. seq_length: the
-length of each sequence of the batch, behind which outputs are 0 and the state stays: gru(x, { seq_length = ms.tensor { 3, 2 } }).]])
+length of each sequence of the batch, behind which outputs are 0 and the state stays: gru(x, { seq_length = ms.tensor { 3, 2 } }).
+  > ms.nn.GRU(3, 5, { batch_first = true })(ms.ones { 2, 7, 3 }).shape --> (2, 7, 5)]])
 function GRU:setup(a)
   setup(self, "GRU", a, 3, gru_step)
 end
@@ -229,7 +231,8 @@ local RNN = layer(Cell, "RNN", (signature:gsub("num_layers=1", "num_layers=1, no
 
 x is (length, batch, input_size), or (batch, length, input_size) with batch_first; h is
 (num_layers * directions, batch, hidden_size) and zero where it is left out. nonlinearity is "tanh" or "relu". seq_length: the
-length of each sequence of the batch, behind which outputs are 0 and the state stays: rnn(x, { seq_length = ms.tensor { 3, 2 } }).]])
+length of each sequence of the batch, behind which outputs are 0 and the state stays: rnn(x, { seq_length = ms.tensor { 3, 2 } }).
+  > ms.nn.RNN(3, 5, { batch_first = true })(ms.ones { 2, 7, 3 }).shape --> (2, 7, 5)]])
 function RNN:setup(a)
   local name = check.choice("RNN", "nonlinearity", a.nonlinearity, { "tanh", "relu" })
   setup(self, "RNN", a, 1, name == "tanh" and tanh_step or relu_step)

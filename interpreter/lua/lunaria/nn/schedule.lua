@@ -18,7 +18,8 @@ LearningRateSchedule._doc = [[What schedules of your own extend: construct(self,
 
   local Halved = ms.nn.LearningRateSchedule:extend("Halved")
   function Halved:construct(step) return 0.1 * 0.5 ^ (step // 100) end
-  local optimizer = ms.nn.SGD(net:trainable_params(), Halved())]]
+  local optimizer = ms.nn.SGD(net:trainable_params(), Halved())
+  > tostring(ms.nn.LearningRateSchedule:extend("Mine")) --> class Mine(...)]]
 
 local classes = { LearningRateSchedule = LearningRateSchedule }
 
@@ -95,20 +96,23 @@ schedule("ExponentialDecayLR", "learning_rate, decay_rate, decay_steps, is_stair
   function(a, step) return a.learning_rate * a.decay_rate ^ stairs(a, step / a.decay_steps) end)
 
 schedule("NaturalExpDecayLR", "learning_rate, decay_rate, decay_steps, is_stair=false",
-  "learning_rate exp(-decay_rate step); is_stair rounds the step down to a multiple of decay_steps.",
+  [[learning_rate exp(-decay_rate step); is_stair rounds the step down to a multiple of decay_steps.
+  > ms.nn.NaturalExpDecayLR(0.5, 0.1, 4)(0) --> 0.5]],
   function(a, step)
     if a.is_stair then step = floor(step / a.decay_steps) * a.decay_steps end
     return a.learning_rate * math.exp(-a.decay_rate) ^ step
   end)
 
 schedule("InverseDecayLR", "learning_rate, decay_rate, decay_steps, is_stair=false",
-  "learning_rate / (1 + decay_rate step / decay_steps); is_stair rounds step / decay_steps down.",
+  [[learning_rate / (1 + decay_rate step / decay_steps); is_stair rounds step / decay_steps down.
+  > ms.nn.InverseDecayLR(0.5, 1.0, 4)(4) --> 0.25]],
   function(a, step) return a.learning_rate / (1 + a.decay_rate * stairs(a, step / a.decay_steps)) end)
 
 schedule("PolynomialDecayLR", "learning_rate, end_learning_rate, decay_steps, power, update_decay_steps=false",
   [[(learning_rate - end_learning_rate) (1 - min(step, decay_steps) / decay_steps)^power + end_learning_rate.
 
-update_decay_steps: beyond decay_steps the decay goes on towards the next multiple of decay_steps.]],
+update_decay_steps: beyond decay_steps the decay goes on towards the next multiple of decay_steps.
+  > ms.nn.PolynomialDecayLR(0.5, 0.0, 4, 1.0)(2) --> 0.25]],
   function(a, step)
     local steps = a.decay_steps
     if a.update_decay_steps then

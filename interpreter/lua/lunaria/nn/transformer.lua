@@ -19,7 +19,9 @@ Query, key and value are (length, batch, embed_dim), or (batch, length, embed_di
 (batch, keys) is true for keys that do not count; attn_mask (queries, keys), or one for each batch and head, is true where a
 query must not see a key, or is added to the scores where it is a float. weights are averaged over the heads unless
 average_attn_weights is false, and left out with need_weights = false, which is faster. All after value may be given by name:
-cell(x, x, x, { attn_mask = mask }).]])
+cell(x, x, x, { attn_mask = mask }).
+  > (ms.nn.MultiheadAttention(8, 2, { batch_first = true })(ms.ones { 2, 5, 8 }, ms.ones { 2, 5, 8 }, ms.ones { 2, 5, 8 })).shape
+  (2, 5, 8)]])
 
 function MultiheadAttention:setup(a)
   local name = "MultiheadAttention"

@@ -14,7 +14,8 @@ local function callable(where, name, value)
 end
 
 local WithLossCell = layer(Cell, "WithLossCell", "backbone, loss_fn",
-  "A network and its loss as one cell: cell(data, label) gives the loss.")
+  [[A network and its loss as one cell: cell(data, label) gives the loss.
+  > ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()]])
 
 WithLossCell.auto_prefix = false
 
@@ -28,7 +29,8 @@ function WithLossCell:construct(data, label)
 end
 
 local WithEvalCell = layer(Cell, "WithEvalCell", "network, loss_fn",
-  "A network for evaluation: cell(data, label) gives the loss, the outputs and the labels.")
+  [[A network for evaluation: cell(data, label) gives the loss, the outputs and the labels.
+  > select("#", ms.nn.WithEvalCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())(ms.ones { 4, 2 }, ms.ones { 4, 1 })) --> 3]])
 
 WithEvalCell.auto_prefix = false
 
@@ -43,7 +45,8 @@ function WithEvalCell:construct(data, label)
 end
 
 local WithGradCell = layer(Cell, "WithGradCell", "network, loss_fn=nil",
-  "The gradients of a network's trainable parameters: cell(inputs...) gives a table of them.")
+  [[The gradients of a network's trainable parameters: cell(inputs...) gives a table of them.
+  > #ms.nn.WithGradCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())(ms.ones { 4, 2 }, ms.ones { 4, 1 }) --> 2]])
 
 WithGradCell.auto_prefix = false
 
@@ -68,7 +71,10 @@ local TrainOneStepCell = layer(Cell, "TrainOneStepCell", "network, optimizer, se
   [[One step of training: cell(inputs...) computes the loss that network gives, its gradients, and makes a step of the optimizer.
 
   > local step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.CrossEntropyLoss()), optimizer)
-  > local loss = step(images, labels)]])
+  > local loss = step(images, labels)
+  > net = ms.nn.Dense(2, 1)
+  > step = ms.nn.TrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net:trainable_params(), 0.1))
+  > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()]])
 
 TrainOneStepCell.auto_prefix = false
 

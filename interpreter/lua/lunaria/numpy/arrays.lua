@@ -5,6 +5,7 @@
 -- there is no tensor, plain values have Lunaria's dtypes, int64 and float32, and functions that give floats give float32.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local rows = require "lunaria.numpy.rows"
 
 local ops = ms.ops
 local fail, describe = arguments.fail, arguments.describe
@@ -199,6 +200,27 @@ function arrays.result(where, x, dtype)
 end
 
 arrays.named = arguments.named
+
+--- Rows of numpy's functions of one operand, x, which take(where, "x", x) makes a tensor.
+function arrays.unary(module, take)
+  return rows.family(module, "numpy.", { "x" }, { "dtype" }, function(where, f, x, dtype)
+    x = take(where, "x", x)
+    return arrays.result(where, f(x), dtype)
+  end)
+end
+
+--- Rows of those of two operands, which take(where, x1, x2, with) makes tensors.
+function arrays.binary(module, take, with)
+  return rows.family(module, "numpy.", { "x1", "x2" }, { "dtype" }, function(where, f, x1, x2, dtype)
+    local a, b = take(where, x1, x2, with)
+    return arrays.result(where, f(a, b), dtype)
+  end)
+end
+
+--- An operator of two tensors that booleans have another one for.
+function arrays.either(of_bools, f)
+  return function(a, b) return a.dtype == ms.bool_ and of_bools(a, b) or f(a, b) end
+end
 
 --- An integer argument.
 function arrays.integer(where, name, value)

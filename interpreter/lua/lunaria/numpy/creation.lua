@@ -1,6 +1,7 @@
 -- ms.numpy: new tensors. Floats are float32 where no dtype is given, as everywhere in Lunaria and MindSpore; numpy has float64.
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
+local family = require("lunaria.numpy.rows").family
 
 local ops = ms.ops
 local M = {}
@@ -63,36 +64,12 @@ end
 ---     2.0
 function M.copy(a) return ops.identity((arrays.of("numpy.copy", "a", a))) end
 
-local function filled(where, shape, value, dtype)
-  return ops.full(arrays.shape(where, "shape", shape), value, arrays.dtype(where, dtype))
-end
-
---- Zeros. dtype: float32 if it is not given.
----
----     > ms.numpy.zeros({ 2, 3 }).shape
----     (2, 3)
-function M.zeros(shape, dtype)
-  dtype = arrays.named("numpy.zeros", { "dtype" }, dtype)
-  return filled("numpy.zeros", shape, 0.0, dtype or ms.float32)
-end
-
---- Ones. dtype: float32 if it is not given.
----
----     > ms.numpy.ones(3, ms.int32):sum():item()
----     3
-function M.ones(shape, dtype)
-  dtype = arrays.named("numpy.ones", { "dtype" }, dtype)
-  return filled("numpy.ones", shape, 1.0, dtype or ms.float32)
-end
-
---- A tensor whose elements mean nothing: zeros.
----
----     > ms.numpy.empty({ 2, 2 }).dtype
----     Float32
-function M.empty(shape, dtype)
-  dtype = arrays.named("numpy.empty", { "dtype" }, dtype)
-  return filled("numpy.empty", shape, 0.0, dtype or ms.float32)
-end
+local filled = family(M, "numpy.", { "shape" }, { "dtype" }, function(where, value, shape, dtype)
+  return ops.full(arrays.shape(where, "shape", shape), value, arrays.dtype(where, dtype or ms.float32))
+end)
+filled("zeros", 0.0, "Zeros. dtype: float32 if it is not given.", "ms.numpy.zeros({ 2, 3 }).shape --> (2, 3)")
+filled("ones", 1.0, "Ones. dtype: float32 if it is not given.", "ms.numpy.ones(3, ms.int32):sum():item() --> 3")
+filled("empty", 0.0, "A tensor whose elements mean nothing: zeros.", "ms.numpy.empty({ 2, 2 }).dtype --> Float32")
 
 --- A tensor of one value, which may be a tensor that is broadcast to shape.
 ---
@@ -104,38 +81,17 @@ function M.full(shape, fill_value, dtype)
   return ops.broadcast_to(x, arrays.shape("numpy.full", "shape", shape))
 end
 
-local function like(where, a, value, dtype, shape)
-  local x, plain = arrays.of(where, "a", a)
-  dtype = arrays.dtype(where, dtype) or (plain == "float" and ms.float32 or x.dtype)
-  return ops.full(shape and arrays.shape(where, "shape", shape) or arrays.sizes(x), value, dtype)
+local function like(operand)
+  return family(M, "numpy.", { operand }, { "dtype", "shape" }, function(where, value, a, dtype, shape)
+    local x, plain = arrays.of(where, "a", a)
+    dtype = arrays.dtype(where, dtype) or (plain == "float" and ms.float32 or x.dtype)
+    return ops.full(shape and arrays.shape(where, "shape", shape) or arrays.sizes(x), value, dtype)
+  end)
 end
-
---- Zeros of a's shape and dtype, or of those given.
----
----     > ms.numpy.zeros_like({ 1.5, 2.5 }).dtype
----     Float32
-function M.zeros_like(a, dtype, shape)
-  dtype, shape = arrays.named("numpy.zeros_like", { "dtype", "shape" }, dtype, shape)
-  return like("numpy.zeros_like", a, 0, dtype, shape)
-end
-
---- Ones of a's shape and dtype, or of those given.
----
----     > ms.numpy.ones_like({ { 1, 2 } }).shape
----     (1, 2)
-function M.ones_like(a, dtype, shape)
-  dtype, shape = arrays.named("numpy.ones_like", { "dtype", "shape" }, dtype, shape)
-  return like("numpy.ones_like", a, 1, dtype, shape)
-end
-
---- A tensor of a's shape and dtype whose elements mean nothing: zeros.
----
----     > ms.numpy.empty_like({ 1, 2 }).dtype
----     Int64
-function M.empty_like(prototype, dtype, shape)
-  dtype, shape = arrays.named("numpy.empty_like", { "dtype", "shape" }, dtype, shape)
-  return like("numpy.empty_like", prototype, 0, dtype, shape)
-end
+like "a" ("zeros_like", 0, "Zeros of a's shape and dtype, or of those given.", "ms.numpy.zeros_like({ 1.5, 2.5 }).dtype --> Float32")
+like "a" ("ones_like", 1, "Ones of a's shape and dtype, or of those given.", "ms.numpy.ones_like({ { 1, 2 } }).shape --> (1, 2)")
+like "prototype" ("empty_like", 0, "A tensor of a's shape and dtype whose elements mean nothing: zeros.",
+  "ms.numpy.empty_like({ 1, 2 }).dtype --> Int64")
 
 --- A tensor of one value of a's shape and dtype, or of those given.
 ---

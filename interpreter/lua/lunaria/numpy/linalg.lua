@@ -1,6 +1,7 @@
 -- ms.numpy: products of vectors and matrices, norms, polynomials, interpolation, Fourier transforms.
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
+local rows = require "lunaria.numpy.rows"
 
 local ops = ms.ops
 local cast, result = arrays.cast, arrays.result
@@ -382,122 +383,41 @@ end
 
 -- Fourier transforms
 
-local function transformed(name, a)
-  local x = arrays.of("numpy.fft." .. name, "a", a)
-  local kind = arrays.kind(x.dtype)
-  if kind ~= "f" and kind ~= "c" then x = cast(x, ms.is_tensor(a) and ms.float64 or ms.float32) end
-  return x
+-- Rows of transforms along one axis, and along several, by default the axes given here.
+local function transform(names, default)
+  return rows.family(M.fft, "numpy.fft.", { "a" }, names, function(where, f, a, n, axis, norm)
+    local x = arrays.of(where, "a", a)
+    local kind = arrays.kind(x.dtype)
+    if kind ~= "f" and kind ~= "c" then x = cast(x, ms.is_tensor(a) and ms.float64 or ms.float32) end
+    return f(x, n, axis or default, norm)
+  end)
 end
 
-local one_axis, several = { "n", "axis", "norm" }, { "s", "axes", "norm" }
+local one_axis, several = transform({ "n", "axis", "norm" }, -1), { "s", "axes", "norm" }
+local two_axes, all_axes = transform(several, { -2, -1 }), transform(several)
+one_axis("fft", ops.fft, "The discrete Fourier transform along an axis: n elements of it, cut or filled with zeros. norm: \"backward\", "
+  .. "\"ortho\" or \"forward\", where the factor 1/n stands.", "ms.numpy.fft.fft({ 1.0, 0.0 }).shape --> (2,)")
+one_axis("ifft", ops.ifft, "The inverse of fft.", "ms.numpy.fft.ifft({ 1.0, 0.0 }).shape --> (2,)")
+one_axis("rfft", ops.rfft, "The discrete Fourier transform of real numbers: its first half, which has the other one in it.",
+  "ms.numpy.fft.rfft({ 1.0, 0.0, 0.0, 0.0 }).shape --> (3,)")
+one_axis("irfft", ops.irfft, "The inverse of rfft: n real numbers, 2 (m - 1) of m if it is not given.",
+  "ms.numpy.fft.irfft(ms.numpy.fft.rfft({ 1.0, 2.0 })):tolist()[2] --> 2.0")
+two_axes("fft2", ops.fft2, "fft along two axes, the last two if none are given.", "ms.numpy.fft.fft2({ { 1.0, 0.0 } }).shape --> (1, 2)")
+two_axes("ifft2", ops.ifft2, "The inverse of fft2.", "ms.numpy.fft.ifft2({ { 1.0, 0.0 } }).shape --> (1, 2)")
+all_axes("fftn", ops.fftn, "fft along several axes, all if none are given.", "ms.numpy.fft.fftn({ { 1.0, 0.0 } }).shape --> (1, 2)")
+all_axes("ifftn", ops.ifftn, "The inverse of fftn.", "ms.numpy.fft.ifftn({ { 1.0, 0.0 } }).shape --> (1, 2)")
 
---- The discrete Fourier transform along an axis: n elements of it, cut or filled with zeros. norm: "backward", "ortho" or "forward", where
---- the factor 1/n stands.
----
----     > ms.numpy.fft.fft({ 1.0, 0.0 }).shape
----     (2,)
-function M.fft.fft(a, n, axis, norm)
-  n, axis, norm = arrays.named("numpy.fft.fft", one_axis, n, axis, norm)
-  return ops.fft(transformed("fft", a), n, axis or -1, norm)
-end
+local frequencies = rows.family(M.fft, "numpy.fft.", { "n" }, { "d" }, function(_, f, n, d) return f(n, d or 1.0) end)
+frequencies("fftfreq", ops.fftfreq, "The frequencies of the elements that fft gives for n values at the distance d (1).",
+  "ms.numpy.fft.fftfreq(4):tolist()[2] --> 0.25")
+frequencies("rfftfreq", ops.rfftfreq, "The frequencies of the elements that rfft gives for n values at the distance d (1).",
+  "ms.numpy.fft.rfftfreq(4):tolist()[3] --> 0.5")
 
---- The inverse of fft.
----
----     > ms.numpy.fft.ifft({ 1.0, 0.0 }).shape
----     (2,)
-function M.fft.ifft(a, n, axis, norm)
-  n, axis, norm = arrays.named("numpy.fft.ifft", one_axis, n, axis, norm)
-  return ops.ifft(transformed("ifft", a), n, axis or -1, norm)
-end
-
---- The discrete Fourier transform of real numbers: its first half, which has the other one in it.
----
----     > ms.numpy.fft.rfft({ 1.0, 0.0, 0.0, 0.0 }).shape
----     (3,)
-function M.fft.rfft(a, n, axis, norm)
-  n, axis, norm = arrays.named("numpy.fft.rfft", one_axis, n, axis, norm)
-  return ops.rfft(transformed("rfft", a), n, axis or -1, norm)
-end
-
---- The inverse of rfft: n real numbers, 2 (m - 1) of m if it is not given.
----
----     > ms.numpy.fft.irfft(ms.numpy.fft.rfft({ 1.0, 2.0 })):tolist()[2]
----     2.0
-function M.fft.irfft(a, n, axis, norm)
-  n, axis, norm = arrays.named("numpy.fft.irfft", one_axis, n, axis, norm)
-  return ops.irfft(transformed("irfft", a), n, axis or -1, norm)
-end
-
---- fft along two axes, the last two if none are given.
----
----     > ms.numpy.fft.fft2({ { 1.0, 0.0 } }).shape
----     (1, 2)
-function M.fft.fft2(a, s, axes, norm)
-  s, axes, norm = arrays.named("numpy.fft.fft2", several, s, axes, norm)
-  return ops.fft2(transformed("fft2", a), s, axes or { -2, -1 }, norm)
-end
-
---- The inverse of fft2.
----
----     > ms.numpy.fft.ifft2({ { 1.0, 0.0 } }).shape
----     (1, 2)
-function M.fft.ifft2(a, s, axes, norm)
-  s, axes, norm = arrays.named("numpy.fft.ifft2", several, s, axes, norm)
-  return ops.ifft2(transformed("ifft2", a), s, axes or { -2, -1 }, norm)
-end
-
---- fft along several axes, all if none are given.
----
----     > ms.numpy.fft.fftn({ { 1.0, 0.0 } }).shape
----     (1, 2)
-function M.fft.fftn(a, s, axes, norm)
-  s, axes, norm = arrays.named("numpy.fft.fftn", several, s, axes, norm)
-  return ops.fftn(transformed("fftn", a), s, axes, norm)
-end
-
---- The inverse of fftn.
----
----     > ms.numpy.fft.ifftn({ { 1.0, 0.0 } }).shape
----     (1, 2)
-function M.fft.ifftn(a, s, axes, norm)
-  s, axes, norm = arrays.named("numpy.fft.ifftn", several, s, axes, norm)
-  return ops.ifftn(transformed("ifftn", a), s, axes, norm)
-end
-
---- The frequencies of the elements that fft gives for n values at the distance d (1).
----
----     > ms.numpy.fft.fftfreq(4):tolist()[2]
----     0.25
-function M.fft.fftfreq(n, d)
-  d = arrays.named("numpy.fft.fftfreq", { "d" }, d)
-  return ops.fftfreq(n, d or 1.0)
-end
-
---- The frequencies of the elements that rfft gives for n values at the distance d (1).
----
----     > ms.numpy.fft.rfftfreq(4):tolist()[3]
----     0.5
-function M.fft.rfftfreq(n, d)
-  d = arrays.named("numpy.fft.rfftfreq", { "d" }, d)
-  return ops.rfftfreq(n, d or 1.0)
-end
-
---- The frequency 0 moved to the middle, along axes or all of them.
----
----     > ms.numpy.fft.fftshift({ 0, 1, 2, 3 }):tolist()[1]
----     2
-function M.fft.fftshift(x, axes)
-  axes = arrays.named("numpy.fft.fftshift", { "axes" }, axes)
-  return ops.fftshift(tensor("numpy.fft.fftshift", x, "x"), axes)
-end
-
---- The inverse of fftshift.
----
----     > ms.numpy.fft.ifftshift({ 0, 1, 2, 3 }):tolist()[1]
----     2
-function M.fft.ifftshift(x, axes)
-  axes = arrays.named("numpy.fft.ifftshift", { "axes" }, axes)
-  return ops.ifftshift(tensor("numpy.fft.ifftshift", x, "x"), axes)
-end
+local shift = rows.family(M.fft, "numpy.fft.", { "x" }, { "axes" }, function(where, f, x, axes)
+  return f(tensor(where, x, "x"), axes)
+end)
+shift("fftshift", ops.fftshift, "The frequency 0 moved to the middle, along axes or all of them.",
+  "ms.numpy.fft.fftshift({ 0, 1, 2, 3 }):tolist()[1] --> 2")
+shift("ifftshift", ops.ifftshift, "The inverse of fftshift.", "ms.numpy.fft.ifftshift({ 0, 1, 2, 3 }):tolist()[1] --> 2")
 
 return M

@@ -1,6 +1,7 @@
 -- ms.numpy: sums, products, extremes, means, scans, statistics.
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
+local rows = require "lunaria.numpy.rows"
 
 local ops = ms.ops
 local cast, result = arrays.cast, arrays.result
@@ -54,9 +55,8 @@ function M.prod(a, axis, dtype, keepdims, initial)
   return initial and y * cast(ms.tensor(initial), y.dtype) or y
 end
 
-local extreme_names = { "axis", "keepdims", "initial", "where" }
-
-local function extreme(where, f, pair, lowest, a, axis, keepdims, initial, mask)
+local extreme = rows.family(M, "numpy.", { "a" }, { "axis", "keepdims", "initial", "where" },
+function(where, f, a, axis, keepdims, initial, mask)
   local x = tensor(where, a)
   axis = checked(where, x, axis)
   if mask ~= nil then
@@ -70,30 +70,16 @@ local function extreme(where, f, pair, lowest, a, axis, keepdims, initial, mask)
     y = M.sum(x, axis, x.dtype, keepdims)
     return cast(ms.tensor(initial), x.dtype) + y
   end
-  if logical then y = over(lowest and ops.all or ops.any, x, axis, keepdims) else y = over(f, x, axis, keepdims) end
+  local reduce, of_bools, pair = table.unpack(f)
+  y = over(logical and of_bools or reduce, x, axis, keepdims)
   if initial ~= nil and not logical then y = pair(y, cast(ms.tensor(initial), y.dtype)) end
   return y
-end
+end)
 
---- The largest element over axes, or of all; nan is larger than all. initial: a number that counts too. where: a mask of the
---- elements that count.
----
----     > ms.numpy.max({ 3, 9, 4 }):item()
----     9
-function M.max(a, axis, keepdims, initial, where)
-  axis, keepdims, initial, where = arrays.named("numpy.max", extreme_names, axis, keepdims, initial, where)
-  return extreme("numpy.max", ops.amax, ops.maximum, false, a, axis, keepdims, initial, where)
-end
-
---- The smallest element over axes, or of all; nan is smaller than all. initial: a number that counts too. where: a mask of the
---- elements that count.
----
----     > ms.numpy.min({ 3, 9, 4 }):item()
----     3
-function M.min(a, axis, keepdims, initial, where)
-  axis, keepdims, initial, where = arrays.named("numpy.min", extreme_names, axis, keepdims, initial, where)
-  return extreme("numpy.min", ops.amin, ops.minimum, true, a, axis, keepdims, initial, where)
-end
+extreme("max", { ops.amax, ops.any, ops.maximum }, "The largest element over axes, or of all; nan is larger than all. initial: a number "
+  .. "that counts too. where: a mask of the elements that count.", "ms.numpy.max({ 3, 9, 4 }):item() --> 9")
+extreme("min", { ops.amin, ops.all, ops.minimum }, "The smallest element over axes, or of all; nan is smaller than all. initial: a "
+  .. "number that counts too. where: a mask of the elements that count.", "ms.numpy.min({ 3, 9, 4 }):item() --> 3")
 M.amax, M.amin = M.max, M.min
 
 --- The largest less the smallest element over axes, or of all.
@@ -106,31 +92,18 @@ function M.ptp(x, axis, keepdims)
 end
 
 -- Booleans have an order too.
-local function position(where, f, a, axis)
+local position = rows.family(M, "numpy.", { "a" }, { "axis" }, function(where, f, a, axis)
   local x = tensor(where, a)
   if x.dtype == ms.bool_ then x = cast(x, ms.int8) end
   if x.size == 0 then arrays.fail(where, "a tensor without elements has no extremes") end
   if axis == nil then return cast(f(ops.reshape(x, { -1 }), 0), ms.int64) end
   return cast(f(x, arrays.axis(where, axis, x.ndim)), ms.int64)
-end
+end)
 
---- Where the largest element stands, along an axis, or among all in a row.
----
----     > ms.numpy.argmax({ 3, 9, 4 }):item()
----     1
-function M.argmax(a, axis)
-  axis = arrays.named("numpy.argmax", { "axis" }, axis)
-  return position("numpy.argmax", ops.argmax, a, axis)
-end
-
---- Where the smallest element stands, along an axis, or among all in a row.
----
----     > ms.numpy.argmin({ 3, 9, 4 }):item()
----     0
-function M.argmin(a, axis)
-  axis = arrays.named("numpy.argmin", { "axis" }, axis)
-  return position("numpy.argmin", ops.argmin, a, axis)
-end
+position("argmax", ops.argmax, "Where the largest element stands, along an axis, or among all in a row.",
+  "ms.numpy.argmax({ 3, 9, 4 }):item() --> 1")
+position("argmin", ops.argmin, "Where the smallest element stands, along an axis, or among all in a row.",
+  "ms.numpy.argmin({ 3, 9, 4 }):item() --> 0")
 
 -- Halves as float32, in which squares and counts are numbers.
 local function wide(x)
@@ -154,8 +127,6 @@ function M.mean(a, axis, keepdims, dtype)
   return mean_of("numpy.mean", result("numpy.mean", x, dtype), axis, keepdims)
 end
 
-local spread_names = { "axis", "ddof", "keepdims" }
-
 local function variance(where, x, axis, ddof, keepdims)
   local dtype = x.dtype
   x = wide(x)
@@ -166,25 +137,16 @@ local function variance(where, x, axis, ddof, keepdims)
   return squares / (math.max(count - (ddof or 0), 0) + 0.0), dtype
 end
 
---- Variance over axes, or of all: the mean of squared differences from the mean. ddof: what the number of elements is less by.
----
----     > ms.numpy.var({ 1.0, 3.0 }):item()
----     1.0
-function M.var(x, axis, ddof, keepdims)
-  axis, ddof, keepdims = arrays.named("numpy.var", spread_names, axis, ddof, keepdims)
-  local y, dtype = variance("numpy.var", arrays.mean_float("numpy.var", "x", x), axis, ddof, keepdims)
-  return cast(y, dtype)
+local function spread(operand, f)
+  return rows.family(M, "numpy.", { operand }, { "axis", "ddof", "keepdims" }, function(where, finish, x, axis, ddof, keepdims)
+    local y, dtype = f(where, x, axis, ddof, keepdims)
+    return cast(finish(y), dtype)
+  end)
 end
-
---- Standard deviation over axes, or of all: the root of the variance.
----
----     > ms.numpy.std({ 1.0, 3.0 }):item()
----     1.0
-function M.std(x, axis, ddof, keepdims)
-  axis, ddof, keepdims = arrays.named("numpy.std", spread_names, axis, ddof, keepdims)
-  local y, dtype = variance("numpy.std", arrays.mean_float("numpy.std", "x", x), axis, ddof, keepdims)
-  return cast(ops.sqrt(y), dtype)
-end
+local of_all = spread("x", function(where, x, ...) return variance(where, arrays.mean_float(where, "x", x), ...) end)
+of_all("var", ops.identity, "Variance over axes, or of all: the mean of squared differences from the mean. ddof: what the number of "
+  .. "elements is less by.", "ms.numpy.var({ 1.0, 3.0 }):item() --> 1.0")
+of_all("std", ops.sqrt, "Standard deviation over axes, or of all: the root of the variance.", "ms.numpy.std({ 1.0, 3.0 }):item() --> 1.0")
 
 -- x with a value in place of nan, and how many elements over the axes are not nan.
 local function without_nan(where, a, value, axis, keepdims)
@@ -232,83 +194,36 @@ local function nan_variance(where, a, axis, ddof, keepdims)
   return y, dtype
 end
 
---- Variance over axes of what is not nan.
----
----     > ms.numpy.nanvar({ 1.0, 0/0, 3.0 }):item()
----     1.0
-function M.nanvar(a, axis, ddof, keepdims)
-  axis, ddof, keepdims = arrays.named("numpy.nanvar", spread_names, axis, ddof, keepdims)
-  local y, dtype = nan_variance("numpy.nanvar", a, axis, ddof, keepdims)
-  return cast(y, dtype)
-end
+local of_numbers = spread("a", nan_variance)
+of_numbers("nanvar", ops.identity, "Variance over axes of what is not nan.", "ms.numpy.nanvar({ 1.0, 0/0, 3.0 }):item() --> 1.0")
+of_numbers("nanstd", ops.sqrt, "Standard deviation over axes of what is not nan.", "ms.numpy.nanstd({ 1.0, 0/0, 3.0 }):item() --> 1.0")
 
---- Standard deviation over axes of what is not nan.
----
----     > ms.numpy.nanstd({ 1.0, 0/0, 3.0 }):item()
----     1.0
-function M.nanstd(a, axis, ddof, keepdims)
-  axis, ddof, keepdims = arrays.named("numpy.nanstd", spread_names, axis, ddof, keepdims)
-  local y, dtype = nan_variance("numpy.nanstd", a, axis, ddof, keepdims)
-  return cast(ops.sqrt(y), dtype)
-end
-
-local function nan_extreme(where, f, outside, a, axis, keepdims)
-  local x, count = without_nan(where, a, outside, axis, keepdims)
+local nan_extreme = rows.family(M, "numpy.", { "a" }, { "axis", "keepdims" }, function(where, f, a, axis, keepdims)
+  local x, count = without_nan(where, a, f == M.max and -math.huge or math.huge, axis, keepdims)
   local y = f(x, axis, keepdims)
   if not count then return y end
   return ops.where(ops.equal(count, 0), ops.full_like(y, 0 / 0), y)
-end
+end)
 
---- The largest element over axes that is not nan.
----
----     > ms.numpy.nanmax({ 1.0, 0/0 }):item()
----     1.0
-function M.nanmax(a, axis, keepdims)
-  axis, keepdims = arrays.named("numpy.nanmax", { "axis", "keepdims" }, axis, keepdims)
-  return nan_extreme("numpy.nanmax", M.max, -math.huge, a, axis, keepdims)
-end
+nan_extreme("nanmax", M.max, "The largest element over axes that is not nan.", "ms.numpy.nanmax({ 1.0, 0/0 }):item() --> 1.0")
+nan_extreme("nanmin", M.min, "The smallest element over axes that is not nan.", "ms.numpy.nanmin({ 1.0, 0/0 }):item() --> 1.0")
 
---- The smallest element over axes that is not nan.
----
----     > ms.numpy.nanmin({ 1.0, 0/0 }):item()
----     1.0
-function M.nanmin(a, axis, keepdims)
-  axis, keepdims = arrays.named("numpy.nanmin", { "axis", "keepdims" }, axis, keepdims)
-  return nan_extreme("numpy.nanmin", M.min, math.huge, a, axis, keepdims)
+local function scan(take)
+  return rows.family(M, "numpy.", { "a" }, { "axis", "dtype" }, function(where, f, a, axis, dtype)
+    local x = take(where, a)
+    x = cast(x, arrays.dtype(where, dtype) or sum_dtype(x))
+    if axis == nil then return f(ops.reshape(x, { -1 }), 0) end
+    return f(x, arrays.axis(where, axis, x.ndim))
+  end)
 end
+local scans = scan(tensor)
 
-local function scan(where, f, x, axis, dtype)
-  x = cast(x, arrays.dtype(where, dtype) or sum_dtype(x))
-  if axis == nil then return f(ops.reshape(x, { -1 }), 0) end
-  return f(x, arrays.axis(where, axis, x.ndim))
-end
-
---- Sums of all elements up to each, along an axis or of all in a row.
----
----     > ms.numpy.cumsum({ 1, 2, 3 }):tolist()[3]
----     6
-function M.cumsum(a, axis, dtype)
-  axis, dtype = arrays.named("numpy.cumsum", { "axis", "dtype" }, axis, dtype)
-  return scan("numpy.cumsum", ops.cumsum, tensor("numpy.cumsum", a), axis, dtype)
-end
-
---- Products of all elements up to each, along an axis or of all in a row.
----
----     > ms.numpy.cumprod({ 1, 2, 3 }):tolist()[3]
----     6
-function M.cumprod(a, axis, dtype)
-  axis, dtype = arrays.named("numpy.cumprod", { "axis", "dtype" }, axis, dtype)
-  return scan("numpy.cumprod", ops.cumprod, tensor("numpy.cumprod", a), axis, dtype)
-end
-
---- Sums of all elements up to each, nan as 0.
----
----     > ms.numpy.nancumsum({ 1.0, 0/0, 3.0 }):tolist()[3]
----     4.0
-function M.nancumsum(a, axis, dtype)
-  axis, dtype = arrays.named("numpy.nancumsum", { "axis", "dtype" }, axis, dtype)
-  return scan("numpy.nancumsum", ops.cumsum, without_nan("numpy.nancumsum", a, 0.0), axis, dtype)
-end
+scans("cumsum", ops.cumsum, "Sums of all elements up to each, along an axis or of all in a row.",
+  "ms.numpy.cumsum({ 1, 2, 3 }):tolist()[3] --> 6")
+scans("cumprod", ops.cumprod, "Products of all elements up to each, along an axis or of all in a row.",
+  "ms.numpy.cumprod({ 1, 2, 3 }):tolist()[3] --> 6")
+scan(function(where, a) return (without_nan(where, a, 0.0)) end)("nancumsum", ops.cumsum, "Sums of all elements up to each, nan as 0.",
+  "ms.numpy.nancumsum({ 1.0, 0/0, 3.0 }):tolist()[3] --> 4.0")
 
 --- Whether any element over the axes is true (not 0).
 ---

@@ -1,6 +1,7 @@
 -- ms.numpy: shapes, order and joining of tensors.
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
+local rows = require "lunaria.numpy.rows"
 
 local ops = ms.ops
 local sizes_of = arrays.sizes
@@ -196,47 +197,20 @@ function M.stack(tensors, axis)
   return ops.stack(list_of("numpy.stack", tensors), axis or 0)
 end
 
---- Tensors side by side: joined along the second axis, those with one axis along this.
----
----     > ms.numpy.hstack({ { 1, 2 }, { 3 } }).shape
----     (3,)
-function M.hstack(tup)
-  local list = list_of("numpy.hstack", tup)
-  for i, x in ipairs(list) do list[i] = ops.atleast_1d(x) end
-  return ops.concat(list, list[1].ndim == 1 and 0 or 1)
-end
-
---- Tensors on top of each other, those with one axis as rows.
----
----     > ms.numpy.vstack({ { 1, 2 }, { 3, 4 } }).shape
----     (2, 2)
-function M.vstack(tup)
-  local list = list_of("numpy.vstack", tup)
-  for i, x in ipairs(list) do list[i] = ops.atleast_2d(x) end
-  return ops.concat(list, 0)
-end
-
---- Tensors behind each other, along the third axis.
----
----     > ms.numpy.dstack({ { 1, 2 }, { 3, 4 } }).shape
----     (1, 2, 2)
-function M.dstack(tup)
-  local list = list_of("numpy.dstack", tup)
-  for i, x in ipairs(list) do list[i] = three(x) end
-  return ops.concat(list, 2)
-end
-
---- Tensors with one axis as the columns of a matrix; matrices are joined side by side.
----
----     > ms.numpy.column_stack({ { 1, 2 }, { 3, 4 } }):tolist()[1][2]
----     3
-function M.column_stack(tup)
-  local list = list_of("numpy.column_stack", tup)
-  for i, x in ipairs(list) do
-    if x.ndim < 2 then list[i] = ops.reshape(x, { -1, 1 }) end
-  end
-  return ops.concat(list, 1)
-end
+local joined = rows.family(M, "numpy.", { "tup" }, {}, function(where, join, tup)
+  local list = list_of(where, tup)
+  for i, x in ipairs(list) do list[i] = join.prepare(x) end
+  return ops.concat(list, join.axis or list[1].ndim == 1 and 0 or 1)
+end)
+local function column(x) return x.ndim < 2 and ops.reshape(x, { -1, 1 }) or x end
+joined("hstack", { prepare = ops.atleast_1d }, "Tensors side by side: joined along the second axis, those with one axis along this.",
+  "ms.numpy.hstack({ { 1, 2 }, { 3 } }).shape --> (3,)")
+joined("vstack", { prepare = ops.atleast_2d, axis = 0 }, "Tensors on top of each other, those with one axis as rows.",
+  "ms.numpy.vstack({ { 1, 2 }, { 3, 4 } }).shape --> (2, 2)")
+joined("dstack", { prepare = three, axis = 2 }, "Tensors behind each other, along the third axis.",
+  "ms.numpy.dstack({ { 1, 2 }, { 3, 4 } }).shape --> (1, 2, 2)")
+joined("column_stack", { prepare = column, axis = 1 }, "Tensors with one axis as the columns of a matrix; matrices are joined side by "
+  .. "side.", "ms.numpy.column_stack({ { 1, 2 }, { 3, 4 } }):tolist()[1][2] --> 3")
 
 -- The places at which an axis of n elements is cut: into equal parts, or at indices.
 local function cuts(where, n, sections, uneven)
@@ -272,44 +246,23 @@ local function cut(where, x, sections, axis, uneven)
   return table.unpack(list, 1, #list)
 end
 
---- Equal parts along an axis, or parts that end at the given indices: as many results.
----
----     > select("#", ms.numpy.split(ms.numpy.arange(6), 3))
----     3
-function M.split(x, indices_or_sections, axis)
-  axis = arrays.named("numpy.split", { "axis" }, axis)
-  return cut("numpy.split", x, indices_or_sections, axis, false)
-end
-
---- Parts along an axis, the first ones longer by one where it must be: as many results.
----
----     > (ms.numpy.array_split(ms.numpy.arange(5), 2)).shape
----     (3,)
-function M.array_split(x, indices_or_sections, axis)
-  axis = arrays.named("numpy.array_split", { "axis" }, axis)
-  return cut("numpy.array_split", x, indices_or_sections, axis, true)
-end
-
---- Parts along the second axis, of one axis along this: as many results.
----
----     > select("#", ms.numpy.hsplit(ms.numpy.zeros({ 2, 4 }), 2))
----     2
-function M.hsplit(x, indices_or_sections)
-  x = tensor("numpy.hsplit", x, "x")
-  return cut("numpy.hsplit", x, indices_or_sections, x.ndim > 1 and 1 or 0, false)
-end
-
---- Parts along the first axis: as many results.
----
----     > select("#", ms.numpy.vsplit(ms.numpy.zeros({ 4, 2 }), 2))
----     2
-function M.vsplit(x, indices_or_sections) return cut("numpy.vsplit", x, indices_or_sections, 0, false) end
-
---- Parts along the third axis: as many results.
----
----     > select("#", ms.numpy.dsplit(ms.numpy.zeros({ 2, 2, 4 }), 2))
----     2
-function M.dsplit(x, indices_or_sections) return cut("numpy.dsplit", x, indices_or_sections, 2, false) end
+local parts = rows.family(M, "numpy.", { "x", "indices_or_sections" }, { "axis" }, function(where, uneven, x, sections, axis)
+  return cut(where, x, sections, axis, uneven)
+end)
+local parts_along = rows.family(M, "numpy.", { "x", "indices_or_sections" }, {}, function(where, axis, x, sections)
+  x = tensor(where, x, "x")
+  return cut(where, x, sections, axis == 1 and x.ndim < 2 and 0 or axis, false)
+end)
+parts("split", false, "Equal parts along an axis, or parts that end at the given indices: as many results.",
+  "select(\"#\", ms.numpy.split(ms.numpy.arange(6), 3)) --> 3")
+parts("array_split", true, "Parts along an axis, the first ones longer by one where it must be: as many results.",
+  "(ms.numpy.array_split(ms.numpy.arange(5), 2)).shape --> (3,)")
+parts_along("hsplit", 1, "Parts along the second axis, of one axis along this: as many results.",
+  "select(\"#\", ms.numpy.hsplit(ms.numpy.zeros({ 2, 4 }), 2)) --> 2")
+parts_along("vsplit", 0, "Parts along the first axis: as many results.",
+  "select(\"#\", ms.numpy.vsplit(ms.numpy.zeros({ 4, 2 }), 2)) --> 2")
+parts_along("dsplit", 2, "Parts along the third axis: as many results.",
+  "select(\"#\", ms.numpy.dsplit(ms.numpy.zeros({ 2, 2, 4 }), 2)) --> 2")
 
 --- The tensor reps times along each axis.
 ---
@@ -377,17 +330,9 @@ function M.flip(m, axis)
   return m.ndim == 0 and m or ops.flip(m, arrays.axes("numpy.flip", axis, m.ndim))
 end
 
---- The opposite order from left to right, along the second axis.
----
----     > ms.numpy.fliplr({ { 1, 2 } }):tolist()[1][1]
----     2
-function M.fliplr(m) return ops.flip(tensor("numpy.fliplr", m, "m"), { 1 }) end
-
---- The opposite order from top to bottom, along the first axis.
----
----     > ms.numpy.flipud({ 1, 2 }):tolist()[1]
----     2
-function M.flipud(m) return ops.flip(tensor("numpy.flipud", m, "m"), { 0 }) end
+local flipped = rows.family(M, "numpy.", { "m" }, {}, function(where, axis, m) return ops.flip(tensor(where, m, "m"), { axis }) end)
+flipped("fliplr", 1, "The opposite order from left to right, along the second axis.", "ms.numpy.fliplr({ { 1, 2 } }):tolist()[1][1] --> 2")
+flipped("flipud", 0, "The opposite order from top to bottom, along the first axis.", "ms.numpy.flipud({ 1, 2 }):tolist()[1] --> 2")
 
 --- k quarter turns in the plane of two axes, from the first to the second.
 ---

@@ -2,6 +2,7 @@
 -- transform, in the dtype of the input: exact to its last digits, and the derivative is the transposed product.
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
+local family = require("lunaria.numpy.rows").family
 local numpy_fft = require("lunaria.numpy.linalg").fft
 
 local ops = ms.ops
@@ -77,7 +78,6 @@ local function check(where, kind, norm, n, is_sine)
 end
 
 local function transform(where, x, kind, n, axis, norm, inverse, is_sine)
-  where = "scipy.fft." .. where
   x = arrays.mean_float(where, "x", x)
   kind, norm = arrays.integer(where, "type", kind or 2), norm or "backward"
   axis = arrays.axis(where, axis or -1, x.ndim)
@@ -96,66 +96,28 @@ local function transform(where, x, kind, n, axis, norm, inverse, is_sine)
   return ops.movedim(y, -1, axis)
 end
 
-local one = { "type", "n", "axis", "norm" }
+local along_one = family(M, "scipy.fft.", { "x" }, { "type", "n", "axis", "norm" }, function(where, of, x, kind, n, axis, norm)
+  return transform(where, x, kind, n, axis, norm, of.inverse, of.sine)
+end)
+along_one("dct", {}, "The discrete cosine transform along an axis. type: 1, 2, 3 or 4 (2). n: elements of it, cut or filled with zeros. "
+  .. "norm: \"backward\", \"ortho\" (orthogonal) or \"forward\".", "ms.scipy.fft.dct({ 1.0, 1.0 }):tolist()[1] --> 4.0")
+along_one("idct", { inverse = true }, "The inverse of dct with the same arguments.", "ms.scipy.fft.idct({ 4.0, 0.0 }):tolist()[2] --> 1.0")
+along_one("dst", { sine = true }, "The discrete sine transform along an axis, with the arguments of dct.",
+  "ms.scipy.fft.dst({ 1.0 }):tolist()[1] --> 2.0")
+along_one("idst", { inverse = true, sine = true }, "The inverse of dst with the same arguments.",
+  "ms.scipy.fft.idst({ 2.0 }):tolist()[1] --> 1.0")
 
---- The discrete cosine transform along an axis. type: 1, 2, 3 or 4 (2). n: elements of it, cut or filled with zeros. norm: "backward",
---- "ortho" (orthogonal) or "forward".
----
----     > ms.scipy.fft.dct({ 1.0, 1.0 }):tolist()[1]
----     4.0
-function M.dct(x, type, n, axis, norm)
-  type, n, axis, norm = arrays.named("scipy.fft.dct", one, type, n, axis, norm)
-  return transform("dct", x, type, n, axis, norm, false, false)
-end
-
---- The inverse of dct with the same arguments.
----
----     > ms.scipy.fft.idct({ 4.0, 0.0 }):tolist()[2]
----     1.0
-function M.idct(x, type, n, axis, norm)
-  type, n, axis, norm = arrays.named("scipy.fft.idct", one, type, n, axis, norm)
-  return transform("idct", x, type, n, axis, norm, true, false)
-end
-
---- The discrete sine transform along an axis, with the arguments of dct.
----
----     > ms.scipy.fft.dst({ 1.0 }):tolist()[1]
----     2.0
-function M.dst(x, type, n, axis, norm)
-  type, n, axis, norm = arrays.named("scipy.fft.dst", one, type, n, axis, norm)
-  return transform("dst", x, type, n, axis, norm, false, true)
-end
-
---- The inverse of dst with the same arguments.
----
----     > ms.scipy.fft.idst({ 2.0 }):tolist()[1]
----     1.0
-function M.idst(x, type, n, axis, norm)
-  type, n, axis, norm = arrays.named("scipy.fft.idst", one, type, n, axis, norm)
-  return transform("idst", x, type, n, axis, norm, true, true)
-end
-
-local function along_all(f, where, x, type, s, axes, norm)
-  type, s, axes, norm = arrays.named("scipy.fft." .. where, { "type", "s", "axes", "norm" }, type, s, axes, norm)
-  x = arrays.mean_float("scipy.fft." .. where, "x", x)
+local along_all = family(M, "scipy.fft.", { "x" }, { "type", "s", "axes", "norm" }, function(where, f, x, kind, s, axes, norm)
+  x = arrays.mean_float(where, "x", x)
   if axes == nil and s ~= nil then
     axes = {}
     for i = 1, #s do axes[i] = x.ndim - #s + i - 1 end
   end
-  for i, axis in ipairs(arrays.axes("scipy.fft." .. where, axes, x.ndim)) do x = f(x, type, s and s[i], axis, norm) end
+  for i, axis in ipairs(arrays.axes(where, axes, x.ndim)) do x = f(x, kind, s and s[i], axis, norm) end
   return x
-end
-
---- The discrete cosine transform along several axes, all if none are given. s: how many elements of each.
----
----     > ms.scipy.fft.dctn({ { 1.0, 1.0 } }).shape
----     (1, 2)
-function M.dctn(x, type, s, axes, norm) return along_all(M.dct, "dctn", x, type, s, axes, norm) end
-
---- The inverse of dctn with the same arguments.
----
----     > ms.scipy.fft.idctn({ { 4.0, 0.0 } }):tolist()[1][1]
----     0.5
-function M.idctn(x, type, s, axes, norm) return along_all(M.idct, "idctn", x, type, s, axes, norm) end
+end)
+along_all("dctn", M.dct, "The discrete cosine transform along several axes, all if none are given. s: how many elements of each.",
+  "ms.scipy.fft.dctn({ { 1.0, 1.0 } }).shape --> (1, 2)")
+along_all("idctn", M.idct, "The inverse of dctn with the same arguments.", "ms.scipy.fft.idctn({ { 4.0, 0.0 } }):tolist()[1][1] --> 0.5")
 
 return M

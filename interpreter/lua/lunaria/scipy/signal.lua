@@ -1,6 +1,7 @@
 -- ms.scipy.signal: convolutions, filters and trends.
 local ms = require "lunaria"
 local arrays = require "lunaria.numpy.arrays"
+local rows = require "lunaria.numpy.rows"
 
 local ops = ms.ops
 local M = {}
@@ -53,48 +54,28 @@ local function slide(where, in1, in2, mode, late)
   return arrays.cast(y, dtype)
 end
 
---- Convolution of two tensors with as many axes (one to three). mode: "full", "same" (the shape of in1) or "valid" (whole overlaps).
----
----     > ms.scipy.signal.convolve({ 1, 2, 3 }, { 1, 1 }):tolist()[2]
----     3
-function M.convolve(in1, in2, mode)
-  mode = arrays.named("scipy.signal.convolve", { "mode" }, mode)
-  return slide("scipy.signal.convolve", in1, in2, mode)
+-- Rows: a second operand that is turned round makes a correlation.
+local filter = rows.family(M, "scipy.signal.", { "in1", "in2" }, { "mode" }, function(where, f, in1, in2, mode)
+  return f(where, in1, in2, mode)
+end)
+
+local function correlated(late)
+  return function(where, in1, in2, mode)
+    local a, b = arrays.of(where, "in1", in1), arrays.of(where, "in2", in2)
+    local axes = {}
+    for i = 1, b.ndim do axes[i] = i - 1 end
+    return slide(where, a, b.ndim > 0 and ops.flip(b, axes) or b, mode, late)
+  end
 end
 
-local function correlated(where, in1, in2, mode, late)
-  local a, b = arrays.of(where, "in1", in1), arrays.of(where, "in2", in2)
-  local axes = {}
-  for i = 1, b.ndim do axes[i] = i - 1 end
-  return slide(where, a, b.ndim > 0 and ops.flip(b, axes) or b, mode, late)
-end
-
---- Correlation of two tensors: convolution with the second one turned round. mode as for convolve.
----
----     > ms.scipy.signal.correlate({ 1, 2, 3 }, { 0, 1 }):tolist()[1]
----     1
-function M.correlate(in1, in2, mode)
-  mode = arrays.named("scipy.signal.correlate", { "mode" }, mode)
-  return correlated("scipy.signal.correlate", in1, in2, mode, false)
-end
-
---- Convolution of two matrices. mode as for convolve.
----
----     > ms.scipy.signal.convolve2d({ { 1, 2 } }, { { 1, 1 } }).shape
----     (1, 3)
-function M.convolve2d(in1, in2, mode)
-  mode = arrays.named("scipy.signal.convolve2d", { "mode" }, mode)
-  return slide("scipy.signal.convolve2d", in1, in2, mode)
-end
-
---- Correlation of two matrices. mode as for convolve.
----
----     > ms.scipy.signal.correlate2d({ { 1, 2 } }, { { 1, 1 } }).shape
----     (1, 3)
-function M.correlate2d(in1, in2, mode)
-  mode = arrays.named("scipy.signal.correlate2d", { "mode" }, mode)
-  return correlated("scipy.signal.correlate2d", in1, in2, mode, true)
-end
+filter("convolve", slide, "Convolution of two tensors with as many axes (one to three). mode: \"full\", \"same\" (the shape of in1) or "
+  .. "\"valid\" (whole overlaps).", "ms.scipy.signal.convolve({ 1, 2, 3 }, { 1, 1 }):tolist()[2] --> 3")
+filter("correlate", correlated(false), "Correlation of two tensors: convolution with the second one turned round. mode as for convolve.",
+  "ms.scipy.signal.correlate({ 1, 2, 3 }, { 0, 1 }):tolist()[1] --> 1")
+filter("convolve2d", slide, "Convolution of two matrices. mode as for convolve.",
+  "ms.scipy.signal.convolve2d({ { 1, 2 } }, { { 1, 1 } }).shape --> (1, 3)")
+filter("correlate2d", correlated(true), "Correlation of two matrices. mode as for convolve.",
+  "ms.scipy.signal.correlate2d({ { 1, 2 } }, { { 1, 1 } }).shape --> (1, 3)")
 
 --- What is left of data without their straight line ("linear") or their mean ("constant") along an axis.
 ---

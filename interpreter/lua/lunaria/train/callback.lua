@@ -13,7 +13,8 @@ original_args(): network, train_network, loss_fn, optimizer, mode ("train" or "e
 known), cur_epoch_num, cur_step_num (over all epochs), cur_step_in_epoch, net_outputs (the loss), metrics, eval_results.
 
   > ms.RunContext({ cur_epoch_num = 2 }):original_args().cur_epoch_num
-  2]]
+  2
+  > ms.train.RunContext({ mode = "train" }):original_args().mode --> train]]
 
 --- Called with the table of original_args.
 function RunContext:init(original_args)
@@ -55,7 +56,10 @@ epoch_begin, step_begin, step_end, epoch_end and stop (for end, which is a word 
   model:train(1, batches, Print())
 
   > tostring(ms.train.Callback:extend("Print"))
-  class Print(...)]]
+  class Print(...)
+  > Count = ms.train.Callback:extend("Count")
+  > function Count:on_train_epoch_end(run) self.last = run:original_args().cur_epoch_num end
+  > tostring(Count) --> class Count(...)]]
 
 -- luacheck: push ignore 212
 --- Called before the training; yours replaces it. run: a RunContext.

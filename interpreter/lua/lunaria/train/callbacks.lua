@@ -47,7 +47,8 @@ local LossMonitor = class.define(Callback, "LossMonitor", "per_print_times=1",
   > net = ms.nn.Dense(2, 1)
   > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
   > model:train(1, { { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }, ms.train.LossMonitor())
-  epoch: 1 step: 1, loss is 0.0]])
+  epoch: 1 step: 1, loss is 0.0
+  > tostring(ms.train.LossMonitor(10)) --> LossMonitor<>]])
 callbacks.LossMonitor = LossMonitor
 function LossMonitor:setup(a)
   self.per_print_times = check.not_negative("LossMonitor", "per_print_times", a.per_print_times)
@@ -79,7 +80,8 @@ local TimeMonitor = class.define(Callback, "TimeMonitor", "data_size=nil",
   [[Prints how long each epoch took, and its steps on average; data_size: the number of steps, where it cannot be told.
 
   > tostring(ms.train.TimeMonitor())
-  TimeMonitor<>]])
+  TimeMonitor<>
+  > tostring(ms.train.TimeMonitor()) --> TimeMonitor<>]])
 callbacks.TimeMonitor = TimeMonitor
 function TimeMonitor:setup(a)
   if a.data_size ~= nil then self.data_size = check.positive("TimeMonitor", "data_size", a.data_size) end
@@ -103,7 +105,8 @@ local History = class.define(Callback, "History", "",
   > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
   > model:train(2, { { ms.zeros { 1, 2 }, ms.zeros { 1, 1 } } }, history)
   > table.concat(history.history.epoch, " ")
-  1 2]])
+  1 2
+  > type(ms.train.History()) --> table]])
 callbacks.History = History
 function History:setup() self.history = { epoch = {}, loss = {} } end
 --- Called before the training.
@@ -156,7 +159,8 @@ local LearningRateScheduler = class.define(Callback, "LearningRateScheduler", "l
   [[Sets the optimizer's learning rate after every step to learning_rate_function(rate, step).
 
   > tostring(ms.train.LearningRateScheduler(function(rate, step) return rate / step end))
-  LearningRateScheduler<>]])
+  LearningRateScheduler<>
+  > tostring(ms.train.LearningRateScheduler(function(rate, step) return rate / (1 + step) end)) --> LearningRateScheduler<>]])
 callbacks.LearningRateScheduler = LearningRateScheduler
 function LearningRateScheduler:setup(a)
   if not arguments.is_callable(a.learning_rate_function) then
@@ -223,7 +227,8 @@ name. baseline: what it has to be better than at first. restore_best_weights: th
 verbose: the end is told.
 
   > ms.train.EarlyStopping { monitor = "eval_accuracy", patience = 2 }.mode
-  max]])
+  max
+  > tostring(ms.train.EarlyStopping { monitor = "loss", patience = 3 }) --> EarlyStopping<>]])
 callbacks.EarlyStopping = EarlyStopping
 function EarlyStopping:setup(a)
   watch(self, "EarlyStopping", a)
@@ -273,7 +278,8 @@ local ReduceLROnPlateau = class.define(Callback, "ReduceLROnPlateau",
 epochs after a change are not counted. monitor and mode as for EarlyStopping. min_lr: the least rate. verbose: changes are told.
 
   > ms.train.ReduceLROnPlateau { monitor = "eval_loss" }.mode
-  min]])
+  min
+  > tostring(ms.train.ReduceLROnPlateau { monitor = "loss", patience = 3 }) --> ReduceLROnPlateau<>]])
 callbacks.ReduceLROnPlateau = ReduceLROnPlateau
 function ReduceLROnPlateau:setup(a)
   local name = "ReduceLROnPlateau"

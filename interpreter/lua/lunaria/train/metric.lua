@@ -18,12 +18,18 @@ Metric._doc = [[What metrics of your own extend: clear(self) begins anew, update
     self.hits = self.hits + ((outputs > 0) & labels):sum():item()
     self.count = self.count + labels.size
   end
-  function Share:eval() return self.hits / self.count end]]
+  function Share:eval() return self.hits / self.count end
+  > tostring(ms.train.Metric:extend("Share")) --> class Share(...)]]
 
 --- Begins anew.
 function Metric:init() self:clear() end
 
 --- Forgets all batches.
+---     > m = ms.train.Loss()
+---     > m:update(3.0)
+---     > m:clear()
+---     > m:update(1.0)
+---     > m:eval() --> 1.0
 function Metric:clear() end
 
 --- Takes a batch.
@@ -32,12 +38,16 @@ function Metric:update()
 end
 
 --- The result over all batches.
+---     > m = ms.train.Loss()
+---     > m:update(3.0)
+---     > m:eval() --> 3.0
 function Metric:eval()
   fail(getmetatable(self)._name, "has no eval method", "define it: function metric:eval() return ... end")
 end
 
 --- Which of the inputs of update are used, and in which order, counting from 0: metric:set_indexes({ 0, 2 }). Gives the
 --- metric back.
+---     > tostring(ms.train.MSE():set_indexes { 0, 1 }) --> MSE<>
 function Metric:set_indexes(indexes)
   local name = getmetatable(self)._name
   if type(indexes) ~= "table" or #indexes == 0 then
@@ -63,6 +73,7 @@ end
 
 --- The update method of a metric of your own, which gets the inputs that set_indexes chose:
 --- Mine.update = ms.train.rearrange_inputs(function(self, outputs, labels) ... end)
+---     > type(ms.train.rearrange_inputs(function(self, outputs, labels) return self, outputs, labels end)) --> function
 local function rearrange_inputs(f)
   if not arguments.is_callable(f) then fail("rearrange_inputs", "a function is expected, got " .. describe(f)) end
   return function(self, ...) return f(self, reordered(self, ...)) end

@@ -112,16 +112,25 @@ end
 share("Precision", "predicted",
   [[Right positives over predicted ones: eval() gives a list with one number for each class, eval(true) their mean.
 
-update(y_pred, y) as for Accuracy; eval_type "multilabel" counts each sample instead of each class.]])
+update(y_pred, y) as for Accuracy; eval_type "multilabel" counts each sample instead of each class.
+  > m = ms.train.Precision()
+  > m:update(ms.tensor { { 0.2, 0.8 }, { 0.7, 0.3 } }, ms.tensor { 1, 0 })
+  > m:eval(true) --> 1.0]])
 share("Recall", "actual",
   [[Right positives over true ones: eval() gives a list with one number for each class, eval(true) their mean.
 
-update(y_pred, y) as for Accuracy; eval_type "multilabel" counts each sample instead of each class.]])
+update(y_pred, y) as for Accuracy; eval_type "multilabel" counts each sample instead of each class.
+  > m = ms.train.Recall()
+  > m:update(ms.tensor { { 0.2, 0.8 }, { 0.7, 0.3 } }, ms.tensor { 1, 0 })
+  > m:eval(true) --> 1.0]])
 
 local Fbeta = define("Fbeta", "beta",
   [[(1 + beta^2) precision recall / (beta^2 precision + recall): eval() gives a list with one number for each class, eval(true) their mean.
 
-update(y_pred, y) as for Accuracy.]],
+update(y_pred, y) as for Accuracy.
+  > m = ms.train.Fbeta(1)
+  > m:update(ms.tensor { { 0.2, 0.8 }, { 0.7, 0.3 } }, ms.tensor { 1, 0 })
+  > m:eval(true) --> 1.0]],
   function(self, a, name) self.beta = check.number_positive(name, "beta", a.beta) end, {
     clear = function(self) self.classes, self.sums = nil, { {}, {}, {} } end,
     update = function(self, ...)
@@ -144,13 +153,20 @@ update(y_pred, y) as for Accuracy.]],
   })
 metrics.Fbeta = Fbeta
 
-metrics.F1 = class.define(Fbeta, "F1", "", "The harmonic mean of precision and recall: Fbeta with beta 1.")
+metrics.F1 = class.define(Fbeta, "F1", "", [[The harmonic mean of precision and recall: Fbeta with beta 1.
+  > m = ms.train.F1()
+  > m:update(ms.tensor { { 0.2, 0.8 }, { 0.7, 0.3 } }, ms.tensor { 1, 0 })
+  > m:eval(true) --> 1.0]])
 function metrics.F1:setup()
   self.beta = 1.0
   self:clear()
 end
 
-metrics.Loss = define("Loss", "", "The mean of losses: update(loss) with one number or tensor of one element.", nothing, {
+metrics.Loss = define("Loss", "", [[The mean of losses: update(loss) with one number or tensor of one element.
+  > m = ms.train.Loss()
+  > m:update(0.5)
+  > m:update(1.5)
+  > m:eval() --> 1.0]], nothing, {
   clear = function(self) self.sum, self.count = 0.0, 0 end,
   update = function(self, ...)
     if select("#", ...) ~= 1 then fail("Loss", ("update takes 1 input, got %d"):format(select("#", ...))) end
@@ -171,13 +187,22 @@ local function errors(name, of, doc)
     eval = function(self) return self.sum / seen(name, self.count) end,
   })
 end
-errors("MAE", ops.abs, "The sum of absolute differences over the number of samples (rows): update(y_pred, y).")
-errors("MSE", ops.square, "The sum of squared differences over the number of samples (rows): update(y_pred, y).")
+errors("MAE", ops.abs, [[The sum of absolute differences over the number of samples (rows): update(y_pred, y).
+  > m = ms.train.MAE()
+  > m:update(ms.tensor { 1.0, 2.0 }, ms.tensor { 1.0, 4.0 })
+  > m:eval() --> 1.0]])
+errors("MSE", ops.square, [[The sum of squared differences over the number of samples (rows): update(y_pred, y).
+  > m = ms.train.MSE()
+  > m:update(ms.tensor { 1.0, 2.0 }, ms.tensor { 1.0, 4.0 })
+  > m:eval() --> 2.0]])
 
 local TopK = define("TopKCategoricalAccuracy", "k",
   [[The share of samples whose class is among the k with the highest scores.
 
-update(y_pred, y): scores (N, C) and class numbers (N) or one-hot labels.]],
+update(y_pred, y): scores (N, C) and class numbers (N) or one-hot labels.
+  > m = ms.train.TopKCategoricalAccuracy(2)
+  > m:update(ms.tensor { { 0.2, 0.1, 0.8 } }, ms.tensor { 0 })
+  > m:eval() --> 1.0]],
   function(self, a, name) self.k = check.positive(name, "k", a.k) end, {
     clear = function(self) self.correct, self.count = 0, 0 end,
     update = function(self, ...)
@@ -195,7 +220,10 @@ update(y_pred, y): scores (N, C) and class numbers (N) or one-hot labels.]],
 metrics.TopKCategoricalAccuracy = TopK
 for k, words in pairs { [1] = "has the highest score", [5] = "is among the five with the highest scores" } do
   local name = ("Top%dCategoricalAccuracy"):format(k)
-  metrics[name] = class.define(TopK, name, "", ("The share of samples whose class %s."):format(words))
+  metrics[name] = class.define(TopK, name, "", ([[The share of samples whose class %s.
+  > m = ms.train.%s()
+  > m:update(ms.tensor { { 0.1, 0.1, 0.1, 0.1, 0.1, 0.5 } }, ms.tensor { 5 })
+  > m:eval() --> 1.0]]):format(words, name))
   metrics[name].setup = function(self)
     self.k = k
     self:clear()
@@ -205,7 +233,10 @@ end
 metrics.Perplexity = define("Perplexity", "ignore_label=nil",
   [[exp of the mean negative log-probability of the labels: update(probabilities, labels) with (..., C) and (...).
 
-Labels of ignore_label do not count.]],
+Labels of ignore_label do not count.
+  > m = ms.train.Perplexity()
+  > m:update(ms.tensor { { 0.5, 0.5 } }, ms.tensor { 1 })
+  > m:eval() --> 2.0]],
   function(self, a, name)
     self.ignore_label = a.ignore_label ~= nil and check.integer(name, "ignore_label", a.ignore_label) or nil
   end, {
@@ -245,6 +276,7 @@ local by_name = {
 ---
 ---     > ms.train.names()[1]
 ---     F1
+---     > #ms.train.names() > 5 --> true
 function metrics.names()
   local list = {}
   for name in pairs(by_name) do list[#list + 1] = name end
@@ -256,6 +288,7 @@ end
 ---
 ---     > tostring(ms.train.get_metric_fn("topk", 3))
 ---     TopKCategoricalAccuracy<>
+---     > tostring(ms.train.get_metric_fn("accuracy")) --> Accuracy<>
 function metrics.get_metric_fn(name, ...)
   local known = type(name) == "string" and by_name[name]
   if not known then
@@ -266,6 +299,7 @@ function metrics.get_metric_fn(name, ...)
 end
 
 --- A table of metrics by name from what Model takes: a list of names, or a table from names of your own to metrics or names.
+---     > type(ms.train.get_metrics { "accuracy" }.accuracy) --> table
 function metrics.get_metrics(given)
   local found = {}
   if given == nil then return found end

@@ -13,7 +13,10 @@ metrics.ConfusionMatrix = define("ConfusionMatrix", "num_classes, normalize=\"no
   [[How often each class (row) was taken for each (column): eval() gives a float64 tensor (C, C).
 
 update(y_pred, y): class numbers or scores (N, C) and class numbers; for two classes also probabilities, which are compared
-with threshold. normalize: "no_norm", "target" (rows add up to 1), "prediction" (columns do), "all".]],
+with threshold. normalize: "no_norm", "target" (rows add up to 1), "prediction" (columns do), "all".
+  > m = ms.train.ConfusionMatrix(2)
+  > m:update(ms.tensor { 0, 1, 1 }, ms.tensor { 0, 1, 0 })
+  > m:eval():tolist()[1][2] --> 1.0]],
   function(self, a, name)
     self.num_classes = check.positive(name, "num_classes", a.num_classes)
     self.normalize = check.choice(name, "normalize", a.normalize, { "no_norm", "target", "prediction", "all" })
@@ -116,7 +119,10 @@ metrics.ConfusionMatrixMetric = define("ConfusionMatrixMetric",
 metric_name: sensitivity, specificity, precision, negative predictive value, miss rate, fall out, false discovery rate, false
 omission rate, prevalence threshold, threat score, accuracy, balanced accuracy, f1 score, matthews correlation coefficient,
 fowlkes mallows index, informedness, markedness, or a usual name of these (recall, tpr, ...). skip_channel leaves out class 0.
-calculation_method: the rate of each sample and class first, then their mean; else the rate of the sums.]],
+calculation_method: the rate of each sample and class first, then their mean; else the rate of the sums.
+  > m = ms.train.ConfusionMatrixMetric { skip_channel = false, metric_name = "recall" }
+  > m:update(ms.tensor { { 1, 0 }, { 0, 1 } }, ms.tensor { { 1, 0 }, { 0, 1 } })
+  > type(m:eval()) --> number]],
   function(self, a, name)
     self.skip_channel = check.boolean(name, "skip_channel", a.skip_channel)
     self.calculation_method = check.boolean(name, "calculation_method", a.calculation_method)
@@ -176,7 +182,10 @@ calculation_method: the rate of each sample and class first, then their mean; el
 metrics.CosineSimilarity = define("CosineSimilarity", "similarity=\"cosine\", reduction=\"none\", zero_diagonal=true",
   [[How similar the rows of a matrix are: update(x) with (N, D); eval() gives a tensor (N, N), or of its rows the sum or the mean.
 
-similarity: "cosine" or "dot". zero_diagonal: that of a row with itself is 0.]],
+similarity: "cosine" or "dot". zero_diagonal: that of a row with itself is 0.
+  > m = ms.train.CosineSimilarity()
+  > m:update(ms.tensor { { 1.0, 0.0 }, { 1.0, 0.0 } })
+  > m:eval().shape --> (2, 2)]],
   function(self, a, name)
     self.similarity = check.choice(name, "similarity", a.similarity, { "cosine", "dot" })
     self.reduction = check.choice(name, "reduction", a.reduction, { "none", "sum", "mean" })
@@ -200,7 +209,10 @@ similarity: "cosine" or "dot". zero_diagonal: that of a row with itself is 0.]],
   })
 
 metrics.Dice = define("Dice", "smooth=1e-5",
-  "2 |A B| / (|A|^2 + |B|^2 + smooth), averaged over the batches: update(y_pred, y) with tensors of one shape.",
+  [[2 |A B| / (|A|^2 + |B|^2 + smooth), averaged over the batches: update(y_pred, y) with tensors of one shape.
+  > m = ms.train.Dice()
+  > m:update(ms.tensor { 1.0, 0.0 }, ms.tensor { 1.0, 0.0 })
+  > m:eval() > 0.99 --> true]],
   function(self, a, name) self.smooth = check.number_positive(name, "smooth", a.smooth) end, {
     clear = function(self) self.sum, self.count = 0.0, 0 end,
     update = function(self, ...)
@@ -310,7 +322,10 @@ metrics.ROC = define("ROC", "class_num=nil, pos_label=nil",
   [[The curve of false against true positives: eval() gives their rates and the thresholds as three lists, of several classes as
 lists of lists.
 
-update(y_pred, y): scores (N) and labels, of which pos_label (1) is positive; or scores (N, C) and class numbers.]],
+update(y_pred, y): scores (N) and labels, of which pos_label (1) is positive; or scores (N, C) and class numbers.
+  > m = ms.train.ROC()
+  > m:update(ms.tensor { 0.1, 0.9 }, ms.tensor { 0, 1 })
+  > select("#", m:eval()) --> 3]],
   function(self, a, name)
     self.class_num = a.class_num ~= nil and check.positive(name, "class_num", a.class_num) or nil
     self.pos_label = a.pos_label ~= nil and check.integer(name, "pos_label", a.pos_label) or nil

@@ -26,6 +26,7 @@ local function send(kind, comm, data, options)
 end
 
 --- Sends a message: data is a table, options may have metadata and buffers.
+---     > ms.notebook.comm.open("example", {}):send({ value = 2 })
 function Comm:send(data, options)
   if self.closed then
     error("comm: it is closed", 2)
@@ -34,6 +35,7 @@ function Comm:send(data, options)
 end
 
 --- Closes the pipe; the other side is told.
+---     > ms.notebook.comm.open("example", {}):close()
 function Comm:close(data, options)
   if self.closed then
     return
@@ -44,11 +46,13 @@ function Comm:close(data, options)
 end
 
 --- Calls f(data, buffers, metadata) for every message.
+---     > ms.notebook.comm.open("example", {}):on_message(function(data) print(data) end)
 function Comm:on_message(f)
   self._on_message = f
 end
 
 --- Calls f(data) when the other side closes.
+---     > ms.notebook.comm.open("example", {}):on_close(function() print("closed") end)
 function Comm:on_close(f)
   self._on_close = f
 end
@@ -56,6 +60,7 @@ end
 local comm = {}
 
 --- Opens a comm. Nothing happens where no front end listens; the comm then takes messages all the same.
+---     > type(ms.notebook.comm.open("example", { value = 1 }).id) --> string
 function comm.open(target, data, options)
   if type(target) ~= "string" then
     error("comm.open: target must be a string, got " .. type(target), 2)
@@ -68,6 +73,7 @@ function comm.open(target, data, options)
 end
 
 --- Calls f(comm, data, buffers, metadata) when the front end opens a comm of that target; nil takes it away.
+---     > ms.notebook.comm.register("example", function(comm, data) comm:send(data) end)
 function comm.register(target, f)
   if type(target) ~= "string" then
     error("comm.register: target must be a string, got " .. type(target), 2)
@@ -76,6 +82,7 @@ function comm.register(target, f)
 end
 
 --- The comms that are open, by id.
+---     > type(ms.notebook.comm.list()) --> table
 function comm.list()
   local all = {}
   for id, each in pairs(open) do
@@ -91,7 +98,7 @@ frontend.on_comm(function(kind, id, target, data, metadata, buffers)
     local new = setmetatable({ id = id, target = target, closed = false }, Comm)
     if not f then
       send("close", new)
-      error(("no comm target '%s' is registered; ms.comm.register adds one"):format(target), 0)
+      error(("no comm target '%s' is registered; ms.notebook.comm.register adds one"):format(target), 0)
     end
     open[id] = new
     f(new, ms.json.decode(data), buffers, ms.json.decode(metadata))
