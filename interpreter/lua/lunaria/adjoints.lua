@@ -1,5 +1,5 @@
--- What stands for functions that are written in C, wherever a derivative is computed: the same in Lua, so that
--- gradients flow through what they move around.
+-- Replacements of functions written in C wherever a derivative is computed: the same in Lua, so that gradients flow through
+-- the values that they move.
 local table, math, string, debug = table, math, string, debug
 local select, type, error, next, ipairs, pairs, assert = select, type, error, next, ipairs, pairs, assert
 local pcall, tonumber, tostring = pcall, tonumber, tostring

@@ -1,5 +1,5 @@
--- What stands for operators where a number among their attributes is differentiated, and the entry of the operator cannot
--- say it (core/ops/open.cpp): the formula depends on the number itself, or draws. Each function gets all arguments of the
+-- Replacements of operators for derivatives by a number among their attributes, where the operator's entry cannot state the
+-- derivative (core/ops/open.cpp): the formula depends on the number itself, or draws. Each function gets all arguments of the
 -- operator in the order of its signature.
 local math, ipairs = math, ipairs
 

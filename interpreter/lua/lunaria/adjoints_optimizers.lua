@@ -1,4 +1,4 @@
--- What stands for the steps of optimizers where what they change or are given is differentiated: the same formulas by
+-- Replacements of optimizers' steps for derivatives by what they change or are given: the same formulas by
 -- operators, whose results are assigned to the parameters and moments. So gradients flow through updates.
 local type, ipairs, next, select, tostring, table, math = type, ipairs, next, select, tostring, table, math
 

@@ -1,6 +1,6 @@
--- Where a front end instead of a terminal is behind the session: io.read, io.lines and the methods of io.stdin ask the
--- user, what stops a child stops its cell, and os.exit leaves the session in good order. Called with the functions that
--- ask, interrupt and leave; gives a function that puts Lua's own back.
+-- Replacements in Lua's library for a session that has a front end in place of a terminal: io.read, io.lines and the methods
+-- of io.stdin ask the user, a signal that stops a child stops its cell, and os.exit closes the session in order. Called with the
+-- functions that ask, interrupt and leave; gives a function that puts Lua's own back.
 local ask, interrupt, leave = ...
 
 -- luacheck: globals io os
@@ -115,7 +115,7 @@ function os.execute(command)
   return ok, how, code
 end
 
--- The cell ends where it stands, as at Ctrl-C; then whoever runs the session is told.
+-- The cell ends where it stands, as at Ctrl-C; then `leave` is called.
 function os.exit(code)
   if code == nil or type(code) == "boolean" then
     code = code == false and 1 or 0

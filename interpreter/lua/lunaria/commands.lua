@@ -3,7 +3,7 @@ local session = ...
 
 local commands, help = {}, {}
 
--- What the session had before its user came: %who does not list it, %reset goes back to it.
+-- The globals of the session before its first cell: %who does not list it, %reset goes back to it.
 local before = {}
 for name, value in pairs(_G) do
   before[name] = value

@@ -1,5 +1,5 @@
--- Where the time of a call goes: every operator that ran and every step of a compiled graph, with its line, what it read
--- and wrote, and what it computed.
+-- The times of a call by operator and by step of a compiled graph, each with its line, the bytes that it read and wrote, and its
+-- arithmetic.
 local core = require "lunaria.profiling"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"

@@ -1,4 +1,4 @@
--- What liblunaria runs: the function of a saved program, compiled, and its inputs and outputs.
+-- The program that liblunaria runs: the function of a saved program, compiled, and its inputs and outputs.
 local ms = require "lunaria"
 
 return function(path)

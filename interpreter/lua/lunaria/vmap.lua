@@ -193,7 +193,7 @@ return function(core, check_callable, describe, as_tensor)
         for k = 1, run.n do stacked[k] = unfold(run[k], count, axis_of(k), like) end
         return table.unpack(stacked, 1, run.n)
       end
-      -- A count is an effect, which nobody asked for where effects are watched.
+      -- A count is an effect: it is left out where effects are watched.
       if run == false and attempts > 0 and not watched() then attempts = attempts - 1 end
       local columns, results, call = {}, 0, {}
       for k = 1, arguments.n do call[k] = arguments[k] end

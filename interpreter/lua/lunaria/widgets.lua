@@ -12,7 +12,8 @@ local models = {}
 local function open_model(state, kind, view_kind)
   state._model_module, state._model_module_version = MODULES[kind], "2.0.0"
   state._view_module, state._view_module_version = MODULES[view_kind or kind], "2.0.0"
-  local comm = ms.notebook.comm.open("jupyter.widget", { state = state, buffer_paths = ms.json.array {} }, { metadata = { version = "2.1.0" } })
+  local comm = ms.notebook.comm.open("jupyter.widget", { state = state, buffer_paths = ms.json.array {} },
+    { metadata = { version = "2.1.0" } })
   models[comm.id] = state
   return comm
 end

@@ -1,4 +1,4 @@
--- How long a task takes on one chip: the slowest of its cube work, its moves to the cube, its vector work and its way to
+-- The duration of a task on one chip: the slowest of its cube work, its moves to the cube, its vector work and its way to
 -- memory, and what starting it costs.
 local M = {}
 

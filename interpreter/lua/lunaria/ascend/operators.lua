@@ -1,4 +1,4 @@
--- Which part of the simulated chip runs an operator, and which of the library's tile programs computes what it computes.
+-- The part of the simulated chip that runs each operator, and the tile program of the library that computes the same.
 local core = require "lunaria.ascend_core"
 
 -- The tile programs of ms.ascend.library by the operators whose numbers they give.

@@ -1,4 +1,4 @@
--- What the function of a kernel is given: buffers of a core and its instructions. Each call writes one instruction into the
+-- The argument of a kernel's function: buffers of a core and its instructions. Each call writes one instruction into the
 -- program of the block; addresses are elements here and bytes there.
 local core = require "lunaria.ascend_core"
 local arguments = require "lunaria.nn.arguments"

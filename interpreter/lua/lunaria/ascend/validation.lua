@@ -1,4 +1,4 @@
--- What bench/ascend_validation.lua found for the model as it is: no figure is printed without it.
+-- The errors that bench/ascend_validation.lua measured for the present model: every printed figure comes with them.
 local parameters = require "lunaria.ascend.parameters"
 
 -- The errors of the set, of the device alone and with the host's pipeline of pictures, and the largest of published results outside of it.

@@ -1,4 +1,4 @@
--- How new parameters are filled: initializer(what, shape, dtype), where what is a name, an initializer, a number or a
+-- Initial values of parameters: initializer(what, shape, dtype), where what is a name, an initializer, a number or a
 -- tensor. The classes have MindSpore's names and defaults.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"

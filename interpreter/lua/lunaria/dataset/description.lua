@@ -54,7 +54,7 @@ function encode(where, value)
   return fail("serialize", ("%s is %s, which cannot be written"):format(where, describe(value)))
 end
 
--- What a description says is a text of somebody's: a name in it stands for a class of one of these lists and for nothing else that
+-- A description is a text from outside the program: a name in it stands for a class of one of these lists and for nothing else that
 -- there is by that name, and all that it gives to one is checked by the signature of that class.
 local function malformed(what, value) fail("deserialize", ("%s is expected, got %s"):format(what, describe(value))) end
 

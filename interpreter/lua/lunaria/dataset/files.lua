@@ -1,4 +1,4 @@
--- What sources of known data sets ask of the file system; errors begin with the source's name.
+-- The questions that sources of known data sets ask of the file system; errors begin with the source's name.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 

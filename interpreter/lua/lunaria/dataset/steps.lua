@@ -1,4 +1,4 @@
--- What vision, text and transforms are made of: classes whose objects hold a transform of core/data/transforms. An object is
+-- The classes of vision, text and transforms, whose objects hold a transform of core/data/transforms. An object is
 -- called with values, or given to ds:map, which runs it on threads.
 local ms = require "lunaria"
 local data = require "lunaria.data"

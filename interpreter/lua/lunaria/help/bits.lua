@@ -1,6 +1,6 @@
--- What does not give the same bits everywhere: the only exceptions from the order of additions that core/loops/sum_order.h states. help
--- "guide.random" shows it, and tests/lua/same_bits_test.lua fails where an operator that differs is missing, or stands here and does not
--- differ; of what libraries do (`library`) the processor decides whether it does. Of each row the operators that differ: `threads`,
+-- The operators that do not give the same bits everywhere: the only exceptions from the order of sums in core/loops/sum_order.h.
+-- help "guide.random" shows it, and tests/lua/same_bits_test.lua fails where an operator that differs is missing, or stands here and does
+-- not differ; of what libraries do (`library`) the processor decides whether it does. Of each row the operators that differ: `threads`,
 -- with another number of threads; `graph`, compiled; `avx2`, on a processor without AVX-512; `device`, on a device with a memory of
 -- its own whose kernels are the host's.
 return {

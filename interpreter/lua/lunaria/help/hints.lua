@@ -1,4 +1,4 @@
--- What to write in place of a habit of another language or framework: called with the message of an error that ends a
+-- Hints for habits of other languages and frameworks: called with the message of an error that ends a
 -- program, the line at which it happened, the place ("file.lua:3"), the lines above it and the variables there (name =
 -- whether it has a value).
 -- Gives the message with a line "hint: ..." behind its first line, and with the name of the variable that is nil.
@@ -270,7 +270,7 @@ local function count_from_one(line)
   return "the table has no element there; tables count from 1 in Lua"
 end
 
--- The variable of the line that has no value, if there is only one; a global that nobody has set comes before locals, of
+-- The variable of the line that has no value, if there is only one; a global without a value comes before locals, of
 -- which the machine may have forgotten some.
 local function missing_variable(line, above, variables)
   local function is_declared(name)

@@ -1,4 +1,4 @@
--- What is known of functions that have no comment of their own, since C++ or a row of a table makes them, by the function:
+-- The descriptions of functions without a comment of their own, which C++ or a row of a table makes, by the function:
 -- { name =, list = "(a, b)", doc = }.
 local ms = require "lunaria"
 local registry = require "lunaria.registry"

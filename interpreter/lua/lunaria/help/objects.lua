@@ -25,7 +25,7 @@ return {
       return upvalue(getmetatable(ms.tensor(0.0)).__index, "")
     end,
     properties = {
-      { "shape", "The sizes of the axes in a table: x.shape[1] is the first, as Lua counts, #x.shape how many there are; x:sizes(axis) counts from 0.",
+      { "shape", "The sizes of the axes in a table: x.shape[1] is the first, #x.shape how many there are; x:sizes(axis) counts from 0.",
         { { "ms.ones({ 2, 3 }).shape", "(2, 3)" } } },
       { "dtype", "The type of the elements: ms.float32 and so on.", { { "ms.ones({ 2 }).dtype", "Float32" } } },
       { "ndim", "The number of axes.", { { "ms.ones({ 2, 3 }).ndim", "2" } } },

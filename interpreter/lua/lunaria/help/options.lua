@@ -1,4 +1,4 @@
--- What the table of names at the end of a call may hold: for completion. Classes of the library say so in their signature.
+-- The names that a table at the end of a call may hold, for completion. Classes of the library say so in their signature.
 local ms = require "lunaria"
 
 local known

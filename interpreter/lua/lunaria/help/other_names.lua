@@ -1,4 +1,4 @@
--- What things are called elsewhere: { the other name, ours, the difference }. Of PyTorch, MindSpore, numpy and Lua's
+-- The names of things in other frameworks: { the other name, ours, the difference }. Of PyTorch, MindSpore, numpy and Lua's
 -- habits; names without a dot are methods or options. Read by the site, by search and by the hints of errors.
 -- luacheck: no max line length
 return {

@@ -1,5 +1,5 @@
--- What parameters mean, by their names: "name name ...: meaning". Most names mean one thing throughout the library; where a function means
--- another by it, that stands under "parameter.function". What stands in a function's own comment comes before all of this.
+-- The meanings of parameters by their names: "name name ...: meaning". Most names mean one thing throughout the library; where a
+-- function means another by it, that stands under "parameter.function". A function's own comment comes before all of this.
 -- luacheck: no max line length
 local meanings = {}
 for names, meaning in ([[

@@ -108,7 +108,7 @@ local function build()
   local targets = others_by_target()
   for _, entry in ipairs(entries.all()) do
     local document = { entry = entry, words = {}, exact = {}, phrases = {}, factor = kind_weight[entry.kind] or 1.0 }
-    -- What nobody calls by hand: steps of optimizers, gradients of operators.
+    -- Operators that programs do not call by name: steps of optimizers, gradients of operators.
     if entry.name:find "_grad$" or entry.name:find "^ms%.ops%.apply_" then document.factor = 0.5 end
     -- Of methods that many classes have, those of layers and optimizers come first.
     local elsewhere = entry.kind == "method" and entry.name:find "^ms%." and not entry.name:find "^ms%.nn%."

@@ -1,4 +1,4 @@
--- What the files of the site have in common: the frame of a page, its style, its script.
+-- The common parts of the site's files: the frame of a page, its style, its script.
 -- luacheck: no max line length
 local files = {}
 

@@ -1,4 +1,4 @@
--- What happens around a cell's computation: hooks that see gradients, computing again, inputs that were told beforehand.
+-- Steps around a cell's computation: hooks on gradients, recomputation, inputs that set_inputs has declared.
 --
 -- Hooks: the tensors that go into a cell and those that come out of it pass through an identity each, whose derivative is where the
 -- hooks are called: that of the results runs first, then the cell's own, then that of the inputs.

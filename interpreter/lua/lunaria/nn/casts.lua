@@ -1,4 +1,4 @@
--- What cells see while they compute in another dtype: their inputs and parameters, cast.
+-- The inputs and parameters of cells that compute in another dtype, cast.
 local ms = require "lunaria"
 local registry = require "lunaria.registry"
 

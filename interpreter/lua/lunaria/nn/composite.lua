@@ -1,4 +1,4 @@
--- What MindSpore's programs make functions of functions with, beside ms.grad and its kin: ops.GradOperation, ops.HyperMap,
+-- MindSpore's functions of functions, beside ms.grad and its kin: ops.GradOperation, ops.HyperMap,
 -- ops.MultitypeFuncGraph, ops.Partial, loops with a function for their body, hooks on gradients. All of it is plain Lua over the
 -- transforms, so that it is compiled and differentiated as any other Lua. Names are found through ms.ops (nn/primitives.lua).
 local ms = require "lunaria"

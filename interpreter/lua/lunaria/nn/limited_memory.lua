@@ -1,4 +1,4 @@
--- What L-BFGS knows of the curvature: the last differences of points and gradients (Nocedal 1980).
+-- The curvature as L-BFGS estimates it: the last differences of points and gradients (Nocedal 1980).
 local ms = require "lunaria"
 
 local ops = ms.ops

@@ -136,7 +136,7 @@ local function run(self, x, key, h, c, backwards, within)
     end
   end
   if backwards then
-    -- Filled from the end: in order for whoever goes through it.
+    -- Filled from the end, so that the list is in order.
     outputs = table.move(outputs, 1, #parts, 1, {})
   end
   return ops.stack(outputs, 0), h, c

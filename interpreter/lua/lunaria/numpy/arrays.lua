@@ -1,4 +1,4 @@
--- What all functions of ms.numpy do with their arguments: tensors, plain numbers and nested tables become tensors, dtypes are promoted
+-- The arguments of ms.numpy's functions: tensors, plain numbers and nested tables become tensors, dtypes are promoted
 -- as numpy does it, a trailing table of names is spread over the parameters.
 --
 -- Plain numbers adapt to the tensors beside them, as in numpy: an integer keeps their dtype, a float makes float64 of integers. Where

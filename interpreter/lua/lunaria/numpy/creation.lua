@@ -8,7 +8,7 @@ local M = {}
 
 function M._without_copy(dtype, _, ndmin) return dtype, ndmin end
 
---- A tensor of numbers, nested tables or a tensor. copy: whether a tensor is copied (tensors are values, so nobody can tell).
+--- A tensor of numbers, nested tables or a tensor. copy: whether a tensor is copied, which makes no difference to values.
 --- ndmin: the least number of axes.
 ---
 ---     > ms.numpy.array({ { 1, 2 }, { 3, 4 } }, ms.float32).dtype

@@ -1,5 +1,4 @@
--- What users give to plots (tensors, lists, lists of lists) as plain Lua lists of numbers, and thinned out where a picture
--- could not show more anyway.
+-- The data of plots (tensors, lists, lists of lists) as plain Lua lists of numbers, thinned out to what a picture can show.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 

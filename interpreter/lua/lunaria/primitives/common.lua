@@ -1,4 +1,4 @@
--- What rows of several files here do with arguments of MindSpore's primitives.
+-- Checks and conversions of arguments that rows of several files here share.
 local ms = require "lunaria"
 
 local ops = ms.ops

@@ -1,2 +1,2 @@
--- What ops.ScalarSummary and its kin were given since SummaryRecord:record wrote last: values under "plugin name".
+-- The values that ops.ScalarSummary and its kin were given since SummaryRecord:record wrote last, under "plugin name".
 return {}

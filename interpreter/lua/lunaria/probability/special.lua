@@ -1,4 +1,4 @@
--- What distributions are made of: formulas over z = (x - place) / scale, or over a value and its parameters, as logarithms of densities,
+-- The formulas of distributions: over z = (x - place) / scale, or over a value and its parameters, as logarithms of densities,
 -- of distribution functions and of what these lack to 1. ms.probability and ms.scipy.stats both use them. In each tail there is a form in
 -- which nothing cancels, and operands of the forms that are not chosen are replaced, so that their slopes are finite.
 local ms = require "lunaria"

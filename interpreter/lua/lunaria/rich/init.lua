@@ -1,4 +1,4 @@
--- How values look in a notebook when they do not say so themselves with a metamethod __mime: tensors, networks, lists of
+-- The look of values in a notebook that have no metamethod __mime: tensors, networks, lists of
 -- records.
 -- Called by the display functions with a value; gives a table of texts by type, or nothing for what is best as text.
 local ms = require "lunaria"

@@ -1,4 +1,4 @@
--- What Model takes as a data set: anything that gives batches, once through for each epoch.
+-- The data sets that Model takes: anything that gives batches, once through for each epoch.
 --   a table            a list of batches: { { x, y }, { x, y } }
 --   a function         gives the next batch on each call and nil at the end of an epoch; the call after that begins anew.
 --                      A function that gives a function when it is called makes an iterator for each epoch.

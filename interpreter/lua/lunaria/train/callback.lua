@@ -1,4 +1,4 @@
--- What callbacks are: objects whose methods Model calls while it trains and evaluates, with a RunContext. Only methods that
+-- Callbacks: objects whose methods Model calls while it trains and evaluates, with a RunContext. Only methods that
 -- a callback has are called: a step without callbacks costs nothing.
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"

@@ -1,4 +1,4 @@
--- Where a model comes from: settings, data, results. For TensorBoard's page of hyper-parameters, and as MindSpore's lineage
+-- The origin of a model: settings, data, results. For TensorBoard's page of hyper-parameters, and as MindSpore's lineage
 -- files.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"

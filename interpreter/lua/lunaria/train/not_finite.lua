@@ -1,4 +1,4 @@
--- What is said when a loss is not finite: the first part of the network whose result is not, found by computing the batch
+-- The message about a loss that is not finite: it names the first part of the network whose result is not, found by computing the batch
 -- once more.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"

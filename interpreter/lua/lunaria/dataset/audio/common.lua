@@ -1,4 +1,4 @@
--- What the transforms of sounds are made of: functions from tensors to tensors that are put together of operators. Sounds
+-- The parts of the transforms of sounds: functions from tensors to tensors that are put together of operators. Sounds
 -- are tensors of floats (..., time), spectrograms (..., frequency, time); complex numbers are pairs along a last axis.
 local ms = require "lunaria"
 local data = require "lunaria.data"

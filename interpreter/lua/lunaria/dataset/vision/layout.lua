@@ -1,4 +1,4 @@
--- Where pixels are and how they are numbered.
+-- Transforms of the places and the numbering of pixels.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local steps = require "lunaria.dataset.steps"
