@@ -186,8 +186,13 @@ local function class_entry(name, class)
   local init = rawget(class, "init")
   local of = type(init) == "function" and registry.listing(init) or {}
   local doc, own = split(rawget(class, "_doc") or of.doc or "")
-  local source = rawget(class, "setup") or rawget(class, "construct") or init or rawget(class, "new")
-  local where = type(source) == "function" and registry.listing(source) or {}
+  local where = {}
+  for _, key in ipairs { "setup", "construct", "init", "new" } do
+    local method = rawget(class, key)
+    if type(method) == "function" and not where.file then where = registry.listing(method) end
+    -- Settings that are checked one by one (nn/arguments.lua).
+    if where.file and where.file:find "nn/arguments%.lua$" then where = {} end
+  end
   local entry = { name = name, kind = "class", head = name:gsub("^ms%.", "") .. "(" .. signature.text .. ")", doc = doc,
     parameters = parameters_of_class(signature, name, doc), notes = {}, value = class,
     source = place(where, "interpreter/lua") }

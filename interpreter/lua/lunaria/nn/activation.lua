@@ -53,9 +53,7 @@ end
 -- Those with one number.
 local function with_number(name, parameter, default, f, doc)
   local class = layer(Cell, name, ("%s=%s"):format(parameter, default), doc)
-  function class:setup(a)
-    self[parameter] = check.number(name, parameter, a[parameter])
-  end
+  class.setup = arguments.settings(name, parameter .. ":number")
   function class:construct(x)
     return f(x, self[parameter])
   end
@@ -78,9 +76,7 @@ with_number("SoftShrink", "lambd", "0.5", ops.softshrink, [[x less lambd towards
 -- Those along an axis.
 local function along_axis(name, f, doc)
   local class = layer(Cell, name, "axis=-1", doc)
-  function class:setup(a)
-    self.axis = check.integer(name, "axis", a.axis)
-  end
+  class.setup = arguments.settings(name, "axis:integer")
   function class:construct(x)
     return f(x, self.axis)
   end
@@ -101,18 +97,9 @@ along_axis("GLU", ops.glu, [[The first half of an axis times the sigmoid of the 
 local GELU = layer(Cell, "GELU", "approximate=true",
   [[x times the normal distribution function of x; approximate: by tanh, else exactly.
   > ms.nn.GELU()(ms.zeros { 1 }):item() --> 0.0]])
-function GELU:setup(a)
-  self.approximate = check.boolean("GELU", "approximate", a.approximate)
-end
-function GELU:construct(x)
-  if self.approximate then
-    return ops.gelu_tanh(x)
-  end
-  return ops.gelu_erf(x)
-end
-function GELU:extend_repr()
-  return "approximate=" .. tostring(self.approximate)
-end
+GELU.setup = arguments.settings("GELU", "approximate:boolean")
+function GELU:construct(x) return (self.approximate and ops.gelu_tanh or ops.gelu_erf)(x) end
+function GELU:extend_repr() return "approximate=" .. tostring(self.approximate) end
 classes.GELU = GELU
 
 local PReLU = layer(Cell, "PReLU", "channel=1, w=0.25",
@@ -138,13 +125,8 @@ classes.PReLU = PReLU
 
 local Hardtanh = layer(Cell, "Hardtanh", "min_val=-1.0, max_val=1.0", [[x cut off at min_val and max_val.
   > ms.nn.Hardtanh(-1, 2)(ms.tensor { 5.0 }):item() --> 2.0]])
-function Hardtanh:setup(a)
-  self.min_val = check.number("Hardtanh", "min_val", a.min_val)
-  self.max_val = check.number("Hardtanh", "max_val", a.max_val)
-end
-function Hardtanh:construct(x)
-  return ops.hardtanh(x, self.min_val, self.max_val)
-end
+Hardtanh.setup = arguments.settings("Hardtanh", "min_val:number, max_val:number")
+function Hardtanh:construct(x) return ops.hardtanh(x, self.min_val, self.max_val) end
 classes.Hardtanh = Hardtanh
 
 local Threshold = layer(Cell, "Threshold", "threshold, value",
@@ -152,16 +134,9 @@ local Threshold = layer(Cell, "Threshold", "threshold, value",
 
   > ms.nn.Threshold(0.5, 9.0)(ms.tensor { 0.0, 1.0 }):tolist()[1]
   9.0]])
-function Threshold:setup(a)
-  self.threshold = check.number("Threshold", "threshold", a.threshold)
-  self.value = check.number("Threshold", "value", a.value)
-end
-function Threshold:construct(x)
-  return ops.threshold(x, self.threshold, self.value)
-end
-function Threshold:extend_repr()
-  return ("threshold=%s, value=%s"):format(self.threshold, self.value)
-end
+Threshold.setup = arguments.settings("Threshold", "threshold:number, value:number")
+function Threshold:construct(x) return ops.threshold(x, self.threshold, self.value) end
+function Threshold:extend_repr() return ("threshold=%s, value=%s"):format(self.threshold, self.value) end
 classes.Threshold = Threshold
 
 local Softmax2d = layer(Cell, "Softmax2d", "",

@@ -380,6 +380,23 @@ function check.choice(where, name, value, choices)
   return wrong(where, name, "one of '" .. table.concat(choices, "', '") .. "'", value)
 end
 
+local reductions = { "mean", "sum", "none" }
+function check.reduction(where, name, value) return check.choice(where, name, value, reductions) end
+
+function check.optional_tensor(where, name, value)
+  if value ~= nil and not ms.is_tensor(value) then fail(where, name .. " must be a tensor, got " .. describe(value)) end
+  return value
+end
+
+--- setup(self, a) of a class whose objects keep arguments as they are, each after a check: "weight:optional_tensor, margin:number".
+function arguments.settings(where, list)
+  local checks = {}
+  for name, kind in list:gmatch "([%w_]+):([%w_]+)" do checks[#checks + 1] = { name, check[kind] } end
+  return function(self, a)
+    for _, row in ipairs(checks) do self[row[1]] = row[2](where, row[1], a[row[1]]) end
+  end
+end
+
 -- One size for `count` axes, or a list of that many: always as a list of integers from `least` up.
 function check.sizes(where, name, value, count, least)
   if math.type(value) then

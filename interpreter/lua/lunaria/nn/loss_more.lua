@@ -12,10 +12,6 @@ local layer, is_cell = cells.layer, cells.is_cell
 
 local classes = {}
 
-local function reduction(name, a)
-  return check.choice(name, "reduction", a.reduction, { "mean", "sum", "none" })
-end
-
 local function same_shape(name, x, what, y, other)
   if not ms.is_tensor(x) then fail(name, what .. " must be a tensor, got " .. describe(x)) end
   if not ms.is_tensor(y) then fail(name, other .. " must be a tensor, got " .. describe(y)) end
@@ -26,7 +22,9 @@ end
 
 local function define(name, signature, doc, setup, construct)
   local class = layer(LossBase, name, signature, doc)
-  class.setup, class.construct = setup, rounded_once(construct)
+  local take = type(setup) == "string" and arguments.settings(name, setup) or setup
+  function class:setup(a) take(self, a) end
+  class.construct = rounded_once(construct)
   classes[name] = class
   return class
 end
@@ -41,11 +39,7 @@ of labels first.
   > log_probs = ms.tensor { { { -0.5, -1.0 } } }
   > ms.nn.CTCLoss()(log_probs, ms.tensor { { 1 } }, ms.tensor { 1 }, ms.tensor { 1 }):item()
   1.0]],
-  function(self, a)
-    self.blank = check.not_negative("CTCLoss", "blank", a.blank)
-    self.reduction = reduction("CTCLoss", a)
-    self.zero_infinity = check.boolean("CTCLoss", "zero_infinity", a.zero_infinity)
-  end,
+  "blank:not_negative, reduction:reduction, zero_infinity:boolean",
   function(self, log_probs, targets, input_lengths, target_lengths)
     return ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
   end)
@@ -57,11 +51,7 @@ full: whether the constant log(2 pi) / 2 is added. eps: the least variance.
 
   > ms.nn.GaussianNLLLoss()(ms.tensor { 1.0 }, ms.tensor { 3.0 }, ms.tensor { 1.0 }):item()
   2.0]],
-  function(self, a)
-    self.full = check.boolean("GaussianNLLLoss", "full", a.full)
-    self.eps = check.number_positive("GaussianNLLLoss", "eps", a.eps)
-    self.reduction = reduction("GaussianNLLLoss", a)
-  end,
+  "full:boolean, eps:number_positive, reduction:reduction",
   function(self, logits, labels, var)
     return ops.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)
   end)
@@ -71,10 +61,7 @@ define("HingeEmbeddingLoss", "margin=1.0, reduction=\"mean\"",
 
   > ms.nn.HingeEmbeddingLoss()(ms.tensor { 0.5, 0.25 }, ms.tensor { 1.0, -1.0 }):item()
   0.625]],
-  function(self, a)
-    self.margin = check.number("HingeEmbeddingLoss", "margin", a.margin)
-    self.reduction = reduction("HingeEmbeddingLoss", a)
-  end,
+  "margin:number, reduction:reduction",
   function(self, logits, labels)
     return ops.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
   end)
@@ -85,10 +72,7 @@ is 1, and the other way round where it is -1.
 
   > ms.nn.MarginRankingLoss()(ms.tensor { 1.0 }, ms.tensor { 3.0 }, ms.tensor { 1.0 }):item()
   2.0]],
-  function(self, a)
-    self.margin = check.number("MarginRankingLoss", "margin", a.margin)
-    self.reduction = reduction("MarginRankingLoss", a)
-  end,
+  "margin:number, reduction:reduction",
   function(self, input1, input2, target)
     return ops.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
   end)
@@ -100,13 +84,7 @@ The margin of a call replaces the cell's. Distances are p-norms of the differenc
 
   > ms.nn.TripletMarginLoss()(ms.zeros { 1, 2 }, ms.tensor { { 3.0, 4.0 } }, ms.tensor { { 0.0, 2.0 } }):item() < 4.1
   true]],
-  function(self, a)
-    self.p = check.number_positive("TripletMarginLoss", "p", a.p)
-    self.swap = check.boolean("TripletMarginLoss", "swap", a.swap)
-    self.eps = check.number_not_negative("TripletMarginLoss", "eps", a.eps)
-    self.margin = check.number("TripletMarginLoss", "margin", a.margin)
-    self.reduction = reduction("TripletMarginLoss", a)
-  end,
+  "p:number_positive, swap:boolean, eps:number_not_negative, margin:number, reduction:reduction",
   function(self, x, positive, negative, margin)
     return ops.triplet_margin_loss(x, positive, negative, margin or self.margin, self.p, self.eps, self.swap, self.reduction)
   end)
@@ -210,7 +188,7 @@ sample, and of each class where labels are probabilities.
       rawset(self, "weight", a.weight)
     end
     self.gamma = check.number_not_negative("FocalLoss", "gamma", a.gamma)
-    self.reduction = reduction("FocalLoss", a)
+    self.reduction = check.reduction("FocalLoss", "reduction", a.reduction)
   end,
   function(self, logits, labels)
     local fits = ms.is_tensor(logits) and ms.is_tensor(labels) and logits.ndim == labels.ndim and logits.ndim >= 2 and logits.ndim <= 4

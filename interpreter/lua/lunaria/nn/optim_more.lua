@@ -9,7 +9,9 @@ local check = arguments.check
 local classes = {}
 
 local function define(name, signature, doc, setup, slots, rule)
-  classes[name] = optimizer(name, { signature = signature, doc = doc, setup = setup, slots = slots, rule = rule })
+  local take = type(setup) == "string" and arguments.settings(name, setup) or setup
+  classes[name] = optimizer(name, { signature = signature, doc = doc, slots = slots, rule = rule,
+    setup = function(self, a) take(self, a) end })
 end
 
 define("RMSProp",
@@ -40,10 +42,7 @@ centered subtracts the square of the running mean of the gradients from s.
 define("Adagrad", "params, accum=0.1, learning_rate=0.001, update_slots=true, loss_scale=1.0, weight_decay=0.0",
   [[s = s + g g; p = p - learning_rate g / sqrt(s). s starts at accum.
   > ms.nn.Adagrad(ms.nn.Dense(2, 3):trainable_params(), 0.1, 0.01) --> Adagrad<learning_rate=0.01, parameters=2>]],
-  function(self, a)
-    self.accum = check.number_not_negative("Adagrad", "accum", a.accum)
-    self.update_slots = check.boolean("Adagrad", "update_slots", a.update_slots)
-  end,
+  "accum:number_not_negative, update_slots:boolean",
   { { "accum", "accum" } },
   function(self, p, g, rate, _, _, sum)
     if self.update_slots then
@@ -55,10 +54,7 @@ define("Adagrad", "params, accum=0.1, learning_rate=0.001, update_slots=true, lo
 define("Adadelta", "params, learning_rate=1.0, rho=0.9, epsilon=1e-6, loss_scale=1.0, weight_decay=0.0",
   [[s = rho s + (1 - rho) g g; d = g sqrt(u + epsilon) / sqrt(s + epsilon); u = rho u + (1 - rho) d d; p = p - learning_rate d.
   > ms.nn.Adadelta(ms.nn.Dense(2, 3):trainable_params(), 1.0) --> Adadelta<learning_rate=1.0, parameters=2>]],
-  function(self, a)
-    self.rho = check.probability("Adadelta", "rho", a.rho)
-    self.epsilon = check.number_not_negative("Adadelta", "epsilon", a.epsilon)
-  end,
+  "rho:probability, epsilon:number_not_negative",
   { { "accum", 0.0 }, { "accum_update", 0.0 } },
   function(self, p, g, rate, _, _, sum, updates)
     sum:assign(self.rho * sum + (1 - self.rho) * g * g)
@@ -71,11 +67,7 @@ define("AdaMax", "params, learning_rate=0.001, beta1=0.9, beta2=0.999, eps=1e-8,
   [[Adam with the largest gradient so far: m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g|);
 p = p - learning_rate / (1 - beta1^t) m / (u + eps).
   > ms.nn.AdaMax(ms.nn.Dense(2, 3):trainable_params(), 1e-3) --> AdaMax<learning_rate=0.001, parameters=2>]],
-  function(self, a)
-    self.beta1 = check.rate("AdaMax", "beta1", a.beta1)
-    self.beta2 = check.rate("AdaMax", "beta2", a.beta2)
-    self.eps = check.number_not_negative("AdaMax", "eps", a.eps)
-  end,
+  "beta1:rate, beta2:rate, eps:number_not_negative",
   { { "moment1", 0.0 }, { "moment2", 0.0 } },
   function(self, p, g, rate, step, _, moment, most)
     moment:assign(self.beta1 * moment + (1 - self.beta1) * g)

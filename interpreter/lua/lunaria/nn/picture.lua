@@ -7,50 +7,31 @@ local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local layer, Cell = cells.layer, cells.Cell
 
-local PixelShuffle = layer(Cell, "PixelShuffle", "upscale_factor",
+local classes = {}
+
+-- An operator with one positive integer.
+local function with_count(name, parameter, f, doc)
+  local class = layer(Cell, name, parameter, doc)
+  class.setup = arguments.settings(name, parameter .. ":positive")
+  function class:construct(x) return f(x, self[parameter]) end
+  function class:extend_repr() return parameter .. "=" .. self[parameter] end
+  classes[name] = class
+end
+with_count("PixelShuffle", "upscale_factor", ops.pixel_shuffle,
   [[Moves channels into space: (N, C r r, H, W) becomes (N, C, H r, W r), where r is upscale_factor (Shi and others 2016).
 
   > ms.nn.PixelShuffle(2)(ms.ones { 1, 8, 3, 5 }).shape
   (1, 2, 6, 10)]])
-function PixelShuffle:setup(a)
-  self.upscale_factor = check.positive("PixelShuffle", "upscale_factor", a.upscale_factor)
-end
-function PixelShuffle:construct(x)
-  return ops.pixel_shuffle(x, self.upscale_factor)
-end
-function PixelShuffle:extend_repr()
-  return "upscale_factor=" .. self.upscale_factor
-end
-
-local PixelUnshuffle = layer(Cell, "PixelUnshuffle", "downscale_factor",
+with_count("PixelUnshuffle", "downscale_factor", ops.pixel_unshuffle,
   [[Moves space into channels: (N, C, H r, W r) becomes (N, C r r, H, W), where r is downscale_factor.
 
   > ms.nn.PixelUnshuffle(2)(ms.ones { 1, 2, 6, 10 }).shape
   (1, 8, 3, 5)]])
-function PixelUnshuffle:setup(a)
-  self.downscale_factor = check.positive("PixelUnshuffle", "downscale_factor", a.downscale_factor)
-end
-function PixelUnshuffle:construct(x)
-  return ops.pixel_unshuffle(x, self.downscale_factor)
-end
-function PixelUnshuffle:extend_repr()
-  return "downscale_factor=" .. self.downscale_factor
-end
-
-local ChannelShuffle = layer(Cell, "ChannelShuffle", "groups",
+with_count("ChannelShuffle", "groups", ops.channel_shuffle,
   [[Takes a channel of each group in turn: of (N, groups k, ...) channel g k + i becomes channel i groups + g (Zhang and others 2018).
 
   > ms.nn.ChannelShuffle(2)(ms.arange(4):reshape { 1, 4, 1, 1 }):reshape({ -1 }):tolist()[2]
   2]])
-function ChannelShuffle:setup(a)
-  self.groups = check.positive("ChannelShuffle", "groups", a.groups)
-end
-function ChannelShuffle:construct(x)
-  return ops.channel_shuffle(x, self.groups)
-end
-function ChannelShuffle:extend_repr()
-  return "groups=" .. self.groups
-end
 
 local modes = { "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area" }
 
@@ -144,6 +125,5 @@ function Unfold:extend_repr()
     table.concat(self.strides, ", "), table.concat(self.rates, ", "), self.padding)
 end
 
-return {
-  ChannelShuffle = ChannelShuffle, PixelShuffle = PixelShuffle, PixelUnshuffle = PixelUnshuffle, Upsample = Upsample, Unfold = Unfold,
-}
+classes.Upsample, classes.Unfold = Upsample, Unfold
+return classes
