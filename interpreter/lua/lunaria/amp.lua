@@ -42,17 +42,14 @@ end
 --- It says whether an optimizer should step. What the forward pass has moved by then, the running means and variances of
 --- normalisations, has moved all the same: a loop of one's own keeps copies of them and assigns these back, as
 --- nn.TrainOneStepWithLossScaleCell does.
----
----     > ms.amp.all_finite({ ms.tensor { 1.0, 2.0 }, ms.tensor { 1 / 0 } }):item()
----     false
+---     > ms.amp.all_finite({ ms.tensor { 1.0, 2.0 }, ms.tensor { 1 / 0 } }):item() --> false
 function amp.all_finite(inputs) return without_overflow(finite_elements(inputs)) end
 
 local LossScaler = class.Object:extend("LossScaler")
 LossScaler._parameters = ""
 LossScaler._doc = [[What scalers of losses have: scale(x), unscale(x), adjust(grads_finite).
 
-  > ms.amp.StaticLossScaler(8.0):scale(ms.tensor { 0.5 }):tolist()[1]
-  4.0
+  > ms.amp.StaticLossScaler(8.0):scale(ms.tensor { 0.5 }):tolist()[1] --> 4.0
   > ms.amp.StaticLossScaler(64):scale(ms.tensor(0.5)):item() --> 32.0]]
 amp.LossScaler = LossScaler
 
@@ -68,37 +65,27 @@ local function times(where, inputs, factor)
 end
 
 --- A loss, or a list of them, times the scale. inputs: a tensor or a table of tensors.
----
----     > ms.amp.StaticLossScaler(8.0):scale({ ms.tensor { 0.5 } })[1]:tolist()[1]
----     4.0
+---     > ms.amp.StaticLossScaler(8.0):scale({ ms.tensor { 0.5 } })[1]:tolist()[1] --> 4.0
 function LossScaler:scale(inputs) return times("scale", inputs, self.scale_value) end
 
 --- Gradients, or a list of them, over the scale. inputs: a tensor or a table of tensors.
----
----     > ms.amp.StaticLossScaler(8.0):unscale(ms.tensor { 4.0 }):tolist()[1]
----     0.5
+---     > ms.amp.StaticLossScaler(8.0):unscale(ms.tensor { 4.0 }):tolist()[1] --> 0.5
 function LossScaler:unscale(inputs) return times("unscale", inputs, ops.reciprocal(self.scale_value)) end
 
 --- Adapts the scale to whether the gradients were finite. grads_finite: a tensor of one boolean, as ms.amp.all_finite gives.
----
----     > ms.amp.DynamicLossScaler(8.0, 2, 100):adjust(ms.tensor(false)):item()
----     4.0
+---     > ms.amp.DynamicLossScaler(8.0, 2, 100):adjust(ms.tensor(false)):item() --> 4.0
 function LossScaler:adjust(grads_finite) return self.scale_value end -- luacheck: ignore 212
 
 --- The scale and what was counted, for a checkpoint.
----
----     > ms.amp.StaticLossScaler(8.0):state_dict().scale_value:item()
----     8.0
+---     > ms.amp.StaticLossScaler(8.0):state_dict().scale_value:item() --> 8.0
 function LossScaler:state_dict()
   return { scale_value = self.scale_value:copy(), counter = self.counter and self.counter:copy() or nil }
 end
 
 --- Takes up what state_dict gave. state: a table of tensors.
----
 ---     > scaler = ms.amp.StaticLossScaler(8.0)
 ---     > scaler:load_state_dict(ms.amp.StaticLossScaler(2.0):state_dict())
----     > scaler.scale_value:item()
----     2.0
+---     > scaler.scale_value:item() --> 2.0
 function LossScaler:load_state_dict(state)
   if type(state) ~= "table" or not ms.is_tensor(state.scale_value) then
     fail(getmetatable(self)._name, "the state must be what state_dict gave, got " .. describe(state))
@@ -110,8 +97,7 @@ end
 amp.StaticLossScaler = class.define(LossScaler, "StaticLossScaler", "scale_value",
   [[Scales losses by a fixed number. scale_value: the number.
 
-  > ms.amp.StaticLossScaler(1024.0):scale(ms.tensor { 0.5 }):tolist()[1]
-  512.0]])
+  > ms.amp.StaticLossScaler(1024.0):scale(ms.tensor { 0.5 }):tolist()[1] --> 512.0]])
 function amp.StaticLossScaler:setup(a)
   local value = check.number_positive("StaticLossScaler", "scale_value", a.scale_value)
   self.scale_value = ms.Parameter(ms.tensor(value, ms.float32), "scale_value", false)
@@ -125,8 +111,7 @@ In a loop of one's own a step that is thrown away has moved the running means an
 the loop assigns back what they were before, or nn.TrainOneStepWithLossScaleCell does the step, which does that.
 
   > scaler = ms.amp.DynamicLossScaler(8.0, 2, 1)
-  > scaler:adjust(ms.tensor(true)):item()
-  16.0
+  > scaler:adjust(ms.tensor(true)):item() --> 16.0
   > ms.amp.DynamicLossScaler(1024, 2, 50):scale(ms.tensor(0.5)):item() --> 512.0]])
 function amp.DynamicLossScaler:setup(a)
   local name = "DynamicLossScaler"
@@ -162,15 +147,11 @@ local function classes_named(names)
 end
 
 --- The cells that compute in the lower precision at the levels O1 and auto: a list of classes.
----
----     > ms.amp.get_white_list()[1]._name
----     Conv1d
+---     > ms.amp.get_white_list()[1]._name --> Conv1d
 function amp.get_white_list() return classes_named(white) end
 
 --- The cells that stay in float32 at the level O2: a list of classes.
----
----     > ms.amp.get_black_list()[1]._name
----     BatchNorm1d
+---     > ms.amp.get_black_list()[1]._name --> BatchNorm1d
 function amp.get_black_list() return classes_named(black) end
 
 local function set_of(name, what, list)
@@ -226,9 +207,7 @@ local levels = { "O0", "O1", "O2", "O3", "auto" }
 --- The network, computing in mixed precision. amp_level: "O0" nothing changes; "O1" and "auto" cells of get_white_list()
 --- compute in dtype; "O2" all but those of get_black_list(); "O3" all. dtype: ms.float16 or ms.bfloat16. Parameters and the
 --- network's results stay float32.
----
----     > ms.amp.auto_mixed_precision(ms.nn.Dense(3, 2), "O2", ms.bfloat16)(ms.ones { 1, 3 }).dtype
----     Float32
+---     > ms.amp.auto_mixed_precision(ms.nn.Dense(3, 2), "O2", ms.bfloat16)(ms.ones { 1, 3 }).dtype --> Float32
 function amp.auto_mixed_precision(network, amp_level, dtype)
   local name = "auto_mixed_precision"
   amp_level, dtype = arguments.named(name, { "amp_level", "dtype" }, amp_level, dtype)
@@ -247,9 +226,7 @@ end
 
 --- The network, with the cells of white_list computing in dtype, or all but those of black_list: lists of classes, of which
 --- one is given.
----
----     > ms.amp.custom_mixed_precision(ms.nn.Dense(3, 2), { ms.nn.Dense }, nil, ms.bfloat16)(ms.ones { 1, 3 }).shape
----     (1, 2)
+---     > ms.amp.custom_mixed_precision(ms.nn.Dense(3, 2), { ms.nn.Dense }, nil, ms.bfloat16)(ms.ones { 1, 3 }).shape --> (1, 2)
 ---     > ms.amp.custom_mixed_precision(ms.nn.Dense(2, 3), { ms.nn.Dense })(ms.ones { 1, 2 }).shape --> (1, 3)
 function amp.custom_mixed_precision(network, white_list, black_list, dtype)
   local name = "custom_mixed_precision"
@@ -273,28 +250,21 @@ LossScaleManager._doc = "What managers of loss scales have, which Model takes: g
 amp.LossScaleManager = LossScaleManager
 
 --- The scale now.
----
----     > ms.amp.FixedLossScaleManager(4.0):get_loss_scale()
----     4.0
+---     > ms.amp.FixedLossScaleManager(4.0):get_loss_scale() --> 4.0
 function LossScaleManager:get_loss_scale() return self.loss_scale end
 --- Adapts the scale to whether a step overflowed. overflow: whether it did.
----
 ---     > manager = ms.amp.DynamicLossScaleManager(4.0)
 ---     > manager:update_loss_scale(true)
----     > manager:get_loss_scale()
----     2.0
+---     > manager:get_loss_scale() --> 2.0
 function LossScaleManager:update_loss_scale(overflow) end -- luacheck: ignore 212
 --- The cell that TrainOneStepWithLossScaleCell asks, or nil.
----
----     > ms.amp.FixedLossScaleManager(4.0):get_update_cell():get_loss_scale()
----     4.0
+---     > ms.amp.FixedLossScaleManager(4.0):get_update_cell():get_loss_scale() --> 4.0
 function LossScaleManager:get_update_cell() end
 
 amp.FixedLossScaleManager = class.define(LossScaleManager, "FixedLossScaleManager", "loss_scale=128.0, drop_overflow_update=true",
   [[A scale that stays; drop_overflow_update: steps whose gradients overflow are left out.
 
-  > ms.amp.FixedLossScaleManager(4.0):get_loss_scale()
-  4.0
+  > ms.amp.FixedLossScaleManager(4.0):get_loss_scale() --> 4.0
   > ms.amp.FixedLossScaleManager(128):get_loss_scale() --> 128]])
 function amp.FixedLossScaleManager:setup(a)
   self.loss_scale = check.number_positive("FixedLossScaleManager", "loss_scale", a.loss_scale)
@@ -312,8 +282,7 @@ init_loss_scale: the scale at first.
 
   > manager = ms.amp.DynamicLossScaleManager(4.0, 2, 1)
   > manager:update_loss_scale(false)
-  > manager:get_loss_scale()
-  8.0
+  > manager:get_loss_scale() --> 8.0
   > ms.amp.DynamicLossScaleManager(1024):get_loss_scale() --> 1024]])
 function amp.DynamicLossScaleManager:setup(a)
   local name = "DynamicLossScaleManager"
@@ -345,11 +314,9 @@ local train_signature = arguments.signature(
 --- auto_mixed_precision. Arguments: network, optimizer, loss_fn=nil, level="O0", boost_level="O0", dtype=ms.float16,
 --- loss_scale_manager=nil (with "O2" and float16: DynamicLossScaleManager), keep_batchnorm_fp32=nil. boost_level: the level of
 --- ms.boost.AutoBoost that changes the network and the optimizer, "O0" (nothing), "O1" or "O2".
----
 ---     > net = ms.nn.Dense(2, 1)
 ---     > step = ms.amp.build_train_network(net, ms.nn.SGD(net:trainable_params()), ms.nn.MSELoss())
----     > step(ms.ones { 1, 2 }, ms.ones { 1, 1 }).ndim
----     0
+---     > step(ms.ones { 1, 2 }, ms.ones { 1, 1 }).ndim --> 0
 ---     > net = ms.nn.Dense(2, 1)
 ---     > step = ms.amp.build_train_network(net, ms.nn.SGD(net:trainable_params(), 0.1), ms.nn.MSELoss())
 ---     > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()

@@ -38,10 +38,8 @@ for name, row in pairs(rows) do known[name], settings[name] = row[2], row[1] end
 --- Settings of parallel training by name, which ms.get_auto_parallel_context reads: parallel_mode, one of ms.ParallelMode; device_num (1),
 --- global_rank (0), pipeline_stages (1); gradients_mean, parameter_broadcast, full_batch, search_mode, dataset_strategy, which mean the
 --- same on one device whatever they are. What needs several devices is an error. options: the table.
----
 ---     > ms.set_auto_parallel_context { parallel_mode = ms.ParallelMode.AUTO_PARALLEL, device_num = 1 }
----     > ms.get_auto_parallel_context "parallel_mode"
----     auto_parallel
+---     > ms.get_auto_parallel_context "parallel_mode" --> auto_parallel
 ---     > ms.reset_auto_parallel_context()
 function M.set_auto_parallel_context(options)
   local where = "set_auto_parallel_context"
@@ -53,9 +51,7 @@ function M.set_auto_parallel_context(options)
 end
 
 --- The setting of parallel training of the name.
----
----     > ms.get_auto_parallel_context "device_num"
----     1
+---     > ms.get_auto_parallel_context "device_num" --> 1
 function M.get_auto_parallel_context(name)
   if rows[name] == nil then
     local names = {}
@@ -67,10 +63,8 @@ function M.get_auto_parallel_context(name)
 end
 
 --- Sets what ms.set_auto_parallel_context changed back to what it was at first.
----
 ---     > ms.reset_auto_parallel_context()
----     > ms.get_auto_parallel_context "parallel_mode"
----     stand_alone
+---     > ms.get_auto_parallel_context "parallel_mode" --> stand_alone
 function M.reset_auto_parallel_context()
   for name, row in pairs(rows) do settings[name] = row[1] end
 end

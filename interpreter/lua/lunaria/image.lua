@@ -102,10 +102,8 @@ end
 --- Options: layout ("HWC", "NCHW", ... where the shape leaves it open), cmap ("viridis", "magma", "coolwarm", "grey": colours
 --- for images of one channel), columns (of the grid), scale (screen pixels for each pixel), low and high (the numbers for
 --- black and white).
----
 ---     > i = ms.image(ms.tensor({ { 0, 1 }, { 1, 0 } }))
----     > i.width, i.height, #i:png() > 60
----     2	2	true
+---     > i.width, i.height, #i:png() > 60 --> 2	2	true
 local function image(x, options)
   options = options or {}
   if type(options) ~= "table" then
@@ -153,9 +151,7 @@ local function colors(self)
 end
 
 --- The picture as the bytes of a PNG file, every pixel `factor` times as wide and high.
----
----     > (">I4"):unpack(ms.image(ms.ops.ones({ 2, 3 })):png(10), 17)
----     30	21
+---     > (">I4"):unpack(ms.image(ms.ops.ones({ 2, 3 })):png(10), 17) --> 30	21
 function Image:png(factor)
   factor = arguments.named("png", { "factor" }, factor)
   factor = factor or 1
@@ -173,10 +169,8 @@ function Image:png(factor)
 end
 
 --- Writes the picture to a PNG file. Gives the picture back.
----
 ---     > path = os.tmpname() .. ".png"
----     > io.open(ms.image({ { 0, 1 } }):save(path) and path):read(4):sub(2), os.remove(path)
----     PNG	true
+---     > io.open(ms.image({ { 0, 1 } }):save(path) and path):read(4):sub(2), os.remove(path) --> PNG	true
 function Image:save(path)
   if type(path) ~= "string" or not path:find("%.png$") then
     fail("image.save", "the path must be a string that ends in .png, got " .. describe(path))
@@ -189,9 +183,7 @@ function Image:save(path)
 end
 
 --- The picture as lines of text. Options: width, height (in characters), color.
----
----     > table.concat(ms.image({ { 0, 1 }, { 1, 0 } }):lines({ height = 2 }), "|")
----       ██|██
+---     > table.concat(ms.image({ { 0, 1 }, { 1, 0 } }):lines({ height = 2 }), "|") -->   ██|██
 function Image:lines(options)
   local width, height, list = options.width or 80, options.height or 24, colors(self)
   -- Of a large picture no more pixels become Lua numbers than there are places for them, twice over.

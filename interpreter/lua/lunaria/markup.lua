@@ -31,26 +31,20 @@ end
 local markup = {}
 
 --- HTML; as text it is what remains without the tags.
----
----     > display.html("<b>bold</b> &amp; plain")
----     bold & plain
+---     > display.html("<b>bold</b> &amp; plain") --> bold & plain
 function markup.html(text)
   local plain = text_of("html", text):gsub("<[^>]*>", ""):gsub("&(%w+);", { lt = "<", gt = ">", amp = "&", quot = "\"", nbsp = " " })
   return made { ["text/html"] = text, ["text/plain"] = plain }
 end
 
 --- Markdown.
----
----     > display.markdown("**bold**")
----     **bold**
+---     > display.markdown("**bold**") --> **bold**
 function markup.markdown(text)
   return made { ["text/markdown"] = text_of("markdown", text), ["text/plain"] = text }
 end
 
 --- A formula in LaTeX, with or without dollar signs around it.
----
----     > display.latex("e^{i\\pi} + 1 = 0")
----     e^{i\pi} + 1 = 0
+---     > display.latex("e^{i\\pi} + 1 = 0") --> e^{i\pi} + 1 = 0
 function markup.latex(text)
   local formula = text_of("latex", text)
   if not formula:find("^%s*%$") and not formula:find("^%s*\\begin") then
@@ -60,9 +54,7 @@ function markup.latex(text)
 end
 
 --- A drawing in SVG.
----
----     > display.svg('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>')
----     SVG drawing of 67 bytes
+---     > display.svg('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>') --> SVG drawing of 67 bytes
 function markup.svg(text)
   if not text_of("svg", text):find("<svg", 1, true) then
     fail("display.svg", "the text holds no <svg> element")
@@ -71,9 +63,7 @@ function markup.svg(text)
 end
 
 --- A table as JSON, which notebooks show as a tree to fold.
----
----     > display.json({ a = { 1, 2 } })
----     {"a":[1,2]}
+---     > display.json({ a = { 1, 2 } }) --> {"a":[1,2]}
 function markup.json(value)
   local text = ms.json.encode(value)
   return made { ["application/json"] = text, ["text/plain"] = text }
@@ -99,9 +89,7 @@ end
 
 --- Sound: a tensor of samples between -1 and 1, (samples,) or (channels, samples), at `rate` samples for each second; or the
 --- bytes of a sound file.
----
----     > display.audio(ms.ops.zeros({ 8000 }), { rate = 8000 })
----     sound of 1.00 s, 8000 samples per second
+---     > display.audio(ms.ops.zeros({ 8000 }), { rate = 8000 }) --> sound of 1.00 s, 8000 samples per second
 function markup.audio(x, options)
   local rate = options and options.rate or 44100
   if math.type(rate) ~= "integer" or rate < 100 or rate > 1000000 then

@@ -138,11 +138,9 @@ end
 --- The state and the first value of an iterator follow the options: ms.progress(next, nil, t).
 ---
 ---     for i, batch in ms.progress(batches, { desc = "epoch 1" }) do ... end
----
 ---     > sum = 0
 ---     > for i in ms.progress(10, { file = io.tmpfile() }) do sum = sum + i end
----     > sum
----     55
+---     > sum --> 55
 local function progress(iterable, options, state, first)
   options = options or {}
   for name in pairs(options) do

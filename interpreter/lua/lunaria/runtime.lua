@@ -13,9 +13,7 @@ local function check(where, device)
 end
 
 --- The names of the devices that tensors can be on.
----
----     > ms.runtime.devices()[1]
----     CPU
+---     > ms.runtime.devices()[1] --> CPU
 function runtime.devices() return devices.names() end
 
 --- Waits until the device has done all that it was given.
@@ -23,9 +21,7 @@ function runtime.devices() return devices.names() end
 function runtime.synchronize(device) devices.synchronize(check("synchronize", device)) end
 
 --- The bytes of the device's tensors.
----
----     > ms.runtime.memory_allocated() <= ms.runtime.max_memory_allocated()
----     true
+---     > ms.runtime.memory_allocated() <= ms.runtime.max_memory_allocated() --> true
 function runtime.memory_allocated(device) return (devices.memory(check("memory_allocated", device))) end
 
 --- The most bytes that the device's tensors had, since the program began or the peak was reset.
@@ -40,9 +36,7 @@ function runtime.memory_reserved(device)
 end
 
 --- A table of numbers: allocated, peak, cached (all in bytes) and allocations.
----
----     > ms.runtime.memory_stats().allocations > 0
----     true
+---     > ms.runtime.memory_stats().allocations > 0 --> true
 function runtime.memory_stats(device)
   local live, peak, cached, allocations = devices.memory(check("memory_stats", device))
   return { allocated = live, peak = peak, cached = cached, allocations = allocations }
@@ -67,9 +61,7 @@ function runtime.empty_cache(device) devices.empty_cache(check("empty_cache", de
 
 --- Which operators had no kernel on their device and were run on the host, with copies: a list of
 --- { operator =, device =, calls =, bytes = }.
----
----     > #ms.runtime.fallbacks()
----     0
+---     > #ms.runtime.fallbacks() --> 0
 function runtime.fallbacks() return devices.fallbacks() end
 
 --- Empties that list.
@@ -78,9 +70,7 @@ function runtime.forget_fallbacks() devices.forget_fallbacks() end
 
 --- The libraries that a device makes use of where they are installed, a line each: name and version, or which file is
 --- missing or too old. Without them kernels of its own do the same, large products of matrices slower.
----
----     > #ms.runtime.libraries("CPU")
----     0
+---     > #ms.runtime.libraries("CPU") --> 0
 function runtime.libraries(device) return devices.parts(check("libraries", device)) end
 
 --- A place in the order of a device's work. As options: {device = , enable_timing = }.
@@ -117,9 +107,7 @@ function Event:elapsed_time(other)
 end
 
 --- An event on a device: ms.runtime.Event() on the current one.
----
----     > (function() local e = ms.runtime.Event() e:record() e:synchronize() return e:query() end)()
----     true
+---     > (function() local e = ms.runtime.Event() e:record() e:synchronize() return e:query() end)() --> true
 function runtime.Event(options)
   options = arguments.options("Event", options, { device = "string" }, '{ device = "CPU" }')
   return setmetatable({ device = check("Event", options.device) }, Event)
@@ -153,9 +141,7 @@ function Stream:wait_event(event) event:wait() end
 function Stream:wait_stream() end -- they are one
 
 --- The stream of a device: ms.runtime.Stream() of the current one.
----
----     > (function() local s = ms.runtime.Stream() s:synchronize() return s:query() end)()
----     true
+---     > (function() local s = ms.runtime.Stream() s:synchronize() return s:query() end)() --> true
 function runtime.Stream(options)
   options = arguments.options("Stream", options, { device = "string" }, '{ device = "CPU" }')
   return setmetatable({ device = check("Stream", options.device) }, Stream)

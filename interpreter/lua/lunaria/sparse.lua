@@ -73,9 +73,7 @@ end
 local methods = {}
 
 --- The matrix with all its zeros.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):to_dense():tolist()[1][2]
----     5.0
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):to_dense():tolist()[1][2] --> 5.0
 function methods.to_dense(x)
   local rows, columns = places(x)
   local shape = x.shape
@@ -86,9 +84,7 @@ function methods.to_dense(x)
 end
 
 --- The matrix as rows.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):to_csr().indptr:tolist()[2]
----     1
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):to_csr().indptr:tolist()[2] --> 1
 function methods.to_csr(x)
   if getmetatable(x) == CSRTensor then return x end
   local rows, columns = places(x)
@@ -96,9 +92,7 @@ function methods.to_csr(x)
 end
 
 --- The matrix as coordinates.
----
----     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):to_coo().indices:tolist()[1][2]
----     1
+---     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):to_coo().indices:tolist()[1][2] --> 1
 function methods.to_coo(x)
   if getmetatable(x) == COOTensor then return x end
   local rows, columns = places(x)
@@ -106,9 +100,7 @@ function methods.to_coo(x)
 end
 
 --- Coordinates in order, of which each is there once: values of equal ones are added up.
----
----     > ms.COOTensor({ { 0, 1 }, { 0, 1 } }, { 5.0, 1.0 }, { 1, 2 }):coalesce().values:tolist()[1]
----     6.0
+---     > ms.COOTensor({ { 0, 1 }, { 0, 1 } }, { 5.0, 1.0 }, { 1, 2 }):coalesce().values:tolist()[1] --> 6.0
 function methods.coalesce(x)
   local rows, columns = places(x)
   local values
@@ -117,9 +109,7 @@ function methods.coalesce(x)
 end
 
 --- Product with a dense matrix or vector, or with a sparse matrix, which gives a sparse one in rows.
----
----     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):matmul(ms.tensor { 1.0, 2.0 }):tolist()[1]
----     10.0
+---     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):matmul(ms.tensor { 1.0, 2.0 }):tolist()[1] --> 10.0
 function methods.matmul(x, other)
   local a = methods.to_csr(x)
   if is_sparse(other) then
@@ -147,15 +137,11 @@ function methods.matmul(x, other)
   return ops.reshape(ops.csr_matmul(a.indptr, a.indices, a.values, ops.reshape(other, { -1, 1 })), { a.shape[1] })
 end
 --- The same as matmul with a dense matrix.
----
----     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):mm(ms.tensor { { 1.0 }, { 2.0 } }).shape
----     (1, 1)
+---     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):mm(ms.tensor { { 1.0 }, { 2.0 } }).shape --> (1, 1)
 function methods.mm(x, other) return methods.matmul(x, other) end
 
 --- The same as matmul with a vector.
----
----     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):mv(ms.tensor { 1.0, 2.0 }):tolist()[1]
----     10.0
+---     > ms.CSRTensor({ 0, 1 }, { 1 }, { 5.0 }, { 1, 2 }):mv(ms.tensor { 1.0, 2.0 }):tolist()[1] --> 10.0
 function methods.mv(x, other) return methods.matmul(x, other) end
 
 local function same_shape(where, a, b)
@@ -168,9 +154,7 @@ end
 local function as_kind(result, like) return getmetatable(like) == CSRTensor and methods.to_csr(result) or result end
 
 --- Sum with a matrix of the same shape: sparse with a sparse one, dense with a dense one.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):add(ms.ones { 1, 2 }):tolist()[1][2]
----     6.0
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):add(ms.ones { 1, 2 }):tolist()[1][2] --> 6.0
 function methods.add(x, other)
   if not is_sparse(other) then return methods.to_dense(x) + dense_operand("add", other) end
   same_shape("add", x, other)
@@ -189,9 +173,7 @@ local function with_values(x, values)
 end
 
 --- Product with a number, or element by element with a dense matrix of the same shape.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):mul(2).values:tolist()[1]
----     10.0
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):mul(2).values:tolist()[1] --> 10.0
 function methods.mul(x, other)
   if math.type(other) or (ms.is_tensor(other) and other.size == 1) then return with_values(x, x.values * other) end
   other = dense_operand("mul", other)
@@ -202,24 +184,18 @@ function methods.mul(x, other)
 end
 
 --- Rows and columns exchanged.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):transpose().shape[1]
----     2
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):transpose().shape[1] --> 2
 function methods.transpose(x)
   local rows, columns = places(x)
   return as_kind(new_coo(ops.stack({ columns, rows }, 1), x.values, { x.shape[2], x.shape[1] }), x)
 end
 
 --- The same as transpose.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):t().shape[2]
----     1
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):t().shape[2] --> 1
 function methods.t(x) return methods.transpose(x) end
 
 --- The sum of all values, or of the rows (axis 1) or columns (axis 0), as a dense tensor.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):sum():item()
----     5.0
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):sum():item() --> 5.0
 function methods.sum(x, axis)
   axis = arguments.named("sum", { "axis" }, axis)
   if axis == nil then return ops.sum(x.values) end
@@ -230,15 +206,11 @@ function methods.sum(x, axis)
 end
 
 --- The absolute values.
----
----     > ms.COOTensor({ { 0, 1 } }, { -5.0 }, { 1, 2 }):abs().values:tolist()[1]
----     5.0
+---     > ms.COOTensor({ { 0, 1 } }, { -5.0 }, { 1, 2 }):abs().values:tolist()[1] --> 5.0
 function methods.abs(x) return with_values(x, ops.abs(x.values)) end
 
 --- Values of another dtype.
----
----     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):astype(ms.float64).dtype
----     Float64
+---     > ms.COOTensor({ { 0, 1 } }, { 5.0 }, { 1, 2 }):astype(ms.float64).dtype --> Float64
 function methods.astype(x, dtype) return with_values(x, ops.cast(x.values, dtype)) end
 
 local function text(x)
@@ -268,16 +240,14 @@ COOTensor._doc = [[A sparse matrix as coordinates: values[i] stands at row and c
 indices: a tensor of integers (n, 2). values: a tensor of n values. shape: { rows, columns }. Fields: indices, values, shape, dtype.
 Values of places that are named more than once are added up.
 
-  > ms.COOTensor({ { 0, 1 }, { 1, 0 } }, { 5.0, 6.0 }, { 2, 2 }):to_dense():tolist()[2][1]
-  6.0]]
+  > ms.COOTensor({ { 0, 1 }, { 1, 0 } }, { 5.0, 6.0 }, { 2, 2 }):to_dense():tolist()[2][1] --> 6.0]]
 CSRTensor._parameters = "indptr, indices, values, shape"
 CSRTensor._doc = [[A sparse matrix as rows: row i has the values from indptr[i] up to indptr[i + 1], in the columns that indices names.
 
 indptr: a tensor of rows + 1 integers. indices: the columns of the values. values: their tensor. shape: { rows, columns }.
 Fields: indptr, indices, values, shape, dtype.
 
-  > ms.CSRTensor({ 0, 1, 2 }, { 1, 0 }, { 5.0, 6.0 }, { 2, 2 }):to_dense():tolist()[2][1]
-  6.0]]
+  > ms.CSRTensor({ 0, 1, 2 }, { 1, 0 }, { 5.0, 6.0 }, { 2, 2 }):to_dense():tolist()[2][1] --> 6.0]]
 
 local function in_range(where, name, index, size)
   if index.size > 0 and (ops.amin(index):item() < 0 or ops.amax(index):item() >= size) then
@@ -325,9 +295,7 @@ setmetatable(CSRTensor, {
 local M = { COOTensor = COOTensor, CSRTensor = CSRTensor }
 
 --- The sparse matrix, as coordinates, of a dense one: of its elements that are not 0.
----
----     > ms.sparse.dense_to_sparse_coo(ms.tensor { { 0.0, 5.0 } }).values:tolist()[1]
----     5.0
+---     > ms.sparse.dense_to_sparse_coo(ms.tensor { { 0.0, 5.0 } }).values:tolist()[1] --> 5.0
 function M.dense_to_sparse_coo(tensor)
   local x = as_tensor("dense_to_sparse_coo", "tensor", tensor)
   if x.ndim ~= 2 then fail("dense_to_sparse_coo", ("tensor must be a matrix, got shape %s"):format(tostring(x.shape))) end
@@ -336,24 +304,18 @@ function M.dense_to_sparse_coo(tensor)
 end
 
 --- The sparse matrix, as rows, of a dense one: of its elements that are not 0.
----
----     > ms.sparse.dense_to_sparse_csr(ms.tensor { { 0.0, 5.0 } }).indices:tolist()[1]
----     1
+---     > ms.sparse.dense_to_sparse_csr(ms.tensor { { 0.0, 5.0 } }).indices:tolist()[1] --> 1
 function M.dense_to_sparse_csr(tensor) return M.dense_to_sparse_coo(tensor):to_csr() end
 
 --- indptr of the rows that these rising row numbers belong to.
----
----     > ms.sparse.coo2csr(ms.tensor { 0, 1, 1 }, 2):tolist()[3]
----     3
+---     > ms.sparse.coo2csr(ms.tensor { 0, 1, 1 }, 2):tolist()[3] --> 3
 function M.coo2csr(row_indices, height)
   local rows = as_tensor("coo2csr", "row_indices", row_indices, true)
   return ops.cast(ops.searchsorted(rows, ops.arange(0, height + 1, 1, rows.dtype)), rows.dtype)
 end
 
 --- The row number of each value from indptr.
----
----     > ms.sparse.csr2coo(ms.tensor { 0, 1, 3 }, 3):tolist()[3]
----     1
+---     > ms.sparse.csr2coo(ms.tensor { 0, 1, 3 }, 3):tolist()[3] --> 1
 function M.csr2coo(indptr, values_num)
   local starts = as_tensor("csr2coo", "indptr", indptr, true)
   return ops.cast(ops.searchsorted(starts, ops.arange(0, values_num, 1, starts.dtype), { right = true }) - 1, starts.dtype)

@@ -111,7 +111,6 @@ report.shows(Summary)
 
 --- The layers of a network in a table, with their numbers of parameters; given example inputs, the network is run with them
 --- (in evaluation mode) and the shapes that come out of each layer stand there too.
----
 ---     > ms.summary(ms.nn.SequentialCell(ms.nn.Dense(4, 3), ms.nn.ReLU()), ms.ops.ones({ 2, 4 }))
 ---     name   layer                                                     output  parameters
 ---     (all)  SequentialCell                                            (2, 3)

@@ -85,39 +85,29 @@ end
 
 --- The tensor with `values` at the places that the tensors in `indices` name, one tensor for each of the first axes;
 --- with accumulate they are added to what is there.
----
----     > ms.zeros({ 3 }):index_put({ ms.tensor { 0, 2, 2 } }, ms.tensor(1.0), true):tolist()[3]
----     2.0
+---     > ms.zeros({ 3 }):index_put({ ms.tensor { 0, 2, 2 } }, ms.tensor(1.0), true):tolist()[3] --> 2.0
 function M.index_put(x, indices, values, accumulate) return put("index_put", x, indices, values, accumulate) end
 
 --- The same as index_put, in place.
----
----     > ms.zeros({ 3 }):index_put_({ ms.tensor { 1 } }, ms.tensor(5.0)):tolist()[2]
----     5.0
+---     > ms.zeros({ 3 }):index_put_({ ms.tensor { 1 } }, ms.tensor(5.0)):tolist()[2] --> 5.0
 function M.index_put_(x, indices, values, accumulate)
   return x:copy_(put("index_put_", x, indices, values, accumulate))
 end
 
 --- What lies at the places that the tensors in `indices` name.
----
----     > ms.arange(6):reshape(2, 3):index { ms.tensor { 0, 1 }, ms.tensor { 2, 0 } }:tolist()[1]
----     2
+---     > ms.arange(6):reshape(2, 3):index { ms.tensor { 0, 1 }, ms.tensor { 2, 0 } }:tolist()[1] --> 2
 function M.index(x, indices) return x[indices_of("index", x, indices)] end
 
 --- Writes the elements of `source` to the places `index` of the tensor's elements in a row, in place; with accumulate
 --- they are added.
----
----     > ms.zeros({ 2, 2 }):put_(ms.tensor { 3 }, ms.tensor { 7.0 }):item(1, 1)
----     7.0
+---     > ms.zeros({ 2, 2 }):put_(ms.tensor { 3 }, ms.tensor { 7.0 }):item(1, 1) --> 7.0
 function M.put_(x, index, source, accumulate)
   local flat = ops.reshape(x, { -1 })
   return x:copy_(ops.reshape(put("put_", flat, index, source, accumulate), x.shape))
 end
 
 --- A copy of the tensor with one element set: x:itemset(i, j, value), or x:itemset(value) where it has one element.
----
----     > ms.zeros({ 2, 2 }):itemset(1, 0, 3):item(1, 0)
----     3.0
+---     > ms.zeros({ 2, 2 }):itemset(1, 0, 3):item(1, 0) --> 3.0
 function M.itemset(x, ...)
   local given = table.pack(...)
   if given.n == 0 then fail("itemset", "a value is expected") end
@@ -134,9 +124,7 @@ function M.itemset(x, ...)
 end
 
 --- The tensor with another value on its diagonal; wrap lets it go on below a tall matrix.
----
----     > ms.zeros({ 2, 2 }):fill_diagonal(4):tolist()[2][2]
----     4.0
+---     > ms.zeros({ 2, 2 }):fill_diagonal(4):tolist()[2][2] --> 4.0
 function M.fill_diagonal(x, fill_value, wrap)
   wrap = arguments.named("fill_diagonal", { "wrap" }, wrap)
   if x.ndim < 2 then fail("fill_diagonal", "the tensor must have 2 axes or more, its shape has " .. x.ndim) end
@@ -153,27 +141,19 @@ function M.fill_diagonal(x, fill_value, wrap)
 end
 
 --- The same as fill_diagonal, in place.
----
----     > ms.zeros({ 3, 2 }):fill_diagonal_(1.0):sum():item()
----     2.0
+---     > ms.zeros({ 3, 2 }):fill_diagonal_(1.0):sum():item() --> 2.0
 function M.fill_diagonal_(x, fill_value, wrap) return x:copy_(M.fill_diagonal(x, fill_value, wrap)) end
 
 --- A tensor of this shape and dtype with one value.
----
----     > ms.zeros({ 2 }):fill(3):tolist()[1]
----     3.0
+---     > ms.zeros({ 2 }):fill(3):tolist()[1] --> 3.0
 function M.fill(x, value) return ops.full_like(x, number_of("fill", "value", value, 0)) end
 
 --- The elements become those of another tensor or number, in place.
----
----     > ms.zeros({ 2 }):assign_value(ms.ones { 2 }):tolist()[2]
----     1.0
+---     > ms.zeros({ 2 }):assign_value(ms.ones { 2 }):tolist()[2] --> 1.0
 function M.assign_value(x, value) return x:copy_(value) end
 
 --- Whether all elements are as good as equal to those of another tensor: no further than atol + rtol |other|.
----
----     > ms.tensor({ 1.0, 2.0 }):allclose(ms.tensor { 1.0, 2.0 + 1e-7 })
----     true
+---     > ms.tensor({ 1.0, 2.0 }):allclose(ms.tensor { 1.0, 2.0 + 1e-7 }) --> true
 function M.allclose(x, other, rtol, atol, equal_nan)
   rtol, atol, equal_nan = arguments.named("allclose", { "rtol", "atol", "equal_nan" }, rtol, atol, equal_nan)
   local close = ops.isclose(x, tensor_of("allclose", "other", other), number_of("allclose", "rtol", rtol, 1e-5),
@@ -187,22 +167,18 @@ local function with_value(f, x, axis, keep_dims)
 end
 
 --- The places of the largest elements along an axis (0), and these elements.
----
 ---     > ms.tensor({ 3.0, 9.0, 1.0 }):argmax_with_value()
 ---     Tensor(shape=[], dtype=Int64, value= 1)	Tensor(shape=[], dtype=Float32, value= 9)
 function M.argmax_with_value(x, axis, keep_dims) return with_value(ops.max, x, axis, keep_dims) end
 
 --- The places of the smallest elements along an axis (0), and these elements.
----
 ---     > ms.tensor({ 3.0, 9.0, 1.0 }):argmin_with_value()
 ---     Tensor(shape=[], dtype=Int64, value= 2)	Tensor(shape=[], dtype=Float32, value= 1)
 function M.argmin_with_value(x, axis, keep_dims) return with_value(ops.min, x, axis, keep_dims) end
 
 --- For each element, a number from 0, the element of choices[that + 1] at this place. mode "raise" makes numbers out of
 --- range an error, "wrap" counts around, "clip" (as is) takes the nearest.
----
----     > ms.tensor({ 1, 0 }):choose({ ms.tensor { 1, 2 }, ms.tensor { 10, 20 } }):tolist()[1]
----     10
+---     > ms.tensor({ 1, 0 }):choose({ ms.tensor { 1, 2 }, ms.tensor { 10, 20 } }):tolist()[1] --> 10
 function M.choose(x, choices, mode)
   mode = arguments.named("choose", { "mode" }, mode)
   if type(choices) ~= "table" or #choices == 0 then fail("choose", "choices must be a table of tensors, got " .. describe(choices)) end
@@ -225,9 +201,7 @@ function M.choose(x, choices, mode)
 end
 
 --- The tensor summed over the axes along which it would have to be spread to have its shape: sum_to_size{1, 3} or sizes.
----
----     > ms.ones({ 2, 3 }):sum_to_size(1, 3):tolist()[1][2]
----     2.0
+---     > ms.ones({ 2, 3 }):sum_to_size(1, 3):tolist()[1][2] --> 2.0
 function M.sum_to_size(x, ...)
   local size = ...
   if type(size) ~= "table" then size = { ... } end
@@ -246,9 +220,7 @@ function M.sum_to_size(x, ...)
 end
 
 --- The tensor's elements in a row, cut off or with zeros behind them, in another shape.
----
----     > ms.tensor({ 1, 2, 3 }):resize(2, 2):tolist()[2][2]
----     0
+---     > ms.tensor({ 1, 2, 3 }):resize(2, 2):tolist()[2][2] --> 0
 function M.resize(x, ...)
   local size = ...
   if type(size) ~= "table" then size = { ... } end
@@ -264,9 +236,7 @@ end
 
 --- The solution X of A X = x for a triangular matrix A, and A itself. transpose solves with A transposed, unitriangular
 --- takes the diagonal for 1.
----
----     > ms.tensor({ { 2.0 }, { 4.0 } }):triangular_solve(ms.tensor { { 1.0, 1.0 }, { 0.0, 2.0 } }):tolist()[2][1]
----     2.0
+---     > ms.tensor({ { 2.0 }, { 4.0 } }):triangular_solve(ms.tensor { { 1.0, 1.0 }, { 0.0, 2.0 } }):tolist()[2][1] --> 2.0
 function M.triangular_solve(x, A, upper, transpose, unitriangular)
   upper, transpose, unitriangular = arguments.named("triangular_solve", { "upper", "transpose", "unitriangular" }, upper, transpose,
     unitriangular)
@@ -278,9 +248,7 @@ function M.triangular_solve(x, A, upper, transpose, unitriangular)
 end
 
 --- The dtype's name, or the tensor with another dtype.
----
----     > ms.ones({ 1 }):type()
----     Float32
+---     > ms.ones({ 1 }):type() --> Float32
 function M.type(x, dtype)
   dtype = arguments.named("type", { "dtype" }, dtype)
   if dtype == nil then return tostring(x.dtype) end
@@ -288,48 +256,32 @@ function M.type(x, dtype)
 end
 
 --- Whether the dtype has negative numbers.
----
----     > ms.tensor({ 1 }, ms.uint8):is_signed()
----     false
+---     > ms.tensor({ 1 }, ms.uint8):is_signed() --> false
 function M.is_signed(x) return not tostring(x.dtype):find "^UInt" and x.dtype ~= ms.bool_ end
 
 --- Whether the memory is pinned: none is, as devices copy through buffers of their own.
----
----     > ms.ones({ 1 }):is_pinned()
----     false
+---     > ms.ones({ 1 }):is_pinned() --> false
 function M.is_pinned() return false end
 --- The tensor as it is, for programs that ask for pinned memory: devices copy from any memory.
----
----     > ms.ones({ 2 }):pin_memory():numel()
----     2
+---     > ms.ones({ 2 }):pin_memory():numel() --> 2
 function M.pin_memory(x) return ops.identity(x) end
 --- Whether the memory is shared with other processes: none is.
----
----     > ms.ones({ 1 }):is_shared()
----     false
+---     > ms.ones({ 1 }):is_shared() --> false
 function M.is_shared() return false end
 --- Whether the tensor has a shape and no elements: none has.
----
----     > ms.ones({ 1 }):is_meta()
----     false
+---     > ms.ones({ 1 }):is_meta() --> false
 function M.is_meta() return false end
 
 --- The tensor on another device, as x:to.
----
----     > ms.ones({ 1 }):move_to("CPU").device
----     CPU
+---     > ms.ones({ 1 }):move_to("CPU").device --> CPU
 function M.move_to(x, to) return x:to(to) end
 
 --- Patches as columns, as ms.ops.unfold.
----
----     > ms.ones({ 1, 1, 3, 3 }):unfold(2).shape
----     (1, 4, 4)
+---     > ms.ones({ 1, 1, 3, 3 }):unfold(2).shape --> (1, 4, 4)
 function M.unfold(x, ...) return ops.unfold(x, ...) end
 
 --- Random numbers between from and to (0 and 1), as many as the tensor has elements.
----
----     > ms.zeros({ 2, 3 }):uniform().shape
----     (2, 3)
+---     > ms.zeros({ 2, 3 }):uniform().shape --> (2, 3)
 function M.uniform(x, from, to)
   return ops.cast(ops.uniform(x.shape, number_of("uniform", "from", from, 0.0), number_of("uniform", "to", to, 1.0)), x.dtype)
 end
@@ -344,27 +296,21 @@ local function positive(where, name, value, preset)
 end
 
 --- Random numbers of Cauchy's distribution, as many as the tensor has elements.
----
----     > ms.zeros({ 2, 3 }):cauchy(0, 2).shape
----     (2, 3)
+---     > ms.zeros({ 2, 3 }):cauchy(0, 2).shape --> (2, 3)
 function M.cauchy(x, median, sigma)
   sigma = positive("cauchy", "sigma", sigma, 1.0)
   return ops.cast(number_of("cauchy", "median", median, 0.0) + sigma * ops.tan(math.pi * (inside(x) - 0.5)), x.dtype)
 end
 
 --- Random numbers whose logarithm is normally distributed with this mean (1) and deviation (2).
----
----     > ms.zeros({ 2, 3 }):log_normal(0, 1).shape
----     (2, 3)
+---     > ms.zeros({ 2, 3 }):log_normal(0, 1).shape --> (2, 3)
 function M.log_normal(x, mean, std)
   std = positive("log_normal", "std", std, 2.0)
   return ops.cast(ops.exp(ops.normal(x.shape, number_of("log_normal", "mean", mean, 1.0), std)), x.dtype)
 end
 
 --- Random numbers of the exponential distribution with rate lambd, in place.
----
----     > ms.zeros({ 2, 3 }):exponential_(3).shape
----     (2, 3)
+---     > ms.zeros({ 2, 3 }):exponential_(3).shape --> (2, 3)
 function M.exponential_(x, lambd)
   lambd = positive("exponential_", "lambd", lambd, 1.0)
   return x:copy_(ops.log(inside(x)) * (-1 / lambd))
@@ -377,18 +323,14 @@ local function as_matrix(where, x)
 end
 
 --- The matrix as coordinates and values of what is not 0: a ms.COOTensor.
----
----     > ms.tensor({ { 0.0, 5.0 } }):to_coo().values:tolist()[1]
----     5.0
+---     > ms.tensor({ { 0.0, 5.0 } }):to_coo().values:tolist()[1] --> 5.0
 function M.to_coo(x)
   local places, values = as_matrix("to_coo", x)
   return ms.COOTensor(places, values, x.shape)
 end
 
 --- The matrix as rows of what is not 0: a ms.CSRTensor.
----
----     > ms.tensor({ { 0.0, 5.0 }, { 0.0, 0.0 } }):to_csr().indptr:tolist()[3]
----     1
+---     > ms.tensor({ { 0.0, 5.0 }, { 0.0, 0.0 } }):to_csr().indptr:tolist()[3] --> 1
 function M.to_csr(x) return M.to_coo(x):to_csr() end
 
 local function hook_of(where, hook)
@@ -399,11 +341,9 @@ end
 --- Calls hook(gradient) when a gradient comes to the tensor; what it gives takes the gradient's place. In a function that is
 --- differentiated: when one comes to what is computed from x from then on; of parameters and of inputs of ms.grad, outside of such a
 --- function: before ms.grad and its kin give it. Gives a handle, whose remove() takes the hook away.
----
 ---     > w = ms.Parameter(ms.ones { 2 })
 ---     > handle = w:register_hook(function(d) return d * 2 end)
----     > ms.grad(function() return ms.ops.sum(w) end, nil, { w })()[1]:tolist()[1]
----     2.0
+---     > ms.grad(function() return ms.ops.sum(w) end, nil, { w })()[1]:tolist()[1] --> 2.0
 function M.register_hook(x, hook)
   local hooks = core.tensor_hooks or setmetatable({}, { __mode = "k" })
   core.tensor_hooks = hooks

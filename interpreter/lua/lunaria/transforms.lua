@@ -583,10 +583,8 @@ local orders = setmetatable({}, { __mode = "k" })
 
 --- The graph of a function; of its derivative for ms.ir(ms.grad(f)). It prints as text and is drawn in a notebook; the
 --- methods of strings work on the text, and svg() gives the drawing.
----
 ---     > g = ms.ir(function(x) return x * x end)
----     > g:find("mul", 1, true) ~= nil, g:svg():match("^<svg")
----     true	<svg
+---     > g:find("mul", 1, true) ~= nil, g:svg():match("^<svg") --> true	<svg
 function T.ir(f, order)
   check_callable(f, "ir")
   order = binding.named("ir", { "order" }, order)

@@ -90,25 +90,20 @@ end
 Widget.__name = "widget"
 
 --- Calls f(value) whenever the user moves the slider. Gives the widget back.
----
----     > ms.widgets.slider { label = "n" }:on_change(function(value) print(value) end)
----     slider n: 0 (0 to 100)
+---     > ms.widgets.slider { label = "n" }:on_change(function(value) print(value) end) --> slider n: 0 (0 to 100)
 function Widget:on_change(f)
   table.insert(rawget(self, "_changed"), f)
   return self
 end
 
 --- Calls f() whenever the button is pressed. Gives the widget back.
----
----     > ms.widgets.button { label = "go" }:on_click(function() print("pressed") end)
----     button go
+---     > ms.widgets.button { label = "go" }:on_click(function() print("pressed") end) --> button go
 function Widget:on_click(f)
   table.insert(rawget(self, "_clicked"), f)
   return self
 end
 
 --- Takes the widget out of the page.
----
 ---     > ms.widgets.button { label = "gone" }:close()
 function Widget:close()
   models[rawget(self, "_comm").id] = nil
@@ -193,11 +188,9 @@ local widgets = {}
 
 --- A slider: integers when all its numbers are, else floats. Options: value, min (0), max (100), step, label.
 --- s.value is where it stands; s:on_change(f) calls f(value) when the user moves it.
----
 ---     > s = ms.widgets.slider { min = 0, max = 10, value = 3, label = "n" }
 ---     > s.value = 12
----     > s
----     slider n: 10 (0 to 10)
+---     > s --> slider n: 10 (0 to 10)
 function widgets.slider(options)
   local whole = is_whole(options and options.min or 0, options and options.max or 100, options and options.step or 1,
     options and options.value or 0)
@@ -214,11 +207,9 @@ function widgets.slider(options)
 end
 
 --- A progress bar: p.value = n moves it. Options: value, min (0), max (100), label.
----
 ---     > p = ms.widgets.progress { max = 4 }
 ---     > p.value = 2
----     > p
----     progress: 2.0 (0.0 to 4.0)
+---     > p --> progress: 2.0 (0.0 to 4.0)
 function widgets.progress(options)
   local given = read("progress", options, { value = 0, min = 0, max = 100, label = "" })
   return new("progress", { name = "Progress", style = "ProgressStyleModel" }, {
@@ -228,9 +219,7 @@ function widgets.progress(options)
 end
 
 --- A button: b:on_click(f) calls f() when it is pressed. Options: label.
----
----     > ms.widgets.button { label = "again" }:on_click(function() print("pressed") end)
----     button again
+---     > ms.widgets.button { label = "again" }:on_click(function() print("pressed") end) --> button again
 function widgets.button(options)
   local given = read("button", options, { label = "" })
   return new("button", { name = "Button", style = "ButtonStyleModel" }, {

@@ -38,11 +38,8 @@ end
 
 --- The adaptive sum of two updates, tensors or lists of tensors, one for each parameter:
 --- (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b. a, b: the updates.
----
----     > ms.boost.adasum(ms.tensor { 1.0, 0.0 }, ms.tensor { 0.0, 2.0 }):tolist()[2]
----     2.0
----     > ms.boost.adasum(ms.tensor { 1.0, 0.0 }, ms.tensor { 1.0, 0.0 }):tolist()[1]
----     1.0
+---     > ms.boost.adasum(ms.tensor { 1.0, 0.0 }, ms.tensor { 0.0, 2.0 }):tolist()[2] --> 2.0
+---     > ms.boost.adasum(ms.tensor { 1.0, 0.0 }, ms.tensor { 1.0, 0.0 }):tolist()[1] --> 1.0
 function M.adasum(a, b)
   check_pair("adasum", a, b)
   if ms.is_tensor(a) then return of_tensors(a, b) end
@@ -59,8 +56,7 @@ It goes as it does between machines: at each level a worker gives half of what i
 the same, products of halves are summed in the group, and each works on its half alone; at the end the parts come together.
 
   > a = ms.boost.AdaSum(2) { { ms.tensor { 1.0, 0.0 } }, { ms.tensor { 0.0, 2.0 } } }
-  > a[1]:tolist()[2]
-  2.0]])
+  > a[1]:tolist()[2] --> 2.0]])
 M.AdaSum = AdaSum
 
 function AdaSum:setup(a)

@@ -16,8 +16,7 @@ nn.GradientAccumulation is the same as an optimizer. max_accumulation_step: how 
 
   > net = ms.nn.Dense(2, 1)
   > cell = ms.boost.GradientAccumulation(2, ms.nn.SGD(net:trainable_params(), 0.1))
-  > cell(1.5, { ms.ones { 1, 2 }, ms.ones { 1 } })
-  1.5]])
+  > cell(1.5, { ms.ones { 1, 2 }, ms.ones { 1 } }) --> 1.5]])
 M.GradientAccumulation = Accumulation
 Accumulation.auto_prefix = false
 function Accumulation:setup(a)
@@ -43,8 +42,7 @@ of them. ms.boost.DimReduce is a cell of its own.
 
   > net = ms.nn.SequentialCell(ms.nn.Dense(2, 3), ms.nn.Dense(3, 1))
   > _, opt = ms.boost.AutoBoost("O0"):network_auto_process_train(net, ms.nn.SGD(net:trainable_params(), 0.1))
-  > opt.parameters == nil
-  false]])
+  > opt.parameters == nil --> false]])
 M.AutoBoost = AutoBoost
 
 local defaults = { less_bn = { fn_flag = true }, grad_freeze = { param_groups = 10, freeze_type = 1, freeze_p = 0.7, total_steps = 65536 },

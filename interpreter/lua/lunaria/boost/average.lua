@@ -80,8 +80,7 @@ min(decay, (1 + steps) / (10 + steps)).
   > ema = ms.boost.EMA({ w }, 0.5)
   > w:assign(ms.tensor { 8.0 })
   > ema:update()
-  > ema:swap().params[1]:tolist()[1]
-  4.0]])
+  > ema:swap().params[1]:tolist()[1] --> 4.0]])
 M.EMA = EMA
 
 function EMA:setup(a)
@@ -111,8 +110,7 @@ params: a network or a list of parameters. start_epoch: the first epoch that cou
   > swa:update()
   > w:assign(ms.tensor { 4.0 })
   > swa:update()
-  > swa:swap().params[1]:tolist()[1]
-  3.0]])
+  > swa:swap().params[1]:tolist()[1] --> 3.0]])
 M.SWA = SWA
 
 function SWA:setup(a)
@@ -132,11 +130,9 @@ end
 
 --- Computes the running means and variances of batch normalisations anew, as means over batches. net: the network. batches: what a
 --- loop over gives inputs or tables with them first; a list or an iterator.
----
 ---     > net = ms.nn.BatchNorm1d(1)
 ---     > ms.boost.SWA(net):update_bn(net, { ms.tensor { { 1.0 }, { 3.0 } }, ms.tensor { { 5.0 }, { 7.0 } } })
----     > net.moving_mean:tolist()[1]
----     4.0
+---     > net.moving_mean:tolist()[1] --> 4.0
 function SWA:update_bn(net, batches) -- luacheck: ignore self
   if not cells.is_cell(net) then fail("update_bn", "net must be a cell, got " .. describe(net)) end
   local layers, momenta, was = {}, {}, net.training

@@ -14,9 +14,7 @@ local M = {}
 
 --- The elements of all tensors of a list as one vector: the weights of a network, to be kept for ms.boost.pca. tensors: a list of
 --- tensors or parameters.
----
----     > ms.boost.flat({ ms.ones { 2, 2 }, ms.zeros { 3 } }).shape
----     (7,)
+---     > ms.boost.flat({ ms.ones { 2, 2 }, ms.zeros { 3 } }).shape --> (7,)
 function M.flat(tensors)
   if type(tensors) ~= "table" or #tensors == 0 then fail("flat", "a list of tensors is expected, got " .. describe(tensors)) end
   local list = {}
@@ -30,10 +28,8 @@ end
 --- Principal components of vectors, by their Gram matrix, which is as small as there are vectors: rows (n_components, n) of length
 --- 1, orthogonal to each other, and the share of the variance that each has. samples: a list of vectors, or a tensor (count, n).
 --- n_components: how many, fewer than vectors.
----
 ---     > rows, shares = ms.boost.pca({ ms.tensor { 0.0, 1.0 }, ms.tensor { 0.0, 3.0 }, ms.tensor { 0.0, 5.0 } }, 1)
----     > rows.shape, shares:tolist()[1]
----     (1, 2)	1.0
+---     > rows.shape, shares:tolist()[1] --> (1, 2)	1.0
 function M.pca(samples, n_components)
   local x = samples
   if type(samples) == "table" and #samples > 0 then
@@ -78,8 +74,7 @@ lengths are tried; more than 2 where the first steps are much too long.
   > for i = 1, 3 do kept[i] = ms.randn { 3 } end
   > loss = ms.nn.WithLossCell(net, ms.nn.MSELoss())
   > step = ms.boost.DimReduce(loss, ms.nn.SGD(net:trainable_params(), 1.0), net:trainable_params(), (ms.boost.pca(kept, 2)))
-  > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape
-  ()]])
+  > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()]])
 M.DimReduce = DimReduce
 DimReduce.auto_prefix = false
 

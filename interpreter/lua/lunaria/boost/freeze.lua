@@ -69,8 +69,7 @@ of the group, from 0; behind its end, and without it, the first group.
   > net = ms.nn.SequentialCell(ms.nn.Dense(2, 3), ms.nn.Dense(3, 1))
   > all, last = net:trainable_params(), net[2]:trainable_params()
   > opt = ms.boost.FreezeOpt(ms.nn.SGD(all, 0.1), { all, last }, { 0, 1 })
-  > #opt:current().parameters
-  4]])
+  > #opt:current().parameters --> 4]])
 M.FreezeOpt = FreezeOpt
 FreezeOpt.auto_prefix = false
 
@@ -137,11 +136,9 @@ end
 --- The cells that train the groups of a FreezeOpt, one for each: cell(inputs...) makes a step of that group and gives the loss.
 --- reducer_flag: false, as there is one process. network: a cell that gives the loss. optimizer: the FreezeOpt. sens: a factor of
 --- the loss. grad, mean, degree: not used. use_grad_accumulation, max_accumulation_step: whether a step is made once in so many calls.
----
 ---     > net = ms.nn.Dense(2, 1)
 ---     > opt = ms.boost.FreezeOpt(ms.nn.SGD(net:trainable_params(), 0.1))
----     > #ms.boost.freeze_cell(false, ms.nn.WithLossCell(net, ms.nn.MSELoss()), opt, 1.0)
----     1
+---     > #ms.boost.freeze_cell(false, ms.nn.WithLossCell(net, ms.nn.MSELoss()), opt, 1.0) --> 1
 function M.freeze_cell(reducer_flag, network, optimizer, sens, grad, use_grad_accumulation, mean, degree, -- luacheck: ignore 212
     max_accumulation_step)
   local name = "freeze_cell"
@@ -166,8 +163,7 @@ factor of the loss.
 
   > net = ms.nn.Dense(2, 1)
   > step = ms.boost.BoostTrainOneStepCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net:trainable_params(), 0.1))
-  > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape
-  ()]])
+  > step(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()]])
 M.BoostTrainOneStepCell = BoostTrainOneStepCell
 BoostTrainOneStepCell.auto_prefix = false
 
@@ -194,8 +190,7 @@ local GradientFreeze = class.define(nil, "GradientFreeze", "param_groups, freeze
 freeze_p: the share of steps that train all or less, in [0, 1). total_steps: of the whole training.
 
   > f = ms.boost.GradientFreeze(2, 0, 0.5, 4)
-  > table.concat(f:generate_freeze_index_sequence(3, 0, 0.5, 6), " ")
-  0 0 1 2 0 0 1 2]])
+  > table.concat(f:generate_freeze_index_sequence(3, 0, 0.5, 6), " ") --> 0 0 1 2 0 0 1 2]])
 M.GradientFreeze = GradientFreeze
 
 function GradientFreeze:setup(a)
@@ -280,11 +275,9 @@ function GradientFreeze:generate_freeze_index_sequence(parameter_groups_number, 
 end
 
 --- The network and a FreezeOpt for it. network: a cell. optimizer: of its parameters.
----
 ---     > net = ms.nn.SequentialCell(ms.nn.Dense(2, 3), ms.nn.Dense(3, 3), ms.nn.Dense(3, 1))
 ---     > _, opt = ms.boost.GradientFreeze(2, 0, 0.5, 10):freeze_generate(net, ms.nn.SGD(net:trainable_params(), 0.1))
----     > #opt.opts
----     2
+---     > #opt.opts --> 2
 function GradientFreeze:freeze_generate(network, optimizer)
   optimizer_of("freeze_generate", optimizer)
   local groups = self:split_parameters_groups(network, self.param_groups)

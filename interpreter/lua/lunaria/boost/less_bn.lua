@@ -21,8 +21,7 @@ local CommonHeadLastFN = layer(Cell, "CommonHeadLastFN",
   [[A last layer of cosines: multiplier (x / |x| . w / |w| + b), with one multiplier that is trained. in_channels, out_channels: the
 sizes of input and result. has_bias: whether there is a b.
 
-  > ms.boost.CommonHeadLastFN(3, 4)(ms.ones { 2, 3 }).shape
-  (2, 4)]])
+  > ms.boost.CommonHeadLastFN(3, 4)(ms.ones { 2, 3 }).shape --> (2, 4)]])
 M.CommonHeadLastFN = CommonHeadLastFN
 
 function CommonHeadLastFN:setup(a)
@@ -79,8 +78,7 @@ bias. filter: a function of the path and the cell that says whether a block is c
   > Block = ms.nn.Cell:extend("Block")
   > function Block:init() for i = 1, 3 do self["conv" .. i], self["bn" .. i] = ms.nn.Conv2d(2, 2, 3), ms.nn.BatchNorm2d(2) end end
   > function Block:construct(x) for i = 1, 3 do x = self["bn" .. i](self["conv" .. i](x)) end return x end
-  > ms.boost.LessBN(Block()).removed
-  2]])
+  > ms.boost.LessBN(Block()).removed --> 2]])
 M.LessBN = LessBN
 LessBN.auto_prefix = false
 

@@ -42,9 +42,7 @@ M.TensorType, M._null = M.tensor_type, M.type_none
 
 --- Whether a dtype, a kind or another value is of a kind: ms.number (dtypes), ms.Int (those of signed integers), ms.tensor_type,
 --- ms.string, ms.list_ and ms.tuple_ (tables), ms.type_none (nil), ms.Type (dtypes and kinds). A dtype is of itself.
----
----     > ms.issubclass_(ms.int16, ms.Int) and not ms.issubclass_(ms.float16, ms.Int)
----     true
+---     > ms.issubclass_(ms.int16, ms.Int) and not ms.issubclass_(ms.float16, ms.Int) --> true
 function M.issubclass_(value, of)
   if is_dtype(of) then return value == of end
   if getmetatable(of) ~= Kind then
@@ -64,18 +62,14 @@ local function dtype_of(where, value)
 end
 
 --- What numpy calls a dtype.
----
----     > ms.dtype_to_nptype(ms.bool_)
----     bool_
+---     > ms.dtype_to_nptype(ms.bool_) --> bool_
 function M.dtype_to_nptype(dtype)
   local name = tostring(dtype_of("dtype_to_nptype", dtype)):lower()
   return name == "bool" and "bool_" or name
 end
 
 --- What the elements of a tensor of this dtype are in Lua: "integer", "float" or "boolean"; "table" for complex numbers.
----
----     > ms.dtype_to_pytype(ms.uint8)
----     integer
+---     > ms.dtype_to_pytype(ms.uint8) --> integer
 function M.dtype_to_pytype(dtype)
   local name = tostring(dtype_of("dtype_to_pytype", dtype))
   return name == "Bool" and "boolean" or name:find "Int" and "integer" or name:find "Complex" and "table" or "float"
@@ -84,9 +78,7 @@ end
 local dtypes = { integer = ms.int64, float = ms.float32, number = ms.float32, boolean = ms.bool_ }
 
 --- The dtype of tensors that are made of values of a type of Lua: "integer", "float", "number" or "boolean".
----
----     > ms.pytype_to_dtype "integer"
----     Int64
+---     > ms.pytype_to_dtype "integer" --> Int64
 function M.pytype_to_dtype(name)
   local dtype = dtypes[name]
   if not dtype then
@@ -96,9 +88,7 @@ function M.pytype_to_dtype(name)
 end
 
 --- The dtype of a tensor, of a number or a boolean in a tensor, or the kind of another value.
----
----     > ms.get_py_obj_dtype "x"
----     String
+---     > ms.get_py_obj_dtype "x" --> String
 function M.get_py_obj_dtype(value)
   if ms.is_tensor(value) then return value.dtype end
   local dtype = dtypes[math.type(value) or type(value)]

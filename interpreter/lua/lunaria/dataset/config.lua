@@ -22,43 +22,31 @@ end
 config._bounded = bounded
 
 --- Shuffles and samplers that are made from now on draw by this seed; without a call by that of ms.set_seed.
----
----     > (function() ms.dataset.config.set_seed(7) return ms.dataset.config.get_seed() end)()
----     7
+---     > (function() ms.dataset.config.set_seed(7) return ms.dataset.config.get_seed() end)() --> 7
 function config.set_seed(seed) settings.seed = check.not_negative("set_seed", "seed", seed) end
 
 --- The seed by which shuffles and samplers draw.
----
----     > math.type(ms.dataset.config.get_seed())
----     integer
+---     > math.type(ms.dataset.config.get_seed()) --> integer
 function config.get_seed() return settings.seed or ms.get_seed() end
 
 --- How many threads (num) put batches together. Order and content do not depend on it.
----
----     > (function() ms.dataset.config.set_num_parallel_workers(2) return ms.dataset.config.get_num_parallel_workers() end)()
----     2
+---     > (function() ms.dataset.config.set_num_parallel_workers(2) return ms.dataset.config.get_num_parallel_workers() end)() --> 2
 function config.set_num_parallel_workers(num) settings.workers = bounded("set_num_parallel_workers", "num", num) end
 
 --- How many threads put batches together; without a call as many as operators use, at most 4, or with
 --- ms.dataset.config.set_auto_num_workers all of them.
----
----     > ms.dataset.config.get_num_parallel_workers() >= 1
----     true
+---     > ms.dataset.config.get_num_parallel_workers() >= 1 --> true
 function config.get_num_parallel_workers()
   local threads = ms.get_num_threads()
   return settings.auto_workers and threads or settings.workers or math.min(4, threads)
 end
 
 --- enable: as many threads as operators may use put batches together, whatever ms.dataset.config.set_num_parallel_workers says.
----
----     > (function() ms.dataset.config.set_auto_num_workers(false) return ms.dataset.config.get_auto_num_workers() end)()
----     false
+---     > (function() ms.dataset.config.set_auto_num_workers(false) return ms.dataset.config.get_auto_num_workers() end)() --> false
 function config.set_auto_num_workers(enable) settings.auto_workers = check.boolean("set_auto_num_workers", "enable", enable) end
 
 --- Whether as many threads as operators may use put batches together.
----
----     > ms.dataset.config.get_auto_num_workers()
----     false
+---     > ms.dataset.config.get_auto_num_workers() --> false
 function config.get_auto_num_workers() return settings.auto_workers end
 
 steps.enumeration(config, "ErrorSamplesMode", [[What ds:map does with a row for which its operations fail: RETURN the error, REPLACE the row
@@ -70,43 +58,33 @@ or SKIP it.
 --- What ds:map does, in pipelines that are made from now on, with a row for which its operations fail: error_samples_mode is one of
 --- ms.dataset.config.ErrorSamplesMode. RETURN: the error ends the epoch; SKIP: the row is left out; REPLACE: the last row before that was
 --- good comes in its place, or the first one behind. Which rows these are does not depend on the number of workers.
----
 ---     > ms.dataset.config.set_error_samples_mode(ms.dataset.config.ErrorSamplesMode.SKIP)
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false })
 ---     > ds = ds:map(function(x) assert(x:item() ~= 2) return x end)
----     > ds:get_dataset_size()
----     2
+---     > ds:get_dataset_size() --> 2
 ---     > ms.dataset.config.set_error_samples_mode(ms.dataset.config.ErrorSamplesMode.RETURN)
 function config.set_error_samples_mode(error_samples_mode)
   settings.error_samples = steps.choice("set_error_samples_mode", "error_samples_mode", error_samples_mode, config, "ErrorSamplesMode")
 end
 
 --- What ds:map does with a row for which its operations fail: one of ms.dataset.config.ErrorSamplesMode.
----
----     > ms.dataset.config.get_error_samples_mode()
----     0
+---     > ms.dataset.config.get_error_samples_mode() --> 0
 function config.get_error_samples_mode() return settings.error_samples end
 
 --- enable: no thread makes rows ahead, each is made when it is asked for, so that a debugger and prints follow the program.
----
----     > (function() ms.dataset.config.set_debug_mode(false) return ms.dataset.config.get_debug_mode() end)()
----     false
+---     > (function() ms.dataset.config.set_debug_mode(false) return ms.dataset.config.get_debug_mode() end)() --> false
 function config.set_debug_mode(enable) settings.debug = check.boolean("set_debug_mode", "enable", enable) end
 
 --- Whether rows are made only when they are asked for.
----
----     > ms.dataset.config.get_debug_mode()
----     false
+---     > ms.dataset.config.get_debug_mode() --> false
 function config.get_debug_mode() return settings.debug end
 
 --- enable: from now on iterators look at the end of each epoch (or after the rows of ms.dataset.config.set_autotune_interval) how often
 --- the program waited for rows and how full the queue was, and change the number of threads, up to those that operators may use, and of
 --- rows that wait for the next epoch. Order and content do not depend on it. filepath_prefix: what was found is written to
 --- PREFIX_0.json then.
----
 ---     > ms.dataset.config.set_enable_autotune(true)
----     > ms.dataset.config.get_enable_autotune()
----     true
+---     > ms.dataset.config.get_enable_autotune() --> true
 ---     > ms.dataset.config.set_enable_autotune(false)
 function config.set_enable_autotune(enable, filepath_prefix)
   filepath_prefix = arguments.named("set_enable_autotune", { "filepath_prefix" }, filepath_prefix)
@@ -118,24 +96,18 @@ function config.set_enable_autotune(enable, filepath_prefix)
 end
 
 --- Whether iterators choose the number of threads and of rows that wait.
----
----     > ms.dataset.config.get_enable_autotune()
----     false
+---     > ms.dataset.config.get_enable_autotune() --> false
 function config.get_enable_autotune() return settings.autotune end
 
 --- After how many rows (interval; batches where they are) of an epoch tuning looks at it: what comes later does not count. 0: at its
 --- end.
----
----     > (function() ms.dataset.config.set_autotune_interval(0) return ms.dataset.config.get_autotune_interval() end)()
----     0
+---     > (function() ms.dataset.config.set_autotune_interval(0) return ms.dataset.config.get_autotune_interval() end)() --> 0
 function config.set_autotune_interval(interval)
   settings.autotune_interval = check.not_negative("set_autotune_interval", "interval", interval)
 end
 
 --- After how many rows of an epoch tuning looks at it.
----
----     > ms.dataset.config.get_autotune_interval()
----     0
+---     > ms.dataset.config.get_autotune_interval() --> 0
 function config.get_autotune_interval() return settings.autotune_interval end
 
 -- Threads and rows for each that the next epoch of a data set begins with; without threads in debug mode.
@@ -165,9 +137,7 @@ end
 
 --- Takes settings from a file of JSON: seed, numParallelWorkers (or num_parallel_workers), prefetchSize (or prefetch_size, as tuning
 --- writes it).
----
----     > (pcall(ms.dataset.config.load, "/no/such.json"))
----     false
+---     > (pcall(ms.dataset.config.load, "/no/such.json")) --> false
 function config.load(file)
   local ok, given = pcall(ms.json.decode, files.text_of("load", file, "file"))
   if not ok or type(given) ~= "table" then arguments.fail("load", file .. ": the settings are no object of JSON") end
@@ -182,16 +152,12 @@ function config.load(file)
 end
 
 --- How many finished batches (size) wait for each thread that makes them, however large they are.
----
----     > (function() ms.dataset.config.set_prefetch_size(2) return ms.dataset.config.get_prefetch_size() end)()
----     2
+---     > (function() ms.dataset.config.set_prefetch_size(2) return ms.dataset.config.get_prefetch_size() end)() --> 2
 function config.set_prefetch_size(size) settings.prefetch = bounded("set_prefetch_size", "size", size) end
 
 --- How many finished batches wait for each thread that makes them; without a call of ms.dataset.config.set_prefetch_size 8, or fewer
 --- (2 at least) where they would take more than 64 MB together.
----
----     > ms.dataset.config.get_prefetch_size() >= 1
----     true
+---     > ms.dataset.config.get_prefetch_size() >= 1 --> true
 function config.get_prefetch_size() return settings.prefetch or usual_prefetch end
 
 return config

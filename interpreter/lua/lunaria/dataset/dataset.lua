@@ -153,10 +153,8 @@ end
 --- code made run where the rows are asked for; ms.grad and what else needs the virtual machine is an error in a worker.
 --- callbacks: a DSCallback or a list, not
 --- together with python_multiprocessing; cache: a DatasetCache for the rows.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false }):map(function(x) return x * 10 end, "x")
----     > ds:create_tuple_iterator()():item()
----     10
+---     > ds:create_tuple_iterator()():item() --> 10
 function Dataset:map(...)
   local a = bind("map", "operations, input_columns=nil, output_columns=nil, num_parallel_workers=nil, callbacks=nil, cache=nil, "
     .. "python_multiprocessing=false", ...)
@@ -198,9 +196,7 @@ end
 
 --- The rows for which predicate, which gets the values of input_columns (without: all), returns true. num_parallel_workers: taken for
 --- the sake of programs from Python; the predicate is asked where rows come in order.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3, 4 }):filter(function(x) return x:item() > 2 end):get_dataset_size()
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3, 4 }):filter(function(x) return x:item() > 2 end):get_dataset_size() --> 2
 function Dataset:filter(...)
   local a = bind("filter", "predicate, input_columns=nil, num_parallel_workers=nil", ...)
   workers_of("filter", a)
@@ -214,9 +210,7 @@ end
 --- lists of values of input_columns, and at last of a table { batch =, epoch = }, which returns a batch for each of output_columns.
 --- input_columns: names of columns; without them all. output_columns: names of what per_batch_map returns; without them those of
 --- input_columns. python_multiprocessing: copies of it run on the threads, as in ds:map.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):batch(2):create_tuple_iterator()():tolist()[2]
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):batch(2):create_tuple_iterator()():tolist()[2] --> 2
 function Dataset:batch(...)
   local a = bind("batch",
     "batch_size, drop_remainder=false, num_parallel_workers=nil, per_batch_map=nil, input_columns=nil, output_columns=nil, "
@@ -262,18 +256,14 @@ function Dataset:batch(...)
 end
 
 --- The rows in another order: each is drawn out of the next buffer_size ones. The order is another one in every epoch.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):shuffle(3):get_dataset_size()
----     3
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):shuffle(3):get_dataset_size() --> 3
 function Dataset:shuffle(buffer_size)
   local size = check.positive("shuffle", "buffer_size", buffer_size)
   return made(self, "shuffle", { size }, data.shuffle(self._node, size, config.get_seed()))
 end
 
 --- All rows count times in one epoch, each time in an order of its own; without a count, or with -1, for ever.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):repeat_(2):get_dataset_size()
----     6
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):repeat_(2):get_dataset_size() --> 6
 function Dataset:repeat_(count)
   count = arguments.named("repeat", { "count" }, count)
   if count == nil or count == -1 then return made(self, "repeat_", {}, data.repeat_(self._node)) end
@@ -283,18 +273,14 @@ function Dataset:repeat_(count)
 end
 
 --- The rows without the first count.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):skip(2):create_tuple_iterator()():item()
----     3
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }, { shuffle = false }):skip(2):create_tuple_iterator()():item() --> 3
 function Dataset:skip(count)
   count = check.not_negative("skip", "count", count)
   return made(self, "skip", { count }, data.skip(self._node, count))
 end
 
 --- The first count rows; all of them without a count, or with -1.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):take(2):get_dataset_size()
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):take(2):get_dataset_size() --> 2
 function Dataset:take(count)
   count = arguments.named("take", { "count" }, count)
   if count == nil or count == -1 then return self end
@@ -303,20 +289,16 @@ function Dataset:take(count)
 end
 
 --- The columns of these names, in this order.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 }, y = { 3, 4 } }, { shuffle = false }):project { "y" }
----     > ds:create_tuple_iterator()():item()
----     3
+---     > ds:create_tuple_iterator()():item() --> 3
 function Dataset:project(columns)
   local places, names = positions("project", self, name_list("project", "columns", columns))
   return made(self, "project", { names }, data.select(self._node, places, names))
 end
 
 --- Other names, output_columns, for the columns input_columns.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false }):rename("x", "y")
----     > ds:create_dict_iterator()().y:item()
----     1
+---     > ds:create_dict_iterator()().y:item() --> 1
 function Dataset:rename(input_columns, output_columns)
   local inputs = name_list("rename", "input_columns", input_columns)
   local outputs = name_list("rename", "output_columns", output_columns)
@@ -342,21 +324,17 @@ local function nodes_of(where, first, others)
 end
 
 --- Rows of this data set and of datasets, one or a list, side by side, as long as all have one.
----
 ---     > x = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false })
 ---     > y = ms.dataset.NumpySlicesDataset({ y = { 3, 4 } }, { shuffle = false })
----     > x:zip(y):create_dict_iterator()().y:item()
----     3
+---     > x:zip(y):create_dict_iterator()().y:item() --> 3
 function Dataset:zip(datasets)
   local node = data.zip(nodes_of("zip", self, datasets))
   return made(class.is_a(datasets, Dataset) and { self, datasets } or { self, table.unpack(datasets) }, "zip", {}, node)
 end
 
 --- The rows of this data set and then those of datasets, one or a list, with the same columns; also ds1 + ds2.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2 })
----     > (ds + ds):get_dataset_size()
----     4
+---     > (ds + ds):get_dataset_size() --> 4
 function Dataset:concat(datasets)
   local node = data.concat(nodes_of("concat", self, datasets))
   return made(class.is_a(datasets, Dataset) and { self, datasets } or { self, table.unpack(datasets) }, "concat", {}, node)
@@ -365,10 +343,8 @@ Dataset.__add = function(a, b) return check_dataset("concat", a):concat(b) end
 
 --- Data sets of parts that have no row in common, the same in all epochs. sizes: their numbers of rows, or their shares,
 --- which sum up to 1. randomize: rows by chance, else in their order.
----
 ---     > train, test = table.unpack(ms.dataset.NumpySlicesDataset(ms.arange(10)):split { 0.8, 0.2 })
----     > train:get_dataset_size()
----     8
+---     > train:get_dataset_size() --> 8
 function Dataset:split(sizes, randomize)
   if type(randomize) == "table" then
     randomize = arguments.options("split", randomize, { randomize = "boolean" }, "{ randomize = false }").randomize
@@ -409,9 +385,7 @@ function Dataset:split(sizes, randomize)
 end
 
 --- What f, which gets this data set, makes of it.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):apply(function(ds) return ds:take(1) end):get_dataset_size()
----     1
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):apply(function(ds) return ds:take(1) end):get_dataset_size() --> 1
 function Dataset:apply(f) return check_dataset("apply", check_function("apply", "f", f)(self)) end
 
 local function make_iterator(where, kind, self, ...)
@@ -430,22 +404,16 @@ end
 --- through one epoch. Kept in a variable it begins the next epoch when it is called after the end of one, num_epochs times.
 --- Values are tensors, texts and lists of texts; do_copy = false gives the same, as nothing writes into a tensor behind
 --- another's back.
----
----     > ms.dataset.NumpySlicesDataset({ x = { 7 } }):create_dict_iterator()().x:item()
----     7
+---     > ms.dataset.NumpySlicesDataset({ x = { 7 } }):create_dict_iterator()().x:item() --> 7
 function Dataset:create_dict_iterator(...) return make_iterator("create_dict_iterator", "dict", self, ...) end
 
 --- The same as ds:create_dict_iterator with rows as several values: for image, label in ds:create_tuple_iterator() do ... end
----
----     > ms.dataset.NumpySlicesDataset({ 7 }):create_tuple_iterator()():item()
----     7
+---     > ms.dataset.NumpySlicesDataset({ 7 }):create_tuple_iterator()():item() --> 7
 function Dataset:create_tuple_iterator(...) return make_iterator("create_tuple_iterator", "tuple", self, ...) end
 
 --- The number of rows in an epoch, batches where the rows are batches; also #ds. Where a filter or a function decides it, they are
 --- run once; nil where there is no end.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):batch(2):get_dataset_size()
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):batch(2):get_dataset_size() --> 2
 function Dataset:get_dataset_size()
   local rows = data.rows(self._node) or self._size
   if not rows then
@@ -460,15 +428,11 @@ end
 Dataset.__len = Dataset.get_dataset_size
 
 --- How many rows are in one: the size of batches, else 1.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):batch(2):get_batch_size()
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):batch(2):get_batch_size() --> 2
 function Dataset:get_batch_size() return data.batch_size(self._node) end
 
 --- The names of the columns.
----
----     > ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }):get_col_names()[1]
----     x
+---     > ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }):get_col_names()[1] --> x
 function Dataset:get_col_names() return data.columns(self._node) end
 
 local function first_row(self)
@@ -479,9 +443,7 @@ local function first_row(self)
 end
 
 --- The shapes of the columns of the first row, as a list; the shape of a text is empty.
----
----     > ms.dataset.NumpySlicesDataset(ms.ones { 6, 4 }):batch(3):output_shapes()[1]
----     (3, 4)
+---     > ms.dataset.NumpySlicesDataset(ms.ones { 6, 4 }):batch(3):output_shapes()[1] --> (3, 4)
 function Dataset:output_shapes()
   local list, names = {}, data.columns(self._node)
   for i, value in ipairs(first_row(self)) do
@@ -497,9 +459,7 @@ function Dataset:output_shapes()
 end
 
 --- The dtypes of the columns of the first row, as a list; "string" for texts.
----
----     > ms.dataset.NumpySlicesDataset({ 1.5, 2.5 }):output_types()[1]
----     Float32
+---     > ms.dataset.NumpySlicesDataset({ 1.5, 2.5 }):output_types()[1] --> Float32
 function Dataset:output_types()
   local list = {}
   for i, value in ipairs(first_row(self)) do list[i] = ms.is_tensor(value) and value.dtype or "string" end
@@ -513,25 +473,19 @@ end
 --- num_files: over how many MindRecord files the rows are spread, whose names end in numbers where there are several.
 --- overwrite = true replaces MindRecord files that are there. In a TFRecord tensors are lists of their elements, floats
 --- float32.
----
----     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }, { shuffle = false }):save("/tmp/lunaria_help.mindrecord")
----     3
----     > ms.dataset.MindDataset("/tmp/lunaria_help.mindrecord", { shuffle = false }):create_dict_iterator()().x:item()
----     1
----     > (os.remove("/tmp/lunaria_help.mindrecord") and os.remove("/tmp/lunaria_help.mindrecord.db"))
----     true
+---     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }, { shuffle = false }):save("/tmp/lunaria_help.mindrecord") --> 3
+---     > ms.dataset.MindDataset("/tmp/lunaria_help.mindrecord", { shuffle = false }):create_dict_iterator()().x:item() --> 1
+---     > (os.remove("/tmp/lunaria_help.mindrecord") and os.remove("/tmp/lunaria_help.mindrecord.db")) --> true
 function Dataset:save(file_name, num_files, file_type, overwrite)
   return require("lunaria.dataset.save")(self, file_name, num_files, file_type, overwrite)
 end
 
 --- The next iterator begins with epoch 0 again. Each begins where the one before has stopped otherwise, so that a loop that
 --- makes an iterator for each epoch gets a new order each time.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2, 3 })
 ---     > first = ds:create_tuple_iterator()():item()
 ---     > ds:reset()
----     > ds:create_tuple_iterator()():item() == first
----     true
+---     > ds:create_tuple_iterator()():item() == first --> true
 function Dataset:reset() self._begun = 0 end
 
 -- Others add functions to it, which this file calls.

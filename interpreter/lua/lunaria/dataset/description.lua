@@ -167,9 +167,7 @@ end
 --- The pipeline of dataset as a table of tables, which ms.dataset.deserialize takes; json_filepath: a file into which it is written
 --- as JSON. Functions and what holds them, vocabularies and
 --- generators cannot be written: they are an error that names the argument.
----
----     > ms.dataset.serialize(ms.dataset.NumpySlicesDataset({ 1, 2 }):batch(2)).op_type
----     batch
+---     > ms.dataset.serialize(ms.dataset.NumpySlicesDataset({ 1, 2 }):batch(2)).op_type --> batch
 function description.serialize(dataset, json_filepath)
   json_filepath = arguments.named("serialize", { "json_filepath" }, json_filepath)
   local text = describe_pipeline(base.check_dataset("serialize", dataset))
@@ -211,10 +209,8 @@ local function build(tree)
 end
 
 --- The data set of a table that ms.dataset.serialize gave, input_dict, or of the file into which it was written, json_filepath.
----
 ---     > ds = ms.dataset.deserialize(ms.dataset.serialize(ms.dataset.NumpySlicesDataset({ 1, 2, 3 }):batch(2)))
----     > ds:get_dataset_size()
----     2
+---     > ds:get_dataset_size() --> 2
 function description.deserialize(input_dict, json_filepath)
   if arguments.is_options(input_dict) and not input_dict.op_type then
     input_dict, json_filepath = input_dict.input_dict, input_dict.json_filepath
@@ -225,20 +221,15 @@ function description.deserialize(input_dict, json_filepath)
 end
 
 --- Whether two pipelines, pipeline1 and pipeline2, do the same: their sources, operations and arguments are equal.
----
 ---     > ds = ms.dataset.NumpySlicesDataset { 1, 2, 3 }
----     > ms.dataset.compare(ds:batch(2), ds:batch(2))
----     true
----     > ms.dataset.compare(ds:batch(2), ds:batch(3))
----     false
+---     > ms.dataset.compare(ds:batch(2), ds:batch(2)) --> true
+---     > ms.dataset.compare(ds:batch(2), ds:batch(3)) --> false
 function description.compare(pipeline1, pipeline2)
   return ms.json.encode(description.serialize(pipeline1)) == ms.json.encode(description.serialize(pipeline2))
 end
 
 --- The pipeline of dataset as a text; see ds:show().
----
----     > ms.dataset.show(ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }))
----     table: 3 rows of x
+---     > ms.dataset.show(ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } })) --> table: 3 rows of x
 function description.show(dataset) return base.check_dataset("show", dataset):show() end
 
 return description

@@ -14,11 +14,9 @@ for _, part in ipairs(parts) do
 end
 
 --- Rows of datasets, a list, side by side, as long as all have one: the columns of all of them, whose names must differ.
----
 ---     > x = ms.dataset.NumpySlicesDataset({ x = { 1, 2 } }, { shuffle = false })
 ---     > y = ms.dataset.NumpySlicesDataset({ y = { 3, 4 } }, { shuffle = false })
----     > ms.dataset.zip({ x, y }):create_dict_iterator()().y:item()
----     3
+---     > ms.dataset.zip({ x, y }):create_dict_iterator()().y:item() --> 3
 function dataset.zip(datasets) return base.new(data.zip(base.nodes_of("zip", nil, datasets))) end
 
 -- Modules of transforms, which are loaded when they are first used.

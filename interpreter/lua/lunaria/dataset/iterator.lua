@@ -57,22 +57,17 @@ end
 
 --- Where the iterator is: a table of the epoch and the number of rows that were given, which it:restore takes, in another
 --- run of the program too. Rows are the same again when the seed is.
----
 ---     > it = ms.dataset.NumpySlicesDataset({ 5, 6, 7 }, { shuffle = false }):create_tuple_iterator()
----     > it():item()
----     5
----     > it:state().row
----     1
+---     > it():item() --> 5
+---     > it:state().row --> 1
 function Iterator:state()
   return { epoch = self._cursor and self._epoch or self._dataset._begun, row = self._cursor and self._row or 0 }
 end
 
 --- Goes on behind the row that a state names, as it:state() gave it.
----
 ---     > it = ms.dataset.NumpySlicesDataset({ 5, 6, 7 }, { shuffle = false }):create_tuple_iterator()
 ---     > it:restore({ epoch = 0, row = 2 })
----     > it():item()
----     7
+---     > it():item() --> 7
 function Iterator:restore(state)
   if self._closed then fail("restore", "the iterator was closed") end
   if type(state) ~= "table" then fail("restore", "a state is expected, as it:state() gives it, got " .. describe(state)) end
@@ -83,11 +78,9 @@ end
 
 --- Ends the iterator: its threads stop and its files are closed. The end of a for loop over it does the same, and the
 --- collector.
----
 ---     > it = ms.dataset.NumpySlicesDataset({ 5, 6, 7 }):create_tuple_iterator()
 ---     > it:close()
----     > (pcall(it))
----     false
+---     > (pcall(it)) --> false
 function Iterator:close()
   self._closed = true
   if self._cursor then data.close(self._cursor) end

@@ -443,7 +443,6 @@ function Schema:setup(a)
 end
 
 --- Adds a column: its name, its type de_type, a dtype or its name, and its shape, a list of sizes; a number without.
----
 ---     > schema = ms.dataset.Schema()
 ---     > schema:add_column("label", "int32")
 function Schema:add_column(name, de_type, shape)
@@ -457,7 +456,6 @@ function Schema:add_column(name, de_type, shape)
 end
 
 --- Adds columns: a table of { type =, shape = } by name, columns.
----
 ---     > schema = ms.dataset.Schema()
 ---     > schema:parse_columns { x = { type = "int64" } }
 function Schema:parse_columns(columns)
@@ -474,7 +472,6 @@ function Schema:parse_columns(columns)
 end
 
 --- Adds the columns of a text in JSON, json_obj, or of the table that it is.
----
 ---     > ms.dataset.Schema():from_json('{"columns": {"x": {"type": "int32"}}}')
 function Schema:from_json(json_obj)
   local value = type(json_obj) == "string" and json_of("from_json", "json_obj", json_obj) or json_obj
@@ -484,9 +481,7 @@ function Schema:from_json(json_obj)
 end
 
 --- The schema as a text in JSON.
----
----     > ms.dataset.Schema():to_json()
----     {"columns":{},"datasetType":"Unknown","numRows":0}
+---     > ms.dataset.Schema():to_json() --> {"columns":{},"datasetType":"Unknown","numRows":0}
 function Schema:to_json()
   local parts = {}
   for _, name in ipairs(self._names) do

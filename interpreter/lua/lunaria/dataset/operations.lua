@@ -43,10 +43,8 @@ end
 --- pad_info: for each column that
 --- is filled up { shape, value }, where -1 in the shape is the largest; without it all are, with 0. drop_remainder and
 --- num_parallel_workers as in ds:batch.
----
 ---     > ds = ms.dataset.GeneratorDataset(function(i) if i < 2 then return ms.ones { i + 1 } end end, { "x" })
----     > ds:padded_batch(2):create_tuple_iterator()():tolist()[1][2]
----     0.0
+---     > ds:padded_batch(2):create_tuple_iterator()():tolist()[1][2] --> 0.0
 function Dataset:padded_batch(...)
   local a = bind("padded_batch", "batch_size, drop_remainder=false, num_parallel_workers=nil, pad_info=nil", ...)
   local size = check.positive("padded_batch", "batch_size", a.batch_size)
@@ -62,10 +60,8 @@ end
 --- batch of each bucket has, one number more. Rows are filled up as in ds:padded_batch by pad_info, or with pad_to_bucket_boundary
 --- to the boundary of their
 --- bucket less one. drop_remainder: batches that are not full at the end are left out.
----
 ---     > ds = ms.dataset.GeneratorDataset(function(i) if i < 4 then return ms.ones { i % 2 * 5 + 1 } end end, { "x" })
----     > ds:bucket_batch_by_length({ "x" }, { 4 }, { 2, 2 }):create_tuple_iterator()().shape
----     (2, 1)
+---     > ds:bucket_batch_by_length({ "x" }, { 4 }, { 2, 2 }):create_tuple_iterator()().shape --> (2, 1)
 function Dataset:bucket_batch_by_length(...)
   local where = "bucket_batch_by_length"
   local a = bind(where, "column_names, bucket_boundaries, bucket_batch_sizes, element_length_function=nil, pad_info=nil, "
@@ -123,11 +119,9 @@ end
 
 --- The rows of the data sets that func, which gets the values of a row, makes of each row, one after the other. All of them have the
 --- columns of the first.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2 }, { shuffle = false })
 ---     > ds = ds:flat_map(function(n) return ms.dataset.NumpySlicesDataset(ms.arange(n:item()), { "x" }, { shuffle = false }) end)
----     > ds:get_dataset_size()
----     3
+---     > ds:get_dataset_size() --> 3
 function Dataset:flat_map(func)
   local f = base.check_function("flat_map", "func", func)
   local function inner(...)
@@ -166,14 +160,11 @@ end
 --- Lets num_batch rows (batches, behind ds:batch) pass and the next ones when ds:sync_update(condition_name) was called, which calls
 --- callback with its data: for
 --- pipelines that learn from the training. A row that is asked for before is an error. Nothing is made ahead in such a pipeline.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2 }, { shuffle = false }):sync_wait("go")
 ---     > it = ds:create_tuple_iterator()
----     > it():item()
----     1
+---     > it():item() --> 1
 ---     > ds:sync_update("go")
----     > it():item()
----     2
+---     > it():item() --> 2
 function Dataset:sync_wait(...)
   local a = bind("sync_wait", "condition_name, num_batch=1, callback=nil", ...)
   if type(a.condition_name) ~= "string" or a.condition_name == "" then
@@ -186,11 +177,9 @@ function Dataset:sync_wait(...)
 end
 
 --- Lets the next rows pass ds:sync_wait of the name condition_name: num_batch of them, or as many as it says. data goes to its callback.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ 1, 2 }):sync_wait("go", 1, function(loss) last_loss = loss end)
 ---     > ds:sync_update("go", nil, 0.5)
----     > last_loss
----     0.5
+---     > last_loss --> 0.5
 function Dataset:sync_update(condition_name, num_batch, value)
   num_batch, value = arguments.named("sync_update", { "num_batch", "data" }, num_batch, value)
   if type(condition_name) ~= "string" then fail("sync_update", "condition_name must be a name, got " .. describe(condition_name)) end
@@ -202,7 +191,6 @@ end
 
 --- Waits for nothing in this library: the rows of a data set are ready when they are asked for. For programs from Python; dataset is
 --- a data set.
----
 ---     > ms.dataset.sync_wait_for_dataset(ms.dataset.NumpySlicesDataset { 1 })
 function operations.sync_wait_for_dataset(dataset) base.check_dataset("sync_wait_for_dataset", dataset) end
 
@@ -226,9 +214,7 @@ function DatasetCache:setup(a)
 end
 
 --- A table: the number of rows that are kept, their bytes, and hits, how often one was found.
----
----     > ms.dataset.DatasetCache():get_stat().rows
----     0
+---     > ms.dataset.DatasetCache():get_stat().rows --> 0
 function DatasetCache:get_stat()
   local rows, bytes, hits = data.cache_state(self._cache)
   return { rows = rows, bytes = bytes, hits = hits }
@@ -244,9 +230,7 @@ end
 --- The same rows, each made once and then kept by a DatasetCache, cache, or one without limits. Where rows have numbers, as behind a
 --- source, their order stays free; behind
 --- other operations the rows of the first epoch come again.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2 }):map(function(x) return x * 2 end):cache():get_dataset_size()
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2 }):map(function(x) return x * 2 end):cache():get_dataset_size() --> 2
 function Dataset:cache(cache)
   cache = arguments.named("cache", { "cache" }, cache)
   cache = cache or DatasetCache()
@@ -256,11 +240,9 @@ end
 --- Says what shapes columns have in a program that is compiled once: columns is a table of shapes by name, in which false is a size
 --- that differs from row to row;
 --- ds:output_shapes() has -1 there.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = ms.ones { 2, 3 } })
 ---     > ds:set_dynamic_columns { x = { false } }
----     > ds:output_shapes()[1][1]
----     -1
+---     > ds:output_shapes()[1][1] --> -1
 function Dataset:set_dynamic_columns(columns)
   if type(columns) ~= "table" or next(columns) == nil then
     fail("set_dynamic_columns", "columns must be a table of shapes by name, got " .. describe(columns))
@@ -300,11 +282,9 @@ end
 
 --- The columns that ms.data_sink gives to its step, in their order: by ds.input_indexs = { 0, 2 } of this data set or of the one that it
 --- was made of, else all.
----
 ---     > ds = ms.dataset.NumpySlicesDataset({ x = { 1 }, y = { 2 } })
 ---     > ds.input_indexs = { 1 }
----     > ds:batch(1):get_input_indexs()[1]
----     1
+---     > ds:batch(1):get_input_indexs()[1] --> 1
 function Dataset:get_input_indexs()
   local columns = data.columns(self._node)
   local ds = self
@@ -321,9 +301,7 @@ function Dataset:get_input_indexs()
 end
 
 --- The numbers of classes by their names, where the source has such: folders, VOC, COCO and Manifest; nil else.
----
----     > ms.dataset.NumpySlicesDataset({ 1 }):get_class_indexing() == nil
----     true
+---     > ms.dataset.NumpySlicesDataset({ 1 }):get_class_indexing() == nil --> true
 function Dataset:get_class_indexing()
   local ds = self
   while ds and not rawget(ds, "_classes") do ds = ds._parents and ds._parents[1] end
@@ -331,9 +309,7 @@ function Dataset:get_class_indexing()
 end
 
 --- The number of times that ds:repeat_ repeats the rows at the end of the pipeline, else 1.
----
----     > ms.dataset.NumpySlicesDataset({ 1 }):repeat_(3):get_repeat_count()
----     3
+---     > ms.dataset.NumpySlicesDataset({ 1 }):repeat_(3):get_repeat_count() --> 3
 function Dataset:get_repeat_count()
   if self._operation ~= "repeat_" then return 1 end
   return self._arguments[1] or -1
@@ -341,22 +317,17 @@ end
 
 --- The same rows, for programs from Python: batches are made ahead in any case, and those that come next are brought to the device
 --- that new tensors are on (ms.set_device) while the one before is in use.
----
----     > ms.dataset.NumpySlicesDataset({ 1, 2 }):device_que():get_dataset_size()
----     2
+---     > ms.dataset.NumpySlicesDataset({ 1, 2 }):device_que():get_dataset_size() --> 2
 function Dataset:device_que() return self end
 
 --- Ends what threads a data set has; there are none here between two iterators, so that nothing is left to do.
----
 ---     > ms.dataset.NumpySlicesDataset({ 1, 2 }):close_pool()
 function Dataset:close_pool() end
 
 --- A vocabulary of the texts in columns, as ms.dataset.text.Vocab.from_dataset makes it. freq_range: { least, most } times that a
 --- word comes, top_k: how many words,
 --- special_tokens: words that are in it in any case, special_first: they are the first ones.
----
----     > (pcall(function() return ms.dataset.NumpySlicesDataset({ "a b" }):build_vocab("nothing") end))
----     false
+---     > (pcall(function() return ms.dataset.NumpySlicesDataset({ "a b" }):build_vocab("nothing") end)) --> false
 function Dataset:build_vocab(columns, freq_range, top_k, special_tokens, special_first)
   columns, freq_range, top_k, special_tokens, special_first = arguments.named("build_vocab",
     { "columns", "freq_range", "top_k", "special_tokens", "special_first" }, columns, freq_range, top_k, special_tokens, special_first)
@@ -378,10 +349,8 @@ end
 --- whole batches at once.
 --- Printed it is a table; slowest is the title of the
 --- stage that holds the others up. rows: at most so many.
----
 ---     > report = ms.dataset.NumpySlicesDataset(ms.arange(100)):batch(10):profile()
----     > report.rows, report[1].title, report[2].title, report[3]
----     10	batch 10	table	nil
+---     > report.rows, report[1].title, report[2].title, report[3] --> 10	batch 10	table	nil
 function Dataset:profile(rows)
   rows = arguments.named("profile", { "rows" }, rows)
   rows = rows == nil and math.maxinteger or check.positive("profile", "rows", rows)
@@ -423,7 +392,6 @@ function Dataset:profile(rows)
 end
 
 --- The pipeline as a text: a line for each stage with its rows and columns, sources last.
----
 ---     > ms.dataset.NumpySlicesDataset({ x = { 1, 2, 3 } }):batch(2):show()
 ---     batch 2: 2 rows of x
 ---       table: 3 rows of x

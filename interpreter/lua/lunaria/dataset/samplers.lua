@@ -15,10 +15,8 @@ Sampler._doc = [[What the samplers have in common.
   > tostring(ms.dataset.RandomSampler()) --> RandomSampler<>]]
 
 --- Lets this sampler choose among what the other one takes. Gives the sampler back.
----
 ---     > s = ms.dataset.SequentialSampler(1):add_child(ms.dataset.SubsetSampler { 4, 3, 2 })
----     > ms.dataset.NumpySlicesDataset({ 0, 10, 20, 30, 40 }, { sampler = s }):create_tuple_iterator()():item()
----     30
+---     > ms.dataset.NumpySlicesDataset({ 0, 10, 20, 30, 40 }, { sampler = s }):create_tuple_iterator()():item() --> 30
 function Sampler:add_child(sampler)
   if not class.is_a(sampler, Sampler) then fail("add_child", "a sampler is expected, got " .. describe(sampler)) end
   local other = sampler

@@ -64,9 +64,7 @@ int64, and data, a PNG file. partition_number: how many files each.
     MnistToMR<>]], function(self, a) self._a = a end)
 
 --- Converts; gives the numbers of rows for training and test.
----
----     > (pcall(ms.mindrecord.MnistToMR("/no/such/folder", "/tmp/lunaria_help").transform))
----     false
+---     > (pcall(ms.mindrecord.MnistToMR("/no/such/folder", "/tmp/lunaria_help").transform)) --> false
 function converters.MnistToMR:transform()
   local a, counts = self._a, {}
   for i, usage in ipairs { "train", "test" } do
@@ -134,9 +132,7 @@ local function list_folder(where, path)
 end
 
 --- Converts; gives the number of rows.
----
----     > (pcall(ms.mindrecord.ImageNetToMR("/no/map.txt", "/no/folder", "/tmp/lunaria_help.mindrecord").transform))
----     false
+---     > (pcall(ms.mindrecord.ImageNetToMR("/no/map.txt", "/no/folder", "/tmp/lunaria_help.mindrecord").transform)) --> false
 function converters.ImageNetToMR:transform()
   local a, list = self._a, {}
   local number = 0
@@ -178,9 +174,7 @@ or float64 if all its fields are such numbers, else string. partition_number: ho
 end)
 
 --- Converts; gives the number of rows.
----
----     > (pcall(ms.mindrecord.CsvToMR("/no/such.csv", "/tmp/lunaria_help.mindrecord").transform))
----     false
+---     > (pcall(ms.mindrecord.CsvToMR("/no/such.csv", "/tmp/lunaria_help.mindrecord").transform)) --> false
 function converters.CsvToMR:transform()
   local a = self._a
   local dataset = ms.dataset.CSVDataset(a.source, { shuffle = false })
@@ -258,9 +252,7 @@ function converters.TFRecordToMR:init(...)
 end
 
 --- Converts; gives the number of rows.
----
----     > (pcall(ms.mindrecord.TFRecordToMR("/no/such.tfrecord", "/tmp/lunaria_help.mindrecord", { x = "int64" }).transform))
----     false
+---     > (pcall(ms.mindrecord.TFRecordToMR("/no/such.tfrecord", "/tmp/lunaria_help.mindrecord", { x = "int64" }).transform)) --> false
 function converters.TFRecordToMR:transform()
   local a, content = self._a, self._content
   local rows = rows_of(ms.dataset.TFRecordDataset(a.source, self._names, { shuffle = false }))

@@ -64,10 +64,8 @@ local function opened(self, where)
 end
 
 --- The rows, for a generic for: tables by the names of the fields. Numbers and texts are Lua's own, bytes are strings, arrays are tensors.
----
 ---     > reader = ms.mindrecord.FileReader("tests/data/samples/mindrecord/images.mindrecord")
----     > reader:get_next()().label
----     2
+---     > reader:get_next()().label --> 2
 function FileReader:get_next()
   local records, index = opened(self, "get_next"), -1
   return function()
@@ -78,19 +76,14 @@ function FileReader:get_next()
 end
 
 --- The fields and their types, as they were given to a writer.
----
----     > ms.mindrecord.FileReader("tests/data/samples/mindrecord/images.mindrecord"):schema().label.type
----     int32
+---     > ms.mindrecord.FileReader("tests/data/samples/mindrecord/images.mindrecord"):schema().label.type --> int32
 function FileReader:schema() return self._schema end
 
 --- The number of rows in all files.
----
----     > ms.mindrecord.FileReader("tests/data/samples/mindrecord/images.mindrecord"):len()
----     40
+---     > ms.mindrecord.FileReader("tests/data/samples/mindrecord/images.mindrecord"):len() --> 40
 function FileReader:len() return math.tointeger(data.rows(opened(self, "len"))) end
 
 --- Ends the reader; the files are closed when the collector comes.
----
 ---     > ms.mindrecord.FileReader("tests/data/samples/mindrecord/images.mindrecord"):close()
 function FileReader:close() self._records = nil end
 FileReader.__close = FileReader.close
@@ -113,23 +106,18 @@ function MindPage:setup(a)
 end
 
 --- The names of the indexed fields, of which one can be the category.
----
 ---     > table.concat(ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord"):candidate_fields(), " ")
 ---     file_name label
 function MindPage:candidate_fields() return { table.unpack(self._index) } end
 
 --- The name of the field that is the category; nil before it is set.
----
----     > ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord"):category_field() == nil
----     true
+---     > ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord"):category_field() == nil --> true
 function MindPage:category_field() return self._field end
 
 --- Chooses the field that is the category, one of the indexed fields.
----
 ---     > page = ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord")
 ---     > page:set_category_field("label")
----     > page:category_field()
----     label
+---     > page:category_field() --> label
 function MindPage:set_category_field(category_field)
   local known = false
   for _, name in ipairs(self._index) do known = known or name == category_field end
@@ -160,11 +148,9 @@ local function chosen(self, where)
 end
 
 --- The categories as a text in JSON: the field's name as key and, for each value in its order, id, name and the count of its rows.
----
 ---     > page = ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord")
 ---     > page:set_category_field("label")
----     > ms.json.decode(page:read_category_info()).categories[1].id
----     0
+---     > ms.json.decode(page:read_category_info()).categories[1].id --> 0
 function MindPage:read_category_info()
   local list = {}
   for i, category in ipairs(chosen(self, "read_category_info")) do
@@ -183,11 +169,9 @@ local function rows_of(self, where, category, page, num_row)
 end
 
 --- The rows of page page, which counts from 0, with num_row rows each, of the category with this id: a list of tables as of FileReader.
----
 ---     > page = ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord")
 ---     > page:set_category_field("label")
----     > #page:read_at_page_by_id(0, 0, 1)
----     1
+---     > #page:read_at_page_by_id(0, 0, 1) --> 1
 function MindPage:read_at_page_by_id(category_id, page, num_row)
   local categories = chosen(self, "read_at_page_by_id")
   local id = check.not_negative("read_at_page_by_id", "category_id", category_id)
@@ -198,11 +182,9 @@ function MindPage:read_at_page_by_id(category_id, page, num_row)
 end
 
 --- The rows of page page, which counts from 0, by the category's name, the value of the field as a text.
----
 ---     > page = ms.mindrecord.MindPage("tests/data/samples/mindrecord/images.mindrecord")
 ---     > page:set_category_field("label")
----     > #page:read_at_page_by_name("2", 0, 1)
----     1
+---     > #page:read_at_page_by_name("2", 0, 1) --> 1
 function MindPage:read_at_page_by_name(category_name, page, num_row)
   chosen(self, "read_at_page_by_name")
   local category = self._by_name[tostring(category_name)]

@@ -20,21 +20,15 @@ end
 
 --- The key of MindRecord files that are written and read from now on: a text enc_key of 16, 24 or 32 bytes, or nil for plain files.
 --- Writers encrypt files and their indexes when they are committed; readers need the key of encrypted files, and read plain ones as ever.
----
 ---     > ms.mindrecord.set_enc_key("0123456789012345")
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help7.mindrecord", 1, true)
----     > w:add_schema({ label = { type = "int32" } })
----     0
+---     > w:add_schema({ label = { type = "int32" } }) --> 0
 ---     > w:write_raw_data { { label = 3 } }
----     > w:commit()
----     1
----     > ms.mindrecord.FileReader("/tmp/lunaria_help7.mindrecord"):get_next()().label
----     3
+---     > w:commit() --> 1
+---     > ms.mindrecord.FileReader("/tmp/lunaria_help7.mindrecord"):get_next()().label --> 3
 ---     > ms.mindrecord.set_enc_key(nil)
----     > (pcall(ms.mindrecord.FileReader, "/tmp/lunaria_help7.mindrecord"))
----     false
----     > (os.remove("/tmp/lunaria_help7.mindrecord") and os.remove("/tmp/lunaria_help7.mindrecord.db"))
----     true
+---     > (pcall(ms.mindrecord.FileReader, "/tmp/lunaria_help7.mindrecord")) --> false
+---     > (os.remove("/tmp/lunaria_help7.mindrecord") and os.remove("/tmp/lunaria_help7.mindrecord.db")) --> true
 function secret.set_enc_key(enc_key)
   if enc_key ~= nil and type(enc_key) ~= "string" then fail("set_enc_key", "enc_key must be a text or nil, got " .. describe(enc_key)) end
   if enc_key and #enc_key ~= 16 and #enc_key ~= 24 and #enc_key ~= 32 then
@@ -45,17 +39,14 @@ end
 
 --- How files are encrypted where there is a key: enc_mode is "AES-GCM", or a function that gets the plain file, its number of bytes, the
 --- file that it writes the encrypted content to, and the key; ms.mindrecord.set_dec_mode then needs one that undoes it.
----
 ---     > ms.mindrecord.set_enc_mode("AES-GCM")
----     > (pcall(ms.mindrecord.set_enc_mode, "ROT13"))
----     false
+---     > (pcall(ms.mindrecord.set_enc_mode, "ROT13")) --> false
 function secret.set_enc_mode(enc_mode)
   encrypts = check_mode("set_enc_mode", "enc_mode", enc_mode == nil and builtin or enc_mode)
 end
 
 --- How files are decrypted where there is a key: dec_mode is "AES-GCM", a function that gets the encrypted file, its number of bytes, the
 --- file that it writes the plain content to, and the key, or nil for what ms.mindrecord.set_enc_mode says.
----
 ---     > ms.mindrecord.set_dec_mode("AES-GCM")
 ---     > ms.mindrecord.set_dec_mode(nil)
 function secret.set_dec_mode(dec_mode)

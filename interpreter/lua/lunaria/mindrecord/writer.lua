@@ -52,19 +52,14 @@ end
 
 --- A writer that goes on behind the rows of the file file_name and of the shards that belong to it. They have to be written by
 --- MindSpore or by a writer here that was committed.
----
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help2.mindrecord", 1, true)
----     > w:add_schema({ label = { type = "int32" } })
----     0
+---     > w:add_schema({ label = { type = "int32" } }) --> 0
 ---     > w:write_raw_data { { label = 3 } }
----     > w:commit()
----     1
+---     > w:commit() --> 1
 ---     > w = ms.mindrecord.FileWriter.open_for_append("/tmp/lunaria_help2.mindrecord")
 ---     > w:write_raw_data { { label = 4 } }
----     > w:commit()
----     2
----     > (os.remove("/tmp/lunaria_help2.mindrecord") and os.remove("/tmp/lunaria_help2.mindrecord.db"))
----     true
+---     > w:commit() --> 2
+---     > (os.remove("/tmp/lunaria_help2.mindrecord") and os.remove("/tmp/lunaria_help2.mindrecord.db")) --> true
 function FileWriter.open_for_append(file_name)
   secret.refuse("open_for_append", path_of("open_for_append", file_name))
   return setmetatable({ _writer = data.mindrecord_append(path_of("open_for_append", file_name)), _appends = true }, FileWriter)
@@ -77,10 +72,8 @@ end
 --- What the rows have: content is a table of fields, each { type = }, with shape = for arrays, in which -1 is a size that differs.
 --- Types are
 --- bytes, string, int32, int64, float32, float64; desc is a description. Gives the schema's number, 0.
----
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help3a.mindrecord", 1, true)
----     > w:add_schema({ ids = { type = "int32", shape = { -1 } } }, "tokens")
----     0
+---     > w:add_schema({ ids = { type = "int32", shape = { -1 } } }, "tokens") --> 0
 function FileWriter:add_schema(content, desc)
   desc = arguments.named("add_schema", { "desc" }, desc)
   check_unwritten(self, "add_schema")
@@ -107,10 +100,8 @@ end
 
 --- The fields index_fields, a name or a list, that the index file has, for other readers: no bytes and no arrays. Without a call all
 --- that can be.
----
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help3b.mindrecord", 1, true)
----     > w:add_schema({ label = { type = "int32" } })
----     0
+---     > w:add_schema({ label = { type = "int32" } }) --> 0
 ---     > w:add_index { "label" }
 function FileWriter:add_index(index_fields)
   check_unwritten(self, "add_index")
@@ -141,7 +132,6 @@ local function size_of(where, what, value, least, most)
 end
 
 --- The bytes at the beginning of each file that are for its schema and its list of pages: 16 KiB to 128 MiB, without a call 16 MiB.
----
 ---     > ms.mindrecord.FileWriter("/tmp/lunaria_help3c.mindrecord", 1, true):set_header_size(1 << 20)
 function FileWriter:set_header_size(header_size)
   check_unwritten(self, "set_header_size")
@@ -149,7 +139,6 @@ function FileWriter:set_header_size(header_size)
 end
 
 --- The bytes of a page, into which each row has to fit: 32 KiB to 256 MiB, without a call 32 MiB.
----
 ---     > ms.mindrecord.FileWriter("/tmp/lunaria_help3d.mindrecord", 1, true):set_page_size(1 << 20)
 function FileWriter:set_page_size(page_size)
   check_unwritten(self, "set_page_size")
@@ -171,10 +160,8 @@ local function claim(self, path)
 end
 
 --- Begins the files. w:write_raw_data does it where it has not been done.
----
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help3e.mindrecord", 1, true)
----     > w:add_schema({ label = { type = "int32" } })
----     0
+---     > w:add_schema({ label = { type = "int32" } }) --> 0
 ---     > w:open_and_set_header()
 function FileWriter:open_and_set_header()
   if self._committed then fail("open_and_set_header", "the file was committed") end
@@ -196,10 +183,8 @@ end
 --- the field's type or tables of
 --- numbers. When a value does not fit none of them is written. Rows are put into their form by as many threads as operators use, with
 --- parallel_writer = false by one.
----
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help3f.mindrecord", 1, true)
----     > w:add_schema({ ids = { type = "int64", shape = { -1 } } })
----     0
+---     > w:add_schema({ ids = { type = "int64", shape = { -1 } } }) --> 0
 ---     > w:write_raw_data { { ids = { 1, 2, 3 } }, { ids = ms.arange(7) } }
 function FileWriter:write_raw_data(raw_data, parallel_writer)
   parallel_writer = arguments.named("write_raw_data", { "parallel_writer" }, parallel_writer)
@@ -213,14 +198,10 @@ function FileWriter:write_raw_data(raw_data, parallel_writer)
 end
 
 --- Puts the files and their indexes into place. Nothing can be written after that. Gives the number of rows in all files.
----
 ---     > w = ms.mindrecord.FileWriter("/tmp/lunaria_help4.mindrecord", 1, true)
----     > w:add_schema({ label = { type = "int32" } })
----     0
----     > w:commit()
----     0
----     > (os.remove("/tmp/lunaria_help4.mindrecord") and os.remove("/tmp/lunaria_help4.mindrecord.db"))
----     true
+---     > w:add_schema({ label = { type = "int32" } }) --> 0
+---     > w:commit() --> 0
+---     > (os.remove("/tmp/lunaria_help4.mindrecord") and os.remove("/tmp/lunaria_help4.mindrecord.db")) --> true
 function FileWriter:commit()
   if self._committed then fail("commit", "the file was committed before") end
   self:open_and_set_header()

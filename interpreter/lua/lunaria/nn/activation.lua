@@ -132,8 +132,7 @@ classes.Hardtanh = Hardtanh
 local Threshold = layer(Cell, "Threshold", "threshold, value",
   [[x where it is greater than threshold, value elsewhere. threshold: the limit. value: what stands in place of the others.
 
-  > ms.nn.Threshold(0.5, 9.0)(ms.tensor { 0.0, 1.0 }):tolist()[1]
-  9.0]])
+  > ms.nn.Threshold(0.5, 9.0)(ms.tensor { 0.0, 1.0 }):tolist()[1] --> 9.0]])
 Threshold.setup = arguments.settings("Threshold", "threshold:number, value:number")
 function Threshold:construct(x) return ops.threshold(x, self.threshold, self.value) end
 function Threshold:extend_repr() return ("threshold=%s, value=%s"):format(self.threshold, self.value) end
@@ -142,8 +141,7 @@ classes.Threshold = Threshold
 local Softmax2d = layer(Cell, "Softmax2d", "",
   [[Softmax over the channels at each place of pictures (N, C, H, W) or (C, H, W).
 
-  > ms.nn.Softmax2d()(ms.ones { 2, 4, 3, 3 }):sum({ axis = 1 }):max():item()
-  1.0]])
+  > ms.nn.Softmax2d()(ms.ones { 2, 4, 3, 3 }):sum({ axis = 1 }):max():item() --> 1.0]])
 function Softmax2d:setup() end
 function Softmax2d:construct(x)
   if not ms.is_tensor(x) or x.ndim < 3 or x.ndim > 4 then
@@ -156,8 +154,7 @@ classes.Softmax2d = Softmax2d
 local RReLU = layer(Cell, "RReLU", "lower=0.125, upper=0.3333333333333333",
   [[x where it is positive, elsewhere x times a number that is drawn between lower and upper for each element and each call.
 
-  > ms.nn.RReLU(0.5, 0.5)(ms.tensor { -1.0, 2.0 }):tolist()[1]
-  -0.5]])
+  > ms.nn.RReLU(0.5, 0.5)(ms.tensor { -1.0, 2.0 }):tolist()[1] --> -0.5]])
 function RReLU:setup(a)
   self.lower, self.upper = check.number("RReLU", "lower", a.lower), check.number("RReLU", "upper", a.upper)
   if self.lower > self.upper then

@@ -126,8 +126,7 @@ end
 local Unflatten = layer(Cell, "Unflatten", "axis, unflattened_size",
   [[Splits one axis into several, whose sizes are unflattened_size; one of them may be -1 and follows from the others.
 
-  > ms.nn.Unflatten(1, { 2, -1 })(ms.ones { 3, 8 }).shape
-  (3, 2, 4)]])
+  > ms.nn.Unflatten(1, { 2, -1 })(ms.ones { 3, 8 }).shape --> (3, 2, 4)]])
 
 function Unflatten:setup(a)
   self.axis = check.integer("Unflatten", "axis", a.axis)
@@ -181,8 +180,7 @@ param_init: how the table starts. target,
 slice_mode, manual_shapes, sparse, vocab_cache_size: for programs written for MindSpore. They say where the table lies
 and how it is divided; on one device the result is the same.
 
-  > ms.nn.EmbeddingLookup(10, 4)(ms.tensor { { 1, 2, 3 } }).shape
-  (1, 3, 4)]])
+  > ms.nn.EmbeddingLookup(10, 4)(ms.tensor { { 1, 2, 3 } }).shape --> (1, 3, 4)]])
 
 function EmbeddingLookup:setup(a)
   self.vocab_size = check.positive("EmbeddingLookup", "vocab_size", a.vocab_size)
@@ -211,8 +209,7 @@ local BiDense = layer(Cell, "BiDense",
 W and b are drawn uniformly within 1 / sqrt(in1_channels) unless weight_init and bias_init say otherwise. in1_channels: the size of
 the first input's last axis. in2_channels: the size of the second input's last axis.
 
-  > ms.nn.BiDense(3, 4, 5)(ms.ones { 2, 3 }, ms.ones { 2, 4 }).shape
-  (2, 5)]])
+  > ms.nn.BiDense(3, 4, 5)(ms.ones { 2, 3 }, ms.ones { 2, 4 }).shape --> (2, 5)]])
 
 function BiDense:setup(a)
   self.in1_channels = check.positive("BiDense", "in1_channels", a.in1_channels)
@@ -254,8 +251,7 @@ local ClipByNorm = layer(Cell, "ClipByNorm", "axis=nil",
   [[Scales x down, where need be, so that its norm is at most clip_norm: cell(x, clip_norm). The norm is over all elements, or
 along axis, an integer or a table of them.
 
-  > ms.nn.ClipByNorm()(ms.tensor { 3.0, 4.0 }, 1.0):tolist()[1]
-  0.60000002384186]])
+  > ms.nn.ClipByNorm()(ms.tensor { 3.0, 4.0 }, 1.0):tolist()[1] --> 0.60000002384186]])
 
 function ClipByNorm:setup(a)
   if type(a.axis) == "table" then

@@ -225,8 +225,7 @@ function Cell:compile(options)
 end
 
 --- Has graph mode compile the cell with the options of a ms.JitConfig. Gives the cell back. jit_config: it.
----     > ms.nn.Dense(3, 2):set_jit_config(ms.JitConfig { jit_level = "O1" })(ms.ones { 1, 3 }).ndim
----     2
+---     > ms.nn.Dense(3, 2):set_jit_config(ms.JitConfig { jit_level = "O1" })(ms.ones { 1, 3 }).ndim --> 2
 function Cell:set_jit_config(jit_config) return compile_with(self, { jit_config = jit_config }) end
 
 -- How many inputs a construct takes: what is given beyond them would be lost without a word.
@@ -534,8 +533,7 @@ end
 --- This cell and all below it compute in another dtype: floating inputs and parameters are cast when they are used, the
 --- parameters themselves stay as they are. Batch normalisation goes on in float32, and so do parameters to which the cell's own
 --- methods write, as self.count:assign(...) does: they are its state. Gives the cell back. dst_type: the dtype.
----     > ms.nn.Dense(3, 2):to_float(ms.float16)(ms.ones { 1, 3 }).dtype
----     Float16
+---     > ms.nn.Dense(3, 2):to_float(ms.float16)(ms.ones { 1, 3 }).dtype --> Float16
 function Cell:to_float(dst_type)
   dst_type = float_type("to_float", dst_type)
   walk(self, "", {}, function(_, cell)
@@ -690,8 +688,7 @@ function Cell:requires_grad_(mode)
 end
 
 --- Moves all parameters to a device, and gives the cell back. device: its name.
----     > ms.nn.Dense(3, 2):to("CPU").weight.device
----     CPU
+---     > ms.nn.Dense(3, 2):to("CPU").weight.device --> CPU
 function Cell:to(device)
   for _, parameter in ipairs(self:get_parameters()) do
     devices.move(parameter, device)

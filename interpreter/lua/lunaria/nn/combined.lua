@@ -43,8 +43,7 @@ local Conv2dBnAct = layer(Cell, "Conv2dBnAct",
 The arguments are those of nn.Conv2d, nn.BatchNorm2d and the name of an activation. has_bn: whether the result is normalised.
 alpha: the slope of "leakyrelu". after_fake: takes part in no computation.
 
-  > ms.nn.Conv2dBnAct(3, 8, 3, { has_bn = true, activation = "relu" })(ms.ones { 1, 3, 6, 6 }).shape
-  (1, 8, 6, 6)]])
+  > ms.nn.Conv2dBnAct(3, 8, 3, { has_bn = true, activation = "relu" })(ms.ones { 1, 3, 6, 6 }).shape --> (1, 8, 6, 6)]])
 function Conv2dBnAct:setup(a)
   self.conv = conv.Conv2d(a.in_channels, a.out_channels, a.kernel_size, {
     stride = a.stride, pad_mode = a.pad_mode, padding = a.padding, dilation = a.dilation, group = a.group,
@@ -64,8 +63,7 @@ local DenseBnAct = layer(Cell, "DenseBnAct",
 The arguments are those of nn.Dense, nn.BatchNorm1d and the name of an activation. has_bn: whether the result is normalised.
 alpha: the slope of "leakyrelu". after_fake: takes part in no computation.
 
-  > ms.nn.DenseBnAct(3, 8, { has_bn = true, activation = "relu" })(ms.ones { 2, 3 }).shape
-  (2, 8)]])
+  > ms.nn.DenseBnAct(3, 8, { has_bn = true, activation = "relu" })(ms.ones { 2, 3 }).shape --> (2, 8)]])
 function DenseBnAct:setup(a)
   self.dense = basic.Dense(a.in_channels, a.out_channels, {
     weight_init = a.weight_init, bias_init = a.bias_init, has_bias = a.has_bias, dtype = a.dtype,

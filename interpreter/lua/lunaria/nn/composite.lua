@@ -164,14 +164,12 @@ define_map("HyperMap", true,
   [[Applies a function to the items of lists, and of lists in these lists: ops.HyperMap(f)(a, b) has f(a[i], b[i]) in place i;
 ops.HyperMap()(f, a, b) is the same. ops: the function. reverse: the last items come first.
 
-  > ms.ops.HyperMap()(function(x, y) return x + y end, { 1, { 2, 3 } }, { 10, { 20, 30 } })[2][1]
-  22]])
+  > ms.ops.HyperMap()(function(x, y) return x + y end, { 1, { 2, 3 } }, { 10, { 20, 30 } })[2][1] --> 22]])
 define_map("Map", false,
   [[Applies a function to the items of lists: ops.Map(f)(a, b) has f(a[i], b[i]) in place i. ops: the function. reverse: the last
 items come first.
 
-  > ms.ops.Map(function(x, y) return x * y end)({ 1, 2 }, { 10, 20 })[2]
-  40]])
+  > ms.ops.Map(function(x, y) return x * y end)({ 1, 2 }, { 10, 20 })[2] --> 40]])
 
 local numbers = { Int = "integer", Float = "float" }
 -- Whether a value is of a type by its name, as MindSpore calls it.
@@ -253,9 +251,7 @@ function MultitypeFuncGraph:register(...)
 end
 
 --- A function with its first arguments given: ops.partial(f, a, b)(c) is f(a, b, c). ops.Partial()(f, a, b) is the same. f: the function.
----
----     > ms.ops.partial(math.max, 3)(2)
----     3
+---     > ms.ops.partial(math.max, 3)(2) --> 3
 function M.partial(f, ...)
   callable("partial", "the first argument", f)
   local count = select("#", ...)
@@ -291,9 +287,7 @@ local function whole(where, name, value)
 end
 
 --- val = loop_func(val) while cond_func(val) holds; gives the last val, which is init_val at first.
----
----     > ms.ops.while_loop(function(x) return x < 100 end, function(x) return x + 1 end, 10)
----     100
+---     > ms.ops.while_loop(function(x) return x < 100 end, function(x) return x + 1 end, 10) --> 100
 function M.while_loop(cond_func, loop_func, init_val)
   callable("while_loop", "cond_func", cond_func)
   callable("while_loop", "loop_func", loop_func)
@@ -303,9 +297,7 @@ function M.while_loop(cond_func, loop_func, init_val)
 end
 
 --- val = loop_func(i, val) for i from lower to upper - 1; gives the last val, which is init_val at first.
----
----     > ms.ops.fori_loop(0, 4, function(i, sum) return sum + i end, 0)
----     6
+---     > ms.ops.fori_loop(0, 4, function(i, sum) return sum + i end, 0) --> 6
 function M.fori_loop(lower, upper, loop_func, init_val)
   callable("fori_loop", "loop_func", loop_func)
   local value = init_val
@@ -315,9 +307,7 @@ end
 
 --- carry, y = loop_func(carry, x) for each x of xs, a table or a tensor, of which the rows are taken, or nil `length` times; gives the
 --- last carry, which is init at first, and the table of all y, or where xs is a tensor, all y in one tensor.
----
----     > (ms.ops.scan(function(sum, x) return sum + x, sum end, 0, { 1, 2, 3 }))
----     6
+---     > (ms.ops.scan(function(sum, x) return sum + x, sum end, 0, { 1, 2, 3 })) --> 6
 function M.scan(loop_func, init, xs, length)
   callable("scan", "loop_func", loop_func)
   xs, length = arguments.named("scan", { "xs", "length" }, xs, length)
@@ -441,9 +431,7 @@ end
 
 --- f's value and its derivative of the order along the line on which all inputs grow at rate 1: ops.derivative(f, x, 3) has d^3 f / dx^3
 --- for functions of elements. fn: the function. primals: the input, or a table of several. order: from 1 on.
----
----     > select(2, ms.ops.derivative(ms.ops.square, ms.tensor { 3.0 }, 2)):item()
----     2.0
+---     > select(2, ms.ops.derivative(ms.ops.square, ms.tensor { 3.0 }, 2)):item() --> 2.0
 function M.derivative(fn, primals, order)
   callable("derivative", "fn", fn)
   order = check.positive("derivative", "order", order)
@@ -458,9 +446,7 @@ end
 
 --- f's value and its first derivatives along a curve whose derivatives are the rows of series, in the rows of a tensor. fn: the function.
 --- primals: the input, or a table of several. series: a tensor with a row for each order, or a table of one for each input.
----
----     > select(2, ms.ops.jet(ms.ops.square, ms.tensor { 3.0 }, ms.tensor { { 1.0 }, { 0.0 } })):tolist()[1][1]
----     6.0
+---     > select(2, ms.ops.jet(ms.ops.square, ms.tensor { 3.0 }, ms.tensor { { 1.0 }, { 0.0 } })):tolist()[1][1] --> 6.0
 function M.jet(fn, primals, series)
   callable("jet", "fn", fn)
   local xs, rows = {}, {}
@@ -481,9 +467,7 @@ end
 
 --- f's value at the inputs, and the function that takes a direction, one tensor or a table with one for each input, to f's derivative
 --- along it. fn: the function. inputs: the input, or a table of several.
----
----     > select(2, ms.ops.linearize(ms.ops.square, ms.tensor { 3.0 }))(ms.tensor { 1.0 }):item()
----     6.0
+---     > select(2, ms.ops.linearize(ms.ops.square, ms.tensor { 3.0 }))(ms.tensor { 1.0 }):item() --> 6.0
 function M.linearize(fn, inputs)
   callable("linearize", "fn", fn)
   local value = table.pack(fn(table.unpack((as_table(inputs)))))
@@ -494,9 +478,7 @@ end
 --- The function with what it takes and gives divided over devices: a table for each input, and for each result, with the number of parts
 --- along each axis. There is one device, so that all numbers are 1: the function itself, whose inputs are compared with the strategy.
 --- fn: the function. in_strategy, out_strategy: the tables. parameter_plan: nil.
----
----     > ms.shard(ms.ops.exp, { { 1, 1 } })(ms.zeros { 1, 1 }):item()
----     1.0
+---     > ms.shard(ms.ops.exp, { { 1, 1 } })(ms.zeros { 1, 1 }):item() --> 1.0
 function M.shard(fn, in_strategy, out_strategy, parameter_plan)
   callable("shard", "fn", fn)
   in_strategy, out_strategy, parameter_plan = arguments.named("shard", { "in_strategy", "out_strategy", "parameter_plan" }, in_strategy,
@@ -530,9 +512,7 @@ end
 --- The function itself, which takes no tensors: MindSpore computes it when it compiles. constexpr(f), or constexpr{ name = "f" }(f).
 --- fn: the function. name: for messages. get_instance, check: true. reuse_result: whether a result may be used again, which takes
 --- nothing from one that depends on the arguments only.
----
----     > ms.constexpr(function(n) return { n, n } end)(2)[2]
----     2
+---     > ms.constexpr(function(n) return { n, n } end)(2)[2] --> 2
 function M.constexpr(fn, get_instance, name, reuse_result, check) -- luacheck: ignore 431
   fn, get_instance, name, reuse_result, check = arguments.named("constexpr", { "fn", "get_instance", "name", "reuse_result", "check" }, fn,
     get_instance, name, reuse_result, check)
@@ -558,9 +538,7 @@ M._constexpr = M.constexpr
 
 --- The value itself. MindSpore takes numbers and lists for constants of the compiled function unless this says otherwise; here they are
 --- inputs as they are. input_data: it. dynamic_len: that a list may have another length in the next call, as all may.
----
----     > #ms.mutable({ 1, 2 }, true)
----     2
+---     > #ms.mutable({ 1, 2 }, true) --> 2
 function M.mutable(input_data, dynamic_len)
   dynamic_len = arguments.named("mutable", { "dynamic_len" }, dynamic_len)
   if dynamic_len ~= nil then check.boolean("mutable", "dynamic_len", dynamic_len) end
@@ -569,18 +547,14 @@ function M.mutable(input_data, dynamic_len)
 end
 
 --- The class itself: graph mode follows the objects of all classes. cls: a table.
----
----     > type(ms.jit_class({}))
----     table
+---     > type(ms.jit_class({})) --> table
 function M.jit_class(cls)
   if type(cls) ~= "table" then fail("jit_class", "a class is expected, got " .. describe(cls)) end
   return cls
 end
 
 --- The function itself: records hold what is called, whatever calls it. fn: the function. attrs, policy: nil.
----
----     > ms.lazy_inline(math.abs)(-2)
----     2
+---     > ms.lazy_inline(math.abs)(-2) --> 2
 function M.lazy_inline(fn, attrs, policy)
   fn, attrs, policy = arguments.named("lazy_inline", { "fn", "attrs", "policy" }, fn, attrs, policy)
   refuse("lazy_inline", "attrs", attrs, nil)
@@ -590,9 +564,7 @@ function M.lazy_inline(fn, attrs, policy)
 end
 
 --- The function itself: records hold what is called, whatever calls it. fn: the function.
----
----     > ms.no_inline(math.abs)(-2)
----     2
+---     > ms.no_inline(math.abs)(-2) --> 2
 function M.no_inline(fn)
   return callable("no_inline", "fn", fn)
 end
@@ -600,10 +572,8 @@ end
 --- Gives a function apply(f, ...) that computes f(...) and keeps, where a derivative is computed, the tensors of its arguments as
 --- pack_hook(tensor) gives them; for the derivative unpack_hook(packed) gives tensors, with which f is computed once more. MindSpore's
 --- with ms.saved_tensors_hooks(pack, unpack): y = f(x) is y = ms.saved_tensors_hooks(pack, unpack)(f, x).
----
 ---     > halved = ms.saved_tensors_hooks(function(x) return x:half() end, function(x) return x:float() end)
----     > ms.grad(function(x) return ms.ops.sum(halved(ms.ops.square, x)) end)(ms.tensor { 1.5 }):item()
----     3.0
+---     > ms.grad(function(x) return ms.ops.sum(halved(ms.ops.square, x)) end)(ms.tensor { 1.5 }):item() --> 3.0
 function M.saved_tensors_hooks(pack_hook, unpack_hook)
   callable("saved_tensors_hooks", "pack_hook", pack_hook)
   callable("saved_tensors_hooks", "unpack_hook", unpack_hook)

@@ -135,8 +135,7 @@ local Conv3dTranspose = transposed("Conv3dTranspose", 3, ops.conv_transpose3d,
   [[Transposed convolution over the last three axes of (N, C, D, H, W); the weight has shape (in_channels, out_channels / group, depth,
 height, width).
 
-  > ms.nn.Conv3dTranspose(2, 3, 2, { stride = 2 })(ms.ones { 1, 2, 3, 4, 5 }).shape
-  (1, 3, 6, 8, 10)]])
+  > ms.nn.Conv3dTranspose(2, 3, 2, { stride = 2 })(ms.ones { 1, 2, 3, 4, 5 }).shape --> (1, 3, 6, 8, 10)]])
 
 return {
   Conv1d = Conv1d, Conv2d = Conv2d, Conv3d = Conv3d, Conv1dTranspose = Conv1dTranspose, Conv2dTranspose = Conv2dTranspose,

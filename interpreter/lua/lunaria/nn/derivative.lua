@@ -29,8 +29,7 @@ cell(x1, x2, { v1, v2 }).
 
 fn: the function or the cell. ms.jvp does the same without a cell.
 
-  > select(2, ms.nn.Jvp(function(x) return x ^ 2 end)(ms.tensor { 3.0 }, ms.tensor { 2.0 })):tolist()[1]
-  12.0]])
+  > select(2, ms.nn.Jvp(function(x) return x ^ 2 end)(ms.tensor { 3.0 }, ms.tensor { 2.0 })):tolist()[1] --> 12.0]])
 function Jvp:setup(a)
   self.fn = function_of("Jvp", a.fn)
 end
@@ -52,8 +51,7 @@ each input.
 
 fn: the function or the cell; of several results v is a table with a vector for each. ms.vjp does the same without a cell.
 
-  > select(2, ms.nn.Vjp(function(x) return x ^ 2 end)(ms.tensor { 3.0 }, ms.tensor { 2.0 })):tolist()[1]
-  12.0]])
+  > select(2, ms.nn.Vjp(function(x) return x ^ 2 end)(ms.tensor { 3.0 }, ms.tensor { 2.0 })):tolist()[1] --> 12.0]])
 function Vjp:setup(a)
   self.fn = function_of("Vjp", a.fn)
 end
@@ -72,8 +70,7 @@ graph: the path of the file, or what ms.load_mindir gives. params_init: values f
 replace those of the file. The parameters are the cell's, and can be trained further.
 
   > ms.save_mindir(ms.nn.Dense(2, 3), "/tmp/lunaria_graph_cell.mindir", ms.ones { 1, 2 })
-  > ms.nn.GraphCell("/tmp/lunaria_graph_cell.mindir")(ms.ones { 4, 2 }).shape
-  (4, 3)]]
+  > ms.nn.GraphCell("/tmp/lunaria_graph_cell.mindir")(ms.ones { 4, 2 }).shape --> (4, 3)]]
 
 function GraphCell:init(graph, params_init)
   local weights

@@ -12,8 +12,7 @@ seed gives the same numbers.
 
   > g = ms.Generator():manual_seed(5)
   > a = ms.ops.rand({ 2 }, { generator = g })
-  > ms.ops.all(ms.ops.equal(a, ms.ops.rand({ 2 }, { generator = g:manual_seed(5) }))):item()
-  true]])
+  > ms.ops.all(ms.ops.equal(a, ms.ops.rand({ 2 }, { generator = g:manual_seed(5) }))):item() --> true]])
 
 local names = 0
 function Generator:setup()
@@ -22,41 +21,31 @@ function Generator:setup()
 end
 
 --- Begins again with this seed, an integer from 0 on; gives the generator back.
----
----     > ms.Generator():manual_seed(5):initial_seed()
----     5
+---     > ms.Generator():manual_seed(5):initial_seed() --> 5
 function Generator:manual_seed(seed)
   self._seed, self._count = check.not_negative("manual_seed", "seed", seed), 0
   return self
 end
 
 --- The seed that it began with.
----
----     > ms.Generator():manual_seed(7):initial_seed()
----     7
+---     > ms.Generator():manual_seed(7):initial_seed() --> 7
 function Generator:initial_seed() return self._seed end
 
 --- Begins again with a seed that the clock gives, and gives this seed.
----
 ---     > g = ms.Generator()
----     > g:seed() == g:initial_seed()
----     true
+---     > g:seed() == g:initial_seed() --> true
 function Generator:seed()
   self:manual_seed((ms.clock() ~ os.time()) & 0xffffffffffff)
   return self._seed
 end
 
 --- A tensor of the seed and the number of draws, for set_state.
----
----     > ms.Generator():manual_seed(7):get_state():tolist()[1]
----     7
+---     > ms.Generator():manual_seed(7):get_state():tolist()[1] --> 7
 function Generator:get_state() return ms.tensor({ self._seed, self._count }, ms.int64) end
 
 --- Goes on where get_state gave the state. Gives the generator back.
----
 ---     > g = ms.Generator():manual_seed(7)
----     > g:set_state(g:get_state()):initial_seed()
----     7
+---     > g:set_state(g:get_state()):initial_seed() --> 7
 function Generator:set_state(state)
   if not ms.is_tensor(state) or state.size ~= 2 or state:is_floating_point() then
     fail("set_state", "state must be what get_state gave, got " .. describe(state))

@@ -10,8 +10,7 @@ local JitConfig = class.define(nil, "JitConfig",
 "O1" (compiled together); "" is "O1". jit_syntax_level: "STRICT": what cannot be compiled as a whole is an error, "LAX" or "": Lua does
 it. exc_mode, debug_level, infer_boost: "auto", "RELEASE" and "off" are what there is.
 
-  > ms.JitConfig({ jit_level = "O0" }).jit_level
-  O0]])
+  > ms.JitConfig({ jit_level = "O0" }).jit_level --> O0]])
 
 function JitConfig:setup(a)
   local name = "JitConfig"
@@ -23,9 +22,7 @@ function JitConfig:setup(a)
 end
 
 --- The same as options for ms.jit.
----
----     > ms.JitConfig({ jit_syntax_level = "STRICT" }):options().fullgraph
----     true
+---     > ms.JitConfig({ jit_syntax_level = "STRICT" }):options().fullgraph --> true
 function JitConfig:options()
   return { jit_level = self.jit_level ~= "" and self.jit_level or nil, fullgraph = self.jit_syntax_level == "STRICT" or nil }
 end

@@ -30,8 +30,7 @@ and integers target of shape (N).
 
 p: the exponent, 1 or 2. weight: a tensor with the weight of each class; that of a call replaces the cell's.
 
-  > ms.nn.MultiMarginLoss()(ms.tensor { { 0.5, 0.0 } }, ms.tensor { 0 }):item()
-  0.25]])
+  > ms.nn.MultiMarginLoss()(ms.tensor { { 0.5, 0.0 } }, ms.tensor { 0 }):item() --> 0.25]])
 function MultiMargin:setup(a)
   self.p = check.integer("MultiMarginLoss", "p", a.p)
   if self.p ~= 1 and self.p ~= 2 then fail("MultiMarginLoss", ("p must be 1 or 2, got %d"):format(self.p)) end
@@ -47,8 +46,7 @@ local MultilabelMargin = define("MultilabelMarginLoss", "reduction=\"mean\"",
   [[What the scores of unlisted classes lack to stay 1 below those of the listed ones: cell(x, target), both of shape (N, C) or (C); a row
 of integers target lists classes up to the first -1.
 
-  > ms.nn.MultilabelMarginLoss()(ms.tensor { { 0.5, 0.0 } }, ms.tensor { { 0, -1 } }):item()
-  0.25]])
+  > ms.nn.MultilabelMarginLoss()(ms.tensor { { 0.5, 0.0 } }, ms.tensor { { 0, -1 } }):item() --> 0.25]])
 function MultilabelMargin:setup(a) self.reduction = reduction("MultilabelMarginLoss", a) end
 function MultilabelMargin:construct(x, target) return ops.multilabel_margin_loss(x, target, self.reduction) end
 
@@ -57,8 +55,7 @@ local SoftMargin = define("MultiLabelSoftMarginLoss", "weight=nil, reduction=\"m
 
 weight: a tensor with the weight of each class.
 
-  > ms.nn.MultiLabelSoftMarginLoss()(ms.zeros { 1, 2 }, ms.tensor { { 1.0, 0.0 } }):item() < 0.694
-  true]])
+  > ms.nn.MultiLabelSoftMarginLoss()(ms.zeros { 1, 2 }, ms.tensor { { 1.0, 0.0 } }):item() < 0.694 --> true]])
 function SoftMargin:setup(a)
   self.reduction = reduction("MultiLabelSoftMarginLoss", a)
   keep_weight(self, "MultiLabelSoftMarginLoss", a.weight)
@@ -71,8 +68,7 @@ local Poisson = define("PoissonNLLLoss", "log_input=true, full=false, eps=1e-8, 
 log_input: input is the logarithm of the rate, else the rate itself, to which eps is added in its logarithm. full: whether Stirling's
 approximation of log(target!) is added, where target is above 1.
 
-  > ms.nn.PoissonNLLLoss()(ms.tensor { 0.0 }, ms.tensor { 3.0 }):item()
-  1.0]])
+  > ms.nn.PoissonNLLLoss()(ms.tensor { 0.0 }, ms.tensor { 3.0 }):item() --> 1.0]])
 function Poisson:setup(a)
   local name = "PoissonNLLLoss"
   self.log_input, self.full = check.boolean(name, "log_input", a.log_input), check.boolean(name, "full", a.full)
@@ -98,8 +94,7 @@ distance_function: a function of two tensors that gives distances; by default th
 distance between positive and negative counts where it is less than that between x and the negative.
 
   > far = function(a, b) return (a - b):abs():sum(-1) end
-  > ms.nn.TripletMarginWithDistanceLoss(far)(ms.zeros { 1, 2 }, ms.ones { 1, 2 }, ms.zeros { 1, 2 }):item()
-  3.0]])
+  > ms.nn.TripletMarginWithDistanceLoss(far)(ms.zeros { 1, 2 }, ms.ones { 1, 2 }, ms.zeros { 1, 2 }):item() --> 3.0]])
 function Triplet:setup(a)
   local name = "TripletMarginWithDistanceLoss"
   if a.distance_function ~= nil and not arguments.is_callable(a.distance_function) then

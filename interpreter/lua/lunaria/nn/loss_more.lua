@@ -91,8 +91,7 @@ The margin of a call replaces the cell's. Distances are p-norms of the differenc
 
 local RMSELoss = layer(LossBase, "RMSELoss", "", [[The root of the mean of squared differences of predictions and targets.
 
-  > ms.nn.RMSELoss()(ms.tensor { 1.0, 2.0 }, ms.tensor { 3.0, 4.0 }):item()
-  2.0]])
+  > ms.nn.RMSELoss()(ms.tensor { 1.0, 2.0 }, ms.tensor { 3.0, 4.0 }):item() --> 2.0]])
 function RMSELoss:setup()
   self.reduction = "mean"
 end

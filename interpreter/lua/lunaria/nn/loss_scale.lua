@@ -12,16 +12,13 @@ local function scale_parameter(value) return ms.Parameter(ms.tensor(value, ms.fl
 local Fixed = layer(Cell, "FixedLossScaleUpdateCell", "loss_scale_value",
   [[For TrainOneStepWithLossScaleCell: a scale that stays; steps whose gradients overflow are left out. loss_scale_value: the scale.
 
-  > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale()
-  4.0
+  > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale() --> 4.0
   > ms.nn.FixedLossScaleUpdateCell(128):get_loss_scale() --> 128]])
 function Fixed:setup(a)
   self.loss_scale_value = check.number_positive("FixedLossScaleUpdateCell", "loss_scale_value", a.loss_scale_value)
 end
 --- The scale at the start.
----
----     > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale()
----     4.0
+---     > ms.nn.FixedLossScaleUpdateCell(4.0):get_loss_scale() --> 4.0
 function Fixed:get_loss_scale() return self.loss_scale_value end
 function Fixed:construct(_, overflow) return overflow end -- luacheck: ignore 212
 
@@ -29,8 +26,7 @@ local Dynamic = layer(Cell, "DynamicLossScaleUpdateCell", "loss_scale_value, sca
   [[For TrainOneStepWithLossScaleCell: the scale is divided by scale_factor, down to 1, when gradients overflow, and multiplied
 by it after scale_window steps without overflow. loss_scale_value: the scale at first.
 
-  > ms.nn.DynamicLossScaleUpdateCell(2.0 ^ 12, 2, 1000):get_loss_scale()
-  4096.0
+  > ms.nn.DynamicLossScaleUpdateCell(2.0 ^ 12, 2, 1000):get_loss_scale() --> 4096.0
   > ms.nn.DynamicLossScaleUpdateCell(1024, 2, 50):get_loss_scale() --> 1024]])
 function Dynamic:setup(a)
   local name = "DynamicLossScaleUpdateCell"
@@ -42,9 +38,7 @@ function Dynamic:setup(a)
   self.last_overflow_iter = ms.Parameter(ms.tensor(0), "last_overflow_iter", false)
 end
 --- The scale at the start.
----
----     > ms.nn.DynamicLossScaleUpdateCell(4.0, 2, 100):get_loss_scale()
----     4.0
+---     > ms.nn.DynamicLossScaleUpdateCell(4.0, 2, 100):get_loss_scale() --> 4.0
 function Dynamic:get_loss_scale() return self.loss_scale_value end
 function Dynamic:construct(loss_scale, overflow)
   local now, last = self.cur_iter, self.last_overflow_iter
@@ -78,8 +72,7 @@ network gives the loss. scale_sense: a DynamicLossScaleUpdateCell or FixedLossSc
 
   > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
   > step = ms.nn.TrainOneStepWithLossScaleCell(net, ms.nn.SGD(net:trainable_params()), 8.0)
-  > select("#", step(ms.ones { 1, 2 }, ms.ones { 1, 1 }))
-  3
+  > select("#", step(ms.ones { 1, 2 }, ms.ones { 1, 1 })) --> 3
   > net = ms.nn.Dense(2, 1)
   > cell = ms.nn.TrainOneStepWithLossScaleCell(ms.nn.WithLossCell(net, ms.nn.MSELoss()), ms.nn.SGD(net:trainable_params(), 0.1), 64)
   > select("#", cell(ms.ones { 4, 2 }, ms.ones { 4, 1 })) --> 3]])
@@ -108,12 +101,10 @@ function Step:setup(a)
   end, nil, self.optimizer.parameters, true)
 end
 --- Sets the scale. sens: a number or a tensor of one.
----
 ---     > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
 ---     > step = ms.nn.TrainOneStepWithLossScaleCell(net, ms.nn.SGD(net:trainable_params()), 8.0)
 ---     > step:set_sense_scale(4.0)
----     > step.scale_sense:item()
----     4.0
+---     > step.scale_sense:item() --> 4.0
 function Step:set_sense_scale(sens)
   self.scale_sense:assign(ms.tensor(check.number_positive("set_sense_scale", "sens", sens), ms.float32))
 end
@@ -182,16 +173,12 @@ function Accumulation:construct(grads)
   return true
 end
 --- The learning rate of the next step.
----
----     > ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 2):get_lr()
----     0.5
+---     > ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 2):get_lr() --> 0.5
 function Accumulation:get_lr() return self.optimizer:get_lr() end
 --- Sets the learning rate. value: as for the optimizer.
----
 ---     > optimizer = ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 2)
 ---     > optimizer:set_lr(0.25)
----     > optimizer:get_lr()
----     0.25
+---     > optimizer:get_lr() --> 0.25
 function Accumulation:set_lr(value) self.optimizer:set_lr(value) end
 
 -- The sum of what a network gives for `count` parts of its inputs along axis 0, one after the other.
@@ -241,8 +228,7 @@ local MicroBatches = in_parts("GradAccumulationCell", "micro_size", "network, mi
   [[A network that gives a loss, called with micro_size parts of its inputs along axis 0 one after the other: the mean of the losses.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
-  > ms.nn.GradAccumulationCell(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
-  1.0
+  > ms.nn.GradAccumulationCell(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 1.0
   > ms.nn.GradAccumulationCell(ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss()), 2)(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape
   ()]])
 function MicroBatches:construct(...)
@@ -254,16 +240,14 @@ local Interleaved = in_parts("MicroBatchInterleaved", "interleave_num", "network
 of one part are sent while another is computed; on one device they follow each other.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
-  > ms.nn.MicroBatchInterleaved(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
-  2.0]])
+  > ms.nn.MicroBatchInterleaved(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 2.0]])
 
 local Pipeline = in_parts("PipelineCell", "micro_size", "network, micro_size, stage_config=nil, segment_config=nil",
   [[A network called with micro_size parts of its inputs along axis 0: the sum of the results. stage_config, segment_config: the
 stage and segment of cells by name, for pipelines over several devices; on one device there is one of each, with the number 0.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
-  > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item()
-  4.0]])
+  > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 4.0]])
 
 local Reducer = layer(Cell, "DistributedGradReducer", "parameters, mean=nil, degree=nil, fusion_type=1, group=\"world\"",
   [[Adds up the gradients of all devices: cell(grads) gives the sums, divided by degree where mean is true. A program has one device,
@@ -272,8 +256,7 @@ fusion_type, group: 1 and "world", as there are no others to talk to.
 
   > net = ms.nn.Dense(2, 1)
   > reduce = ms.nn.DistributedGradReducer(net:trainable_params(), true)
-  > reduce({ ms.ones { 1, 2 }, ms.ones { 1 } })[1]:tolist()[1][1]
-  1.0]])
+  > reduce({ ms.ones { 1, 2 }, ms.ones { 1 } })[1]:tolist()[1][1] --> 1.0]])
 Reducer.auto_prefix = false
 function Reducer:setup(a)
   local name = "DistributedGradReducer"
@@ -302,8 +285,7 @@ local ForwardValueAndGrad = layer(Cell, "ForwardValueAndGrad", "network, weights
 get_all: those of all inputs; neither: that of the first input.
 
   > cell = ms.nn.ForwardValueAndGrad(function(x) return x * x end)
-  > select(2, cell(3.0))
-  6.0
+  > select(2, cell(3.0)) --> 6.0
   > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
   > cell = ms.nn.ForwardValueAndGrad(net, net:trainable_params(), { get_by_list = true })
   > select("#", cell(ms.ones { 4, 2 }, ms.ones { 4, 1 })) --> 2]])
@@ -336,8 +318,7 @@ local ParameterUpdate = layer(Cell, "ParameterUpdate", "param", [[Writes a param
 
   > w = ms.Parameter(ms.zeros { 2 }, "w")
   > ms.nn.ParameterUpdate(w)(ms.ones { 2 })
-  > w:sum():item()
-  2.0
+  > w:sum():item() --> 2.0
   > p = ms.Parameter(ms.zeros { 2 }, "p")
   > ms.nn.ParameterUpdate(p)(ms.ones { 2 }) --> Tensor(shape=[2], dtype=Float32, value=\n[ 1.00000000e+00,  1.00000000e+00])
   > p:sum():item() --> 2.0]])
@@ -355,8 +336,7 @@ local TimeDistributed = layer(Cell, "TimeDistributed", "layer, time_axis, reshap
   [[A layer applied to every part of its input along time_axis; the results are stacked along it. reshape_with_axis: for programs
 written for MindSpore, nothing depends on it.
 
-  > ms.nn.TimeDistributed(ms.nn.Dense(3, 2), 1)(ms.ones { 4, 5, 3 }).shape
-  (4, 5, 2)
+  > ms.nn.TimeDistributed(ms.nn.Dense(3, 2), 1)(ms.ones { 4, 5, 3 }).shape --> (4, 5, 2)
   > ms.nn.TimeDistributed(ms.nn.Dense(2, 3), 1)(ms.ones { 4, 5, 2 }).shape --> (4, 5, 3)]])
 function TimeDistributed:setup(a)
   if not is_cell(a.layer) and type(a.layer) ~= "function" then

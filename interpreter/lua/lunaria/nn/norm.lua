@@ -181,8 +181,7 @@ local LRN = layer(Cell, "LRN", "depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, n
   [[Local response normalisation (Krizhevsky and others 2012): x / (bias + alpha s)^beta, where s sums the squares of
 2 depth_radius + 1 neighbouring channels. bias: what is added to the sum. alpha: the factor of the sum. beta: the power.
 
-  > ms.nn.LRN(1, 3.0)(ms.ones { 1, 1 }):tolist()[1][1]
-  0.5]])
+  > ms.nn.LRN(1, 3.0)(ms.ones { 1, 1 }):tolist()[1][1] --> 0.5]])
 function LRN:setup(a)
   self.depth_radius = check.not_negative("LRN", "depth_radius", a.depth_radius)
   for _, which in ipairs { "bias", "alpha", "beta" } do

@@ -526,8 +526,7 @@ mint.AdamW = mint_adam("AdamW", "1e-2", true,
 mint.FusedAdamW = mint_adam("FusedAdamW", "1e-2", true,
   [[AdamW whose step of all parameters is one operator, as that of all optimizers here is: nn.optim.AdamW by another name.
 
-  > ms.mint.optim.FusedAdamW(ms.nn.Dense(2, 3):trainable_params(), 0.01)
-  FusedAdamW<lr=0.01, parameters=2>]])
+  > ms.mint.optim.FusedAdamW(ms.nn.Dense(2, 3):trainable_params(), 0.01) --> FusedAdamW<lr=0.01, parameters=2>]])
 nn.AdamW = mint.AdamW
 
 local function optimizer_class(name, signature, doc)

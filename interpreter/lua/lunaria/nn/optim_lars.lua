@@ -21,8 +21,7 @@ optimizer: the optimizer that gets the gradients. epsilon: a small number that k
 factor of the rates. use_clip: whether r is min(r / learning_rate, 1). lars_filter: a function that says of a parameter whether it
 is scaled; all but those with LayerNorm or bias in their names by default.
 
-  > tostring(ms.nn.LARS(ms.nn.Momentum(ms.nn.Dense(2, 3):trainable_params(), 0.1, 0.9))):match "^%w+"
-  LARS]])
+  > tostring(ms.nn.LARS(ms.nn.Momentum(ms.nn.Dense(2, 3):trainable_params(), 0.1, 0.9))):match "^%w+" --> LARS]])
 
 function LARS:setup(a)
   local opt = a.optimizer

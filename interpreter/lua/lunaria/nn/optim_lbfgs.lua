@@ -190,8 +190,7 @@ default a step is %s.
   > w = ms.Parameter(ms.zeros { 2 }, "w")
   > optimizer = ms.nn.%s({ w }, { line_search_fn = "strong_wolfe" })
   > optimizer(ms.value_and_grad(function() return ms.ops.sum((w - 3) ^ 2) end, nil, { w }))
-  > w:tolist()[2]
-  3.0]]
+  > w:tolist()[2] --> 3.0]]
 
 local function define(class_name, prefix, rate_name)
   local class = base.layer("LBFGS", "params, " .. rate_name .. "=1.0, max_iter=20, max_eval=nil, tolerance_grad=1e-7, "

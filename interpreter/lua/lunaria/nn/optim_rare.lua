@@ -144,8 +144,7 @@ local Lamb = base.layer("Lamb", "params, learning_rate, beta1=0.9, beta2=0.999, 
 v = beta2 v + (1 - beta2) g g; u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p; p = p - learning_rate |p| /
 |u| u.
 
-  > ms.nn.Lamb(ms.nn.Dense(2, 3):trainable_params(), 0.01)
-  Lamb<learning_rate=0.01, parameters=2>]])
+  > ms.nn.Lamb(ms.nn.Dense(2, 3):trainable_params(), 0.01) --> Lamb<learning_rate=0.01, parameters=2>]])
 function Lamb:setup(a)
   base.setup(self, a, "learning_rate")
   self.beta1 = check.rate("Lamb", "beta1", a.beta1)
@@ -167,8 +166,7 @@ local LazyAdam = base.layer("LazyAdam",
   "params, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, use_locking=false, use_nesterov=false, weight_decay=0.0, loss_scale=1.0",
   [[Adam for models with large tables. Gradients are dense here, and for those it is nn.Adam with MindSpore's rule.
 
-  > ms.nn.LazyAdam(ms.nn.Dense(2, 3):trainable_params(), 0.01)
-  LazyAdam<learning_rate=0.01, parameters=2>]])
+  > ms.nn.LazyAdam(ms.nn.Dense(2, 3):trainable_params(), 0.01) --> LazyAdam<learning_rate=0.01, parameters=2>]])
 function LazyAdam:setup(a)
   a.use_amsgrad = false
   base.nn.Adam.setup(self, a)
@@ -187,8 +185,7 @@ the first moment is kept; 0 or false: there is none. scale_parameter: whether th
 parameter. relative_step: whether the rate is min(0.01, 1 / sqrt(t)); then learning_rate is left out. warmup_init: whether
 that rate rises by 1e-6 t at the beginning. compression: whether first moments are kept in half precision.
 
-  > ms.nn.AdaFactor(ms.nn.Dense(2, 3):trainable_params())
-  AdaFactor<learning_rate=0.0, parameters=2>]])
+  > ms.nn.AdaFactor(ms.nn.Dense(2, 3):trainable_params()) --> AdaFactor<learning_rate=0.0, parameters=2>]])
 
 function AdaFactor:setup(a)
   local name = "AdaFactor"

@@ -20,18 +20,15 @@ end
 with_count("PixelShuffle", "upscale_factor", ops.pixel_shuffle,
   [[Moves channels into space: (N, C r r, H, W) becomes (N, C, H r, W r), where r is upscale_factor (Shi and others 2016).
 
-  > ms.nn.PixelShuffle(2)(ms.ones { 1, 8, 3, 5 }).shape
-  (1, 2, 6, 10)]])
+  > ms.nn.PixelShuffle(2)(ms.ones { 1, 8, 3, 5 }).shape --> (1, 2, 6, 10)]])
 with_count("PixelUnshuffle", "downscale_factor", ops.pixel_unshuffle,
   [[Moves space into channels: (N, C, H r, W r) becomes (N, C r r, H, W), where r is downscale_factor.
 
-  > ms.nn.PixelUnshuffle(2)(ms.ones { 1, 2, 6, 10 }).shape
-  (1, 8, 3, 5)]])
+  > ms.nn.PixelUnshuffle(2)(ms.ones { 1, 2, 6, 10 }).shape --> (1, 8, 3, 5)]])
 with_count("ChannelShuffle", "groups", ops.channel_shuffle,
   [[Takes a channel of each group in turn: of (N, groups k, ...) channel g k + i becomes channel i groups + g (Zhang and others 2018).
 
-  > ms.nn.ChannelShuffle(2)(ms.arange(4):reshape { 1, 4, 1, 1 }):reshape({ -1 }):tolist()[2]
-  2]])
+  > ms.nn.ChannelShuffle(2)(ms.arange(4):reshape { 1, 4, 1, 1 }):reshape({ -1 }):tolist()[2] --> 2]])
 
 local modes = { "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area" }
 
@@ -40,8 +37,7 @@ local Upsample = layer(Cell, "Upsample", "size=nil, scale_factor=nil, mode=\"nea
 
 mode: nearest, nearest-exact, linear (one axis), bilinear or bicubic (two), trilinear (three) or area.
 
-  > ms.nn.Upsample({ scale_factor = 2.0 })(ms.ones { 1, 3, 4, 5 }).shape
-  (1, 3, 8, 10)]])
+  > ms.nn.Upsample({ scale_factor = 2.0 })(ms.ones { 1, 3, 4, 5 }).shape --> (1, 3, 8, 10)]])
 function Upsample:setup(a)
   if (a.size == nil) == (a.scale_factor == nil) then
     fail("Upsample", a.size == nil and "size or scale_factor must be given" or "takes either size or scale_factor, got both")
@@ -89,8 +85,7 @@ in the same way. rates: the distance between the pixels of a window, written in 
 adds zeros so that there are as many positions as pixels divided by the stride. Within a place the pixels of the window
 follow one another, each with all its channels. ops.unfold gives patches as columns.
 
-  > ms.nn.Unfold({ 1, 2, 2, 1 }, { 1, 2, 2, 1 }, { 1, 2, 2, 1 })(ms.ones { 2, 3, 6, 6 }).shape
-  (2, 12, 2, 2)]])
+  > ms.nn.Unfold({ 1, 2, 2, 1 }, { 1, 2, 2, 1 }, { 1, 2, 2, 1 })(ms.ones { 2, 3, 6, 6 }).shape --> (2, 12, 2, 2)]])
 function Unfold:setup(a)
   self.ksizes, self.strides, self.rates = window("ksizes", a.ksizes), window("strides", a.strides), window("rates", a.rates)
   local padding = type(a.padding) == "string" and a.padding:lower() or a.padding

@@ -230,6 +230,5 @@ stride is kernel_size by default. output_size: the size of the result where seve
   AdaptiveMaxPool2d = adaptive("AdaptiveMaxPool2d", 2, ops.adaptive_max_pool2d,
     [[Largest elements of windows such that the last two axes get output_size elements; -1 keeps a size.
 
-  > ms.nn.AdaptiveMaxPool2d(2)(ms.ones { 1, 3, 6, 8 }).shape
-  (1, 3, 2, 2)]], true),
+  > ms.nn.AdaptiveMaxPool2d(2)(ms.ones { 1, 3, 6, 8 }).shape --> (1, 3, 2, 2)]], true),
 }

@@ -37,8 +37,7 @@ it is not to be derived bprop(self, inputs..., results..., cotangents...), which
 
 What their own infer_shape and infer_dtype say is compared with what comes out, and is an error where it differs.
 
-  > ms.ops.Softmax(-1)(ms.zeros { 1, 2 }):tolist()[1][1]
-  0.5]]
+  > ms.ops.Softmax(-1)(ms.zeros { 1, 2 }):tolist()[1][1] --> 0.5]]
 function Primitive:init(name)
   if name ~= nil and type(name) ~= "string" then fail("Primitive", "name must be a string, got " .. describe(name)) end
   self.name = name or self.name

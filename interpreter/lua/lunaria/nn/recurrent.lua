@@ -281,8 +281,7 @@ local LSTMCell = layer(Cell, "LSTMCell", cell_signature,
 
 x is (batch, input_size); h and c are (batch, hidden_size) and zero where they are left out. Gates are in the order i, f, g, o.
 
-  > ms.nn.LSTMCell(3, 5)(ms.ones { 2, 3 }).shape
-  (2, 5)]])
+  > ms.nn.LSTMCell(3, 5)(ms.ones { 2, 3 }).shape --> (2, 5)]])
 function LSTMCell:setup(a)
   cell_setup(self, "LSTMCell", a, 4)
 end
@@ -303,8 +302,7 @@ local GRUCell = layer(Cell, "GRUCell", cell_signature,
 
 x is (batch, input_size); h is (batch, hidden_size) and zero where it is left out. Gates are in the order r, z, n.
 
-  > ms.nn.GRUCell(3, 5)(ms.ones { 2, 3 }).shape
-  (2, 5)]])
+  > ms.nn.GRUCell(3, 5)(ms.ones { 2, 3 }).shape --> (2, 5)]])
 function GRUCell:setup(a)
   cell_setup(self, "GRUCell", a, 3)
 end
@@ -321,8 +319,7 @@ local RNNCell = layer(Cell, "RNNCell", (cell_signature:gsub("has_bias=true", "ha
 
 x is (batch, input_size); h is (batch, hidden_size) and zero where it is left out. nonlinearity is "tanh" or "relu".
 
-  > ms.nn.RNNCell(3, 5)(ms.ones { 2, 3 }).shape
-  (2, 5)]])
+  > ms.nn.RNNCell(3, 5)(ms.ones { 2, 3 }).shape --> (2, 5)]])
 function RNNCell:setup(a)
   self.step = check.choice("RNNCell", "nonlinearity", a.nonlinearity, { "tanh", "relu" }) == "tanh" and tanh_step or relu_step
   cell_setup(self, "RNNCell", a, 1)

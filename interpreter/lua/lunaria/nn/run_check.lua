@@ -5,7 +5,6 @@ local M = {}
 
 --- Multiplies two matrices eagerly and compiled, takes a derivative, and prints that the installation is in order; what is wrong is an
 --- error.
----
 ---     > ms.run_check()
 function M.run_check()
   local a, b = ms.tensor { { 1.0, 2.0 }, { 3.0, 4.0 } }, ms.tensor { { 5.0, 6.0 }, { 7.0, 8.0 } }

@@ -154,9 +154,7 @@ end
 
 --- The rate of every step: learning_rate decay_rate^(epoch / decay_epoch); is_stair rounds the exponent down. Arguments:
 --- learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair=false.
----
----     > table.concat(ms.nn.exponential_decay_lr(0.1, 0.5, 4, 2, 1), " ")
----     0.1 0.1 0.05 0.05
+---     > table.concat(ms.nn.exponential_decay_lr(0.1, 0.5, 4, 2, 1), " ") --> 0.1 0.1 0.05 0.05
 function lists.exponential_decay_lr(...)
   local a, list = rates("exponential_decay_lr", exponential, ...)
   return list(function(epoch) return a.learning_rate * a.decay_rate ^ epochs(a, epoch) end)
@@ -164,9 +162,7 @@ end
 
 --- The rate of every step: learning_rate exp(-decay_rate epoch); is_stair rounds the epoch down to a multiple of
 --- decay_epoch. Arguments: learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair=false.
----
----     > ("%.4f"):format(ms.nn.natural_exp_decay_lr(0.1, 0.5, 4, 2, 1)[3])
----     0.0607
+---     > ("%.4f"):format(ms.nn.natural_exp_decay_lr(0.1, 0.5, 4, 2, 1)[3]) --> 0.0607
 function lists.natural_exp_decay_lr(...)
   local a, list = rates("natural_exp_decay_lr", exponential, ...)
   return list(function(epoch)
@@ -177,9 +173,7 @@ end
 
 --- The rate of every step: learning_rate / (1 + decay_rate epoch / decay_epoch); is_stair rounds epoch / decay_epoch down.
 --- Arguments: learning_rate, decay_rate, total_step, step_per_epoch, decay_epoch, is_stair=false.
----
----     > table.concat(ms.nn.inverse_decay_lr(0.1, 1.0, 4, 2, 1), " ")
----     0.1 0.1 0.05 0.05
+---     > table.concat(ms.nn.inverse_decay_lr(0.1, 1.0, 4, 2, 1), " ") --> 0.1 0.1 0.05 0.05
 function lists.inverse_decay_lr(...)
   local a, list = rates("inverse_decay_lr", exponential, ...)
   return list(function(epoch) return a.learning_rate / (1 + a.decay_rate * epochs(a, epoch)) end)
@@ -189,9 +183,7 @@ local cosine_signature = declared "min_lr, max_lr, total_step, step_per_epoch, d
 
 --- The rate of every step: min_lr + (max_lr - min_lr) (1 + cos(pi min(epoch, decay_epoch) / decay_epoch)) / 2. Arguments:
 --- min_lr, max_lr, total_step, step_per_epoch, decay_epoch.
----
----     > table.concat(ms.nn.cosine_decay_lr(0.0, 0.5, 3, 1, 2), " ")
----     0.5 0.25 0.0
+---     > table.concat(ms.nn.cosine_decay_lr(0.0, 0.5, 3, 1, 2), " ") --> 0.5 0.25 0.0
 function lists.cosine_decay_lr(...)
   local a, list = rates("cosine_decay_lr", cosine_signature, ...)
   return list(function(epoch)
@@ -205,9 +197,7 @@ local polynomial =
 --- The rate of every step: (learning_rate - end_learning_rate) (1 - min(epoch, decay_epoch) / decay_epoch)^power +
 --- end_learning_rate; update_decay_epoch: beyond decay_epoch the decay goes on towards its next multiple. Arguments:
 --- learning_rate, end_learning_rate, total_step, step_per_epoch, decay_epoch, power, update_decay_epoch=false.
----
----     > table.concat(ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1), " ")
----     0.5 0.25 0.0
+---     > table.concat(ms.nn.polynomial_decay_lr(0.5, 0.0, 3, 1, 2, 1), " ") --> 0.5 0.25 0.0
 function lists.polynomial_decay_lr(...)
   local a, list = rates("polynomial_decay_lr", polynomial, ...)
   return list(function(epoch)
@@ -225,9 +215,7 @@ local warmup = declared "learning_rate, total_step, step_per_epoch, warmup_epoch
 
 --- The rate of every step: learning_rate min(epoch, warmup_epoch) / warmup_epoch. Arguments: learning_rate, total_step,
 --- step_per_epoch, warmup_epoch.
----
----     > table.concat(ms.nn.warmup_lr(0.5, 3, 1, 2), " ")
----     0.0 0.25 0.5
+---     > table.concat(ms.nn.warmup_lr(0.5, 3, 1, 2), " ") --> 0.0 0.25 0.5
 function lists.warmup_lr(...)
   local a, list = rates("warmup_lr", warmup, ...)
   return list(function(epoch)
@@ -240,9 +228,7 @@ local piecewise = declared "milestone, learning_rates"
 
 --- The rate of every step: learning_rates[i] up to the step milestone[i], not included. Arguments: milestone, growing
 --- integers, and learning_rates, as many numbers.
----
----     > table.concat(ms.nn.piecewise_constant_lr({ 2, 5 }, { 0.1, 0.05 }), " ")
----     0.1 0.1 0.05 0.05 0.05
+---     > table.concat(ms.nn.piecewise_constant_lr({ 2, 5 }, { 0.1, 0.05 }), " ") --> 0.1 0.1 0.05 0.05 0.05
 function lists.piecewise_constant_lr(...)
   local name = "piecewise_constant_lr"
   local a = arguments.bind(name, piecewise, ...)

@@ -26,8 +26,7 @@ computations of the inverses.
   > net = ms.nn.Dense(2, 3)
   > opt = ms.nn.thor(net, 0.1, 0.03, 0.9, { batch_size = 4, frequency = 1 })
   > _, grads = ms.value_and_grad(function(x) return ms.ops.mean(net(x) ^ 2) end, nil, net:trainable_params())(ms.ones { 4, 2 })
-  > opt(grads)
-  true]])
+  > opt(grads) --> true]])
 
 -- Rows of inputs and of gradients as the weight's second and first axis see them, and over how many rows they are.
 local function dense_rows(x, size) return ops.reshape(x, { -1, size }) end

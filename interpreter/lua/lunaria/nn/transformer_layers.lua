@@ -94,8 +94,7 @@ dim_feedforward: the size of
 the inner layer. layer_norm_eps: the eps of the normalisations. norm_first: whether the normalisations come before
 attention and network, instead of behind the sums.
 
-  > ms.nn.TransformerEncoderLayer(8, 2, { dim_feedforward = 16, batch_first = true })(ms.ones { 2, 5, 8 }).shape
-  (2, 5, 8)]])
+  > ms.nn.TransformerEncoderLayer(8, 2, { dim_feedforward = 16, batch_first = true })(ms.ones { 2, 5, 8 }).shape --> (2, 5, 8)]])
 function TransformerEncoderLayer:setup(a)
   layer_setup(self, "TransformerEncoderLayer", a, 2)
 end
@@ -178,8 +177,7 @@ local TransformerEncoder = layer(Cell, "TransformerEncoder", "encoder_layer, num
 encoder_layer: the layer; the encoder has num_layers copies of it, which start with the same values. norm: a normalisation that
 follows the last layer.
 
-  > ms.nn.TransformerEncoder(ms.nn.TransformerEncoderLayer(8, 2, 16), 3)(ms.ones { 5, 2, 8 }).shape
-  (5, 2, 8)]])
+  > ms.nn.TransformerEncoder(ms.nn.TransformerEncoderLayer(8, 2, 16), 3)(ms.ones { 5, 2, 8 }).shape --> (5, 2, 8)]])
 function TransformerEncoder:setup(a)
   stack_setup(self, "TransformerEncoder", "encoder_layer", a)
 end
@@ -201,8 +199,7 @@ memory_key_padding_mask).
 decoder_layer: the layer; the decoder has num_layers copies of it, which start with the same values. norm: a normalisation that
 follows the last layer.
 
-  > ms.nn.TransformerDecoder(ms.nn.TransformerDecoderLayer(8, 2, 16), 3)(ms.ones { 5, 2, 8 }, ms.ones { 7, 2, 8 }).shape
-  (5, 2, 8)]])
+  > ms.nn.TransformerDecoder(ms.nn.TransformerDecoderLayer(8, 2, 16), 3)(ms.ones { 5, 2, 8 }, ms.ones { 7, 2, 8 }).shape --> (5, 2, 8)]])
 function TransformerDecoder:setup(a)
   stack_setup(self, "TransformerDecoder", "decoder_layer", a)
 end
@@ -233,8 +230,7 @@ norm_first: whether the normalisations come before attention and network, instea
 
   > net = ms.nn.Transformer(8, 2, 1, 1, 16)
   > later = ms.ops.triu(ms.ones({ 5, 5 }, ms.bool_), 1)
-  > net(ms.ones { 7, 2, 8 }, ms.ones { 5, 2, 8 }, { tgt_mask = later }).shape
-  (5, 2, 8)]])
+  > net(ms.ones { 7, 2, 8 }, ms.ones { 5, 2, 8 }, { tgt_mask = later }).shape --> (5, 2, 8)]])
 function Transformer:setup(a)
   local options = {
     dim_feedforward = a.dim_feedforward, dropout = a.dropout, activation = a.activation, layer_norm_eps = a.layer_norm_eps,

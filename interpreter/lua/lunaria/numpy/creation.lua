@@ -10,11 +10,8 @@ function M._without_copy(dtype, _, ndmin) return dtype, ndmin end
 
 --- A tensor of numbers, nested tables or a tensor. copy: whether a tensor is copied, which makes no difference to values.
 --- ndmin: the least number of axes.
----
----     > ms.numpy.array({ { 1, 2 }, { 3, 4 } }, ms.float32).dtype
----     Float32
----     > ms.numpy.array({ 1, 2 }, { ndmin = 2 }).shape
----     (1, 2)
+---     > ms.numpy.array({ { 1, 2 }, { 3, 4 } }, ms.float32).dtype --> Float32
+---     > ms.numpy.array({ 1, 2 }, { ndmin = 2 }).shape --> (1, 2)
 function M.array(obj, dtype, copy, ndmin)
   local options = { "dtype", "copy", "ndmin" }
   dtype, ndmin = M._without_copy(arrays.named("numpy.array", options, dtype, copy, ndmin))
@@ -34,18 +31,14 @@ function M.array(obj, dtype, copy, ndmin)
 end
 
 --- A value as a tensor.
----
----     > ms.numpy.asarray({ 1, 2 }).dtype
----     Int64
+---     > ms.numpy.asarray({ 1, 2 }).dtype --> Int64
 function M.asarray(a, dtype)
   dtype = arrays.named("numpy.asarray", { "dtype" }, dtype)
   return M.array(a, dtype)
 end
 
 --- A value as a tensor of floats. Integers become the default float.
----
----     > ms.numpy.asfarray({ 1, 2 }).dtype
----     Float32
+---     > ms.numpy.asfarray({ 1, 2 }).dtype --> Float32
 function M.asfarray(a, dtype)
   dtype = arrays.named("numpy.asfarray", { "dtype" }, dtype)
   local x = M.array(a)
@@ -59,9 +52,7 @@ function M.asfarray(a, dtype)
 end
 
 --- A copy of a tensor.
----
----     > ms.numpy.copy(ms.numpy.ones(2)):sum():item()
----     2.0
+---     > ms.numpy.copy(ms.numpy.ones(2)):sum():item() --> 2.0
 function M.copy(a) return ops.identity((arrays.of("numpy.copy", "a", a))) end
 
 local filled = family(M, "numpy.", { "shape" }, { "dtype" }, function(where, value, shape, dtype)
@@ -72,9 +63,7 @@ filled("ones", 1.0, "Ones. dtype: float32 if it is not given.", "ms.numpy.ones(3
 filled("empty", 0.0, "A tensor whose elements mean nothing: zeros.", "ms.numpy.empty({ 2, 2 }).dtype --> Float32")
 
 --- A tensor of one value, which may be a tensor that is broadcast to shape.
----
----     > ms.numpy.full({ 2 }, 7):sum():item()
----     14
+---     > ms.numpy.full({ 2 }, 7):sum():item() --> 14
 function M.full(shape, fill_value, dtype)
   dtype = arrays.named("numpy.full", { "dtype" }, dtype)
   local x = M.array(fill_value, dtype)
@@ -94,9 +83,7 @@ like "prototype" ("empty_like", 0, "A tensor of a's shape and dtype whose elemen
   "ms.numpy.empty_like({ 1, 2 }).dtype --> Int64")
 
 --- A tensor of one value of a's shape and dtype, or of those given.
----
----     > ms.numpy.full_like({ 1, 2 }, 9):sum():item()
----     18
+---     > ms.numpy.full_like({ 1, 2 }, 9):sum():item() --> 18
 function M.full_like(a, fill_value, dtype, shape)
   dtype, shape = arrays.named("numpy.full_like", { "dtype", "shape" }, dtype, shape)
   local x = arrays.of("numpy.full_like", "a", a)
@@ -106,9 +93,7 @@ function M.full_like(a, fill_value, dtype, shape)
 end
 
 --- Numbers from start (0) up to stop, which is not among them, by step (1). arange(stop) starts at 0.
----
----     > ms.numpy.arange(1, 7, 2):tolist()[3]
----     5
+---     > ms.numpy.arange(1, 7, 2):tolist()[3] --> 5
 function M.arange(start, stop, step, dtype)
   start, stop, step, dtype = arrays.named("numpy.arange", { "start", "stop", "step", "dtype" }, start, stop, step, dtype)
   local where = "numpy.arange"
@@ -142,9 +127,7 @@ end
 
 --- num (50) numbers from start to stop in equal steps. endpoint: whether stop is one of them (true). retstep: also gives the step.
 --- start and stop may be tensors; the new axis is the first, or axis.
----
----     > ms.numpy.linspace(0, 1, 5):tolist()[2]
----     0.25
+---     > ms.numpy.linspace(0, 1, 5):tolist()[2] --> 0.25
 function M.linspace(start, stop, num, endpoint, retstep, dtype, axis)
   local where = "numpy.linspace"
   num, endpoint, retstep, dtype, axis =
@@ -160,9 +143,7 @@ function M.linspace(start, stop, num, endpoint, retstep, dtype, axis)
 end
 
 --- base (10) to the powers of num (50) numbers from start to stop in equal steps.
----
----     > ms.numpy.logspace(0, 2, 3):tolist()[3]
----     100.0
+---     > ms.numpy.logspace(0, 2, 3):tolist()[3] --> 100.0
 function M.logspace(start, stop, num, endpoint, base, dtype, axis)
   local where = "numpy.logspace"
   num, endpoint, base, dtype, axis =
@@ -174,9 +155,7 @@ function M.logspace(start, stop, num, endpoint, base, dtype, axis)
 end
 
 --- num (50) numbers from start to stop, each the one before times the same factor.
----
----     > ms.numpy.geomspace(1, 8, 4):tolist()[3]
----     4.0
+---     > ms.numpy.geomspace(1, 8, 4):tolist()[3] --> 4.0
 function M.geomspace(start, stop, num, endpoint, dtype, axis)
   local where = "numpy.geomspace"
   num, endpoint, dtype, axis = arrays.named(where, { "num", "endpoint", "dtype", "axis" }, num, endpoint, dtype, axis)
@@ -203,9 +182,7 @@ function M.geomspace(start, stop, num, endpoint, dtype, axis)
 end
 
 --- A matrix with ones on the diagonal k, n rows and m columns (n).
----
----     > ms.numpy.eye(2):tolist()[1][1]
----     1.0
+---     > ms.numpy.eye(2):tolist()[1][1] --> 1.0
 function M.eye(n, m, k, dtype)
   m, k, dtype = arrays.named("numpy.eye", { "m", "k", "dtype" }, m, k, dtype)
   local where = "numpy.eye"
@@ -217,18 +194,14 @@ function M.eye(n, m, k, dtype)
 end
 
 --- The square matrix with ones on the diagonal.
----
----     > ms.numpy.identity(3).shape
----     (3, 3)
+---     > ms.numpy.identity(3).shape --> (3, 3)
 function M.identity(n, dtype)
   dtype = arrays.named("numpy.identity", { "dtype" }, dtype)
   return M.eye(n, nil, 0, dtype)
 end
 
 --- A matrix with ones on the diagonal k and below it, zeros above.
----
----     > ms.numpy.tri(2):sum():item()
----     3.0
+---     > ms.numpy.tri(2):sum():item() --> 3.0
 function M.tri(n, m, k, dtype)
   m, k, dtype = arrays.named("numpy.tri", { "m", "k", "dtype" }, m, k, dtype)
   local where = "numpy.tri"
@@ -239,18 +212,14 @@ function M.tri(n, m, k, dtype)
 end
 
 --- Random numbers of [0, 1): a tensor of these sizes. The last argument may be { dtype = }.
----
----     > ms.numpy.rand(2, 3).shape
----     (2, 3)
+---     > ms.numpy.rand(2, 3).shape --> (2, 3)
 function M.rand(...)
   local sizes, dtype = M._sizes("numpy.rand", ...)
   return ops.rand(sizes, dtype)
 end
 
 --- Random numbers of the normal distribution: a tensor of these sizes. The last argument may be { dtype = }.
----
----     > ms.numpy.randn(4).shape
----     (4,)
+---     > ms.numpy.randn(4).shape --> (4,)
 function M.randn(...)
   local sizes, dtype = M._sizes("numpy.randn", ...)
   return ops.randn(sizes, dtype)
@@ -268,9 +237,7 @@ function M._sizes(where, ...)
 end
 
 --- Random integers from minval up to maxval, which is not among them; randint(maxval) starts at 0. shape: nil gives one number.
----
----     > ms.numpy.randint(5, 6, { 2 }):sum():item()
----     10
+---     > ms.numpy.randint(5, 6, { 2 }):sum():item() --> 10
 function M.randint(minval, maxval, shape, dtype)
   maxval, shape, dtype = arrays.named("numpy.randint", { "maxval", "shape", "dtype" }, maxval, shape, dtype)
   local where = "numpy.randint"
@@ -289,41 +256,31 @@ local function window(where, m, f)
 end
 
 --- Bartlett's window, a triangle, of M points.
----
----     > ms.numpy.bartlett(3):tolist()[2]
----     1.0
+---     > ms.numpy.bartlett(3):tolist()[2] --> 1.0
 function M.bartlett(m)
   return window("numpy.bartlett", m, function(x) return 1.0 - ops.abs(x / math.pi - 1.0) end)
 end
 
 --- Blackman's window of m points.
----
----     > ms.numpy.blackman(3).shape
----     (3,)
+---     > ms.numpy.blackman(3).shape --> (3,)
 function M.blackman(m)
   return window("numpy.blackman", m, function(x) return 0.42 - 0.5 * ops.cos(x) + 0.08 * ops.cos(x * 2.0) end)
 end
 
 --- Hamming's window of m points.
----
----     > ms.numpy.hamming(3):tolist()[2]
----     1.0
+---     > ms.numpy.hamming(3):tolist()[2] --> 1.0
 function M.hamming(m)
   return window("numpy.hamming", m, function(x) return 0.54 - 0.46 * ops.cos(x) end)
 end
 
 --- Hann's window of m points.
----
----     > ms.numpy.hanning(3):tolist()[2]
----     1.0
+---     > ms.numpy.hanning(3):tolist()[2] --> 1.0
 function M.hanning(m)
   return window("numpy.hanning", m, function(x) return 0.5 - 0.5 * ops.cos(x) end)
 end
 
 --- The powers of x as columns: n of them (the length of x), from the highest, or from the lowest (increasing).
----
----     > ms.numpy.vander({ 2, 3 }, 3):tolist()[1][1]
----     4
+---     > ms.numpy.vander({ 2, 3 }, 3):tolist()[1][1] --> 4
 function M.vander(x, n, increasing)
   n, increasing = arrays.named("numpy.vander", { "n", "increasing" }, n, increasing)
   local where = "numpy.vander"
@@ -341,17 +298,13 @@ function M.vander(x, n, increasing)
 end
 
 --- The dtype that both dtypes are promoted to.
----
----     > ms.numpy.promote_types(ms.int32, ms.float32)
----     Float64
+---     > ms.numpy.promote_types(ms.int32, ms.float32) --> Float64
 function M.promote_types(type1, type2)
   return arrays.promote(arrays.dtype("numpy.promote_types", type1), arrays.dtype("numpy.promote_types", type2))
 end
 
 --- The dtype that these tensors, numbers and dtypes are promoted to.
----
----     > ms.numpy.result_type(ms.numpy.ones(2, ms.int8), 3)
----     Int8
+---     > ms.numpy.result_type(ms.numpy.ones(2, ms.int8), 3) --> Int8
 function M.result_type(...)
   local list = table.pack(...)
   for i = 1, list.n do

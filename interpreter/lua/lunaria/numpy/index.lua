@@ -11,9 +11,7 @@ local function tensor(where, x, name) return (arrays.of(where, name or "a", x)) 
 local function truth(x) return x.dtype == ms.bool_ and x or ops.not_equal(x, 0) end
 
 --- Elements of x where the condition is true (not 0), and of y elsewhere.
----
----     > ms.numpy.where({ true, false }, 1, 2):tolist()[2]
----     2
+---     > ms.numpy.where({ true, false }, 1, 2):tolist()[2] --> 2
 function M.where(condition, x, y)
   if x == nil or y == nil then arrays.fail("numpy.where", "x and y are expected", "ms.numpy.argwhere(condition) gives the places") end
   local a, b = arrays.pair("numpy.where", x, y, "x", "y")
@@ -21,15 +19,11 @@ function M.where(condition, x, y)
 end
 
 --- The places of elements that are not 0: a row of indices for each.
----
----     > ms.numpy.argwhere({ 0, 5, 6 }).shape
----     (2, 1)
+---     > ms.numpy.argwhere({ 0, 5, 6 }).shape --> (2, 1)
 function M.argwhere(a) return cast(ops.argwhere(tensor("numpy.argwhere", a)), ms.int64) end
 
 --- The element of the first choice whose condition is true, for each place; default (0) where none is.
----
----     > ms.numpy.select({ { true, false } }, { { 1, 2 } }, 9):tolist()[2]
----     9
+---     > ms.numpy.select({ { true, false } }, { { 1, 2 } }, 9):tolist()[2] --> 9
 function M.select(condlist, choicelist, default)
   local where = "numpy.select"
   default = arrays.named(where, { "default" }, default)
@@ -46,9 +40,7 @@ function M.select(condlist, choicelist, default)
 end
 
 --- For each place the element of the choice with that number. mode: what numbers out of range do: "raise" an error, "wrap", "clip".
----
----     > ms.numpy.choose({ 0, 1 }, { { 1, 2 }, { 3, 4 } }):tolist()[2]
----     4
+---     > ms.numpy.choose({ 0, 1 }, { { 1, 2 }, { 3, 4 } }):tolist()[2] --> 4
 function M.choose(a, choices, mode)
   mode = arrays.named("numpy.choose", { "mode" }, mode) or "raise"
   local where = "numpy.choose"
@@ -81,9 +73,7 @@ function M._in_range(where, index, n, mode)
 end
 
 --- Functions of the elements where their condition is true; one more function (or number) is for the others, which else are 0.
----
----     > ms.numpy.piecewise({ -1.0, 2.0 }, { { true, false } }, { function(x) return -x end, 5 }):tolist()[2]
----     5.0
+---     > ms.numpy.piecewise({ -1.0, 2.0 }, { { true, false } }, { function(x) return -x end, 5 }):tolist()[2] --> 5.0
 function M.piecewise(x, condlist, funclist, ...)
   local where = "numpy.piecewise"
   x = tensor(where, x, "x")
@@ -102,9 +92,7 @@ function M.piecewise(x, condlist, funclist, ...)
 end
 
 --- Elements at these indices, along an axis or of all in a row. mode: what indices out of range do: "raise" an error, "wrap", "clip".
----
----     > ms.numpy.take({ 4, 5, 6 }, { 2, 0 }):tolist()[1]
----     6
+---     > ms.numpy.take({ 4, 5, 6 }, { 2, 0 }):tolist()[1] --> 6
 function M.take(a, indices, axis, mode)
   axis, mode = arrays.named("numpy.take", { "axis", "mode" }, axis, mode)
   local where = "numpy.take"
@@ -116,9 +104,7 @@ function M.take(a, indices, axis, mode)
 end
 
 --- Elements at the index of each place along an axis, as argsort gives them; axis nil: of all in a row.
----
----     > ms.numpy.take_along_axis({ 4, 5, 6 }, { 2, 0 }, 0):tolist()[1]
----     6
+---     > ms.numpy.take_along_axis({ 4, 5, 6 }, { 2, 0 }, 0):tolist()[1] --> 6
 function M.take_along_axis(arr, indices, axis)
   local where = "numpy.take_along_axis"
   axis = arrays.named(where, { "axis" }, axis)
@@ -148,18 +134,14 @@ end
 local lower, upper = triangle(ops.tril), triangle(ops.triu)
 
 --- The elements on the diagonal k and below it, zeros above.
----
----     > ms.numpy.tril({ { 1, 2 }, { 3, 4 } }):sum():item()
----     8
+---     > ms.numpy.tril({ { 1, 2 }, { 3, 4 } }):sum():item() --> 8
 function M.tril(m, k)
   k = arrays.named("numpy.tril", { "k" }, k)
   return lower("numpy.tril", m, k)
 end
 
 --- The elements on the diagonal k and above it, zeros below.
----
----     > ms.numpy.triu({ { 1, 2 }, { 3, 4 } }):sum():item()
----     7
+---     > ms.numpy.triu({ { 1, 2 }, { 3, 4 } }):sum():item() --> 7
 function M.triu(m, k)
   k = arrays.named("numpy.triu", { "k" }, k)
   return upper("numpy.triu", m, k)
@@ -185,18 +167,14 @@ local function places_above(where, n, k, m)
 end
 
 --- Rows and columns of the elements on the diagonal k and below it, of a matrix of n rows and m columns (n): two results.
----
----     > (ms.numpy.tril_indices(2)).size
----     3
+---     > (ms.numpy.tril_indices(2)).size --> 3
 function M.tril_indices(n, k, m)
   k, m = arrays.named("numpy.tril_indices", { "k", "m" }, k, m)
   return places_below("numpy.tril_indices", n, k, m)
 end
 
 --- Rows and columns of the elements on the diagonal k and above it, of a matrix of n rows and m columns (n): two results.
----
----     > (ms.numpy.triu_indices(2)).size
----     3
+---     > (ms.numpy.triu_indices(2)).size --> 3
 function M.triu_indices(n, k, m)
   k, m = arrays.named("numpy.triu_indices", { "k", "m" }, k, m)
   return places_above("numpy.triu_indices", n, k, m)
@@ -209,9 +187,7 @@ local function matrix(where, arr)
 end
 
 --- The same as tril_indices for a matrix of arr's shape.
----
----     > (ms.numpy.tril_indices_from({ { 1, 2 }, { 3, 4 } })).size
----     3
+---     > (ms.numpy.tril_indices_from({ { 1, 2 }, { 3, 4 } })).size --> 3
 function M.tril_indices_from(arr, k)
   k = arrays.named("numpy.tril_indices_from", { "k" }, k)
   local n, m = matrix("numpy.tril_indices_from", arr)
@@ -219,9 +195,7 @@ function M.tril_indices_from(arr, k)
 end
 
 --- The same as triu_indices for a matrix of arr's shape.
----
----     > (ms.numpy.triu_indices_from({ { 1, 2 }, { 3, 4 } })).size
----     3
+---     > (ms.numpy.triu_indices_from({ { 1, 2 }, { 3, 4 } })).size --> 3
 function M.triu_indices_from(arr, k)
   k = arrays.named("numpy.triu_indices_from", { "k" }, k)
   local n, m = matrix("numpy.triu_indices_from", arr)
@@ -231,9 +205,7 @@ end
 -- Diagonals
 
 --- The diagonal k of a matrix, or the matrix with v on its diagonal k.
----
----     > ms.numpy.diag({ 1, 2 }).shape
----     (2, 2)
+---     > ms.numpy.diag({ 1, 2 }).shape --> (2, 2)
 function M.diag(v, k)
   k = arrays.named("numpy.diag", { "k" }, k)
   v = tensor("numpy.diag", v, "v")
@@ -242,27 +214,21 @@ function M.diag(v, k)
 end
 
 --- The matrix with all elements of v on its diagonal k.
----
----     > ms.numpy.diagflat({ { 1, 2 } }).shape
----     (2, 2)
+---     > ms.numpy.diagflat({ { 1, 2 } }).shape --> (2, 2)
 function M.diagflat(v, k)
   k = arrays.named("numpy.diagflat", { "k" }, k)
   return ops.diag(ops.reshape(tensor("numpy.diagflat", v, "v"), { -1 }), k or 0)
 end
 
 --- The diagonals of the planes of two axes, along a new last axis.
----
----     > ms.numpy.diagonal({ { 1, 2 }, { 3, 4 } }):tolist()[2]
----     4
+---     > ms.numpy.diagonal({ { 1, 2 }, { 3, 4 } }):tolist()[2] --> 4
 function M.diagonal(a, offset, axis1, axis2)
   offset, axis1, axis2 = arrays.named("numpy.diagonal", { "offset", "axis1", "axis2" }, offset, axis1, axis2)
   return ops.diagonal(tensor("numpy.diagonal", a), offset or 0, axis1 or 0, axis2 or 1)
 end
 
 --- The sum of a diagonal.
----
----     > ms.numpy.trace({ { 1, 2 }, { 3, 4 } }):item()
----     5
+---     > ms.numpy.trace({ { 1, 2 }, { 3, 4 } }):item() --> 5
 function M.trace(a, offset, axis1, axis2, dtype)
   local names = { "offset", "axis1", "axis2", "dtype" }
   offset, axis1, axis2, dtype = arrays.named("numpy.trace", names, offset, axis1, axis2, dtype)
@@ -274,9 +240,7 @@ function M.trace(a, offset, axis1, axis2, dtype)
 end
 
 --- The indices of the main diagonal of a tensor with ndim axes of size n: ndim results.
----
----     > select("#", ms.numpy.diag_indices(3))
----     2
+---     > select("#", ms.numpy.diag_indices(3)) --> 2
 function M.diag_indices(n, ndim)
   ndim = arrays.named("numpy.diag_indices", { "ndim" }, ndim)
   local list = {}
@@ -289,9 +253,7 @@ end
 
 --- Coordinates as grids, one for each sequence: as many results. indexing: "xy" with x along columns, or "ij". sparse: axes of
 --- size 1 where nothing changes.
----
----     > (ms.numpy.meshgrid({ 1, 2, 3 }, { 4, 5 })).shape
----     (2, 3)
+---     > (ms.numpy.meshgrid({ 1, 2, 3 }, { 4, 5 })).shape --> (2, 3)
 function M.meshgrid(...)
   local where = "numpy.meshgrid"
   local list = table.pack(...)
@@ -322,9 +284,7 @@ function M.meshgrid(...)
 end
 
 --- The index of each place along each axis of a shape: one tensor, or as many results as axes if sparse.
----
----     > ms.numpy.indices({ 2, 3 }).shape
----     (2, 2, 3)
+---     > ms.numpy.indices({ 2, 3 }).shape --> (2, 2, 3)
 function M.indices(dimensions, dtype, sparse)
   dtype, sparse = arrays.named("numpy.indices", { "dtype", "sparse" }, dtype, sparse)
   local sizes, list = arrays.shape("numpy.indices", "dimensions", dimensions), {}
@@ -340,9 +300,7 @@ function M.indices(dimensions, dtype, sparse)
 end
 
 --- Sequences as index tensors for all combinations: as many results, each with its own long axis. Booleans become their places.
----
----     > (ms.numpy.ix_({ 0, 1 }, { 2 })).shape
----     (2, 1)
+---     > (ms.numpy.ix_({ 0, 1 }, { 2 })).shape --> (2, 1)
 function M.ix_(...)
   local list = table.pack(...)
   for i = 1, list.n do
@@ -414,9 +372,7 @@ M.ogrid = setmetatable({}, {
 
 --- The index in a row of elements with these indices in dims: multi_index is a table of tensors, one for each axis. mode: what indices
 --- out of range do: "raise" an error, "wrap", "clip". order: "C" by rows, "F" by columns.
----
----     > ms.numpy.ravel_multi_index({ { 1 }, { 2 } }, { 3, 4 }):item()
----     6
+---     > ms.numpy.ravel_multi_index({ { 1 }, { 2 } }, { 3, 4 }):item() --> 6
 function M.ravel_multi_index(multi_index, dims, mode, order)
   mode, order = arrays.named("numpy.ravel_multi_index", { "mode", "order" }, mode, order)
   local where = "numpy.ravel_multi_index"
@@ -438,9 +394,7 @@ function M.ravel_multi_index(multi_index, dims, mode, order)
 end
 
 --- The indices in a shape of elements that have these indices in a row: one result for each axis. order: "C" by rows, "F" by columns.
----
----     > select("#", ms.numpy.unravel_index({ 5 }, { 3, 4 }))
----     2
+---     > select("#", ms.numpy.unravel_index({ 5 }, { 3, 4 })) --> 2
 function M.unravel_index(indices, shape, order)
   order = arrays.named("numpy.unravel_index", { "order" }, order)
   local where = "numpy.unravel_index"
@@ -460,9 +414,7 @@ function M.unravel_index(indices, shape, order)
 end
 
 --- A function of the sequences along an axis; what it gives stands in place of this axis.
----
----     > ms.numpy.apply_along_axis(ms.numpy.sum, 0, { { 1, 2 }, { 3, 4 } }):tolist()[2]
----     6
+---     > ms.numpy.apply_along_axis(ms.numpy.sum, 0, { { 1, 2 }, { 3, 4 } }):tolist()[2] --> 6
 function M.apply_along_axis(func1d, axis, arr, ...)
   local where = "numpy.apply_along_axis"
   local x = tensor(where, arr, "arr")
@@ -486,9 +438,7 @@ function M.apply_along_axis(func1d, axis, arr, ...)
 end
 
 --- A function(a, axis) for one axis after another; axes that it takes away come back with size 1.
----
----     > ms.numpy.apply_over_axes(ms.numpy.sum, { { 1, 2 }, { 3, 4 } }, { 0, 1 }).shape
----     (1, 1)
+---     > ms.numpy.apply_over_axes(ms.numpy.sum, { { 1, 2 }, { 3, 4 } }, { 0, 1 }).shape --> (1, 1)
 function M.apply_over_axes(func, a, axes)
   local where = "numpy.apply_over_axes"
   local x = tensor(where, a)

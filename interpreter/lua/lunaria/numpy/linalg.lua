@@ -18,9 +18,7 @@ end
 
 --- Product of vectors and matrices: of two vectors their inner product, else sums of products over the last axis of a and the last but one
 --- of b. Numbers multiply.
----
----     > ms.numpy.dot({ 1, 2 }, { 3, 4 }):item()
----     11
+---     > ms.numpy.dot({ 1, 2 }, { 3, 4 }):item() --> 11
 function M.dot(a, b)
   return product("numpy.dot", a, b, function(x, y)
     if x.ndim == 0 or y.ndim == 0 then return ops.mul(x, y) end
@@ -29,9 +27,7 @@ function M.dot(a, b)
 end
 
 --- Sums of products over the last axes of both. Numbers multiply.
----
----     > ms.numpy.inner({ 1, 2 }, { 3, 4 }):item()
----     11
+---     > ms.numpy.inner({ 1, 2 }, { 3, 4 }):item() --> 11
 function M.inner(a, b)
   return product("numpy.inner", a, b, function(x, y)
     if x.ndim == 0 or y.ndim == 0 then return ops.mul(x, y) end
@@ -40,17 +36,13 @@ function M.inner(a, b)
 end
 
 --- Products of all pairs of elements, as a matrix.
----
----     > ms.numpy.outer({ 1, 2 }, { 3, 4 }):tolist()[2][2]
----     8
+---     > ms.numpy.outer({ 1, 2 }, { 3, 4 }):tolist()[2][2] --> 8
 function M.outer(a, b)
   return product("numpy.outer", a, b, function(x, y) return ops.mul(ops.reshape(x, { -1, 1 }), ops.reshape(y, { 1, -1 })) end)
 end
 
 --- Product of matrices, or of stacks of them; vectors are rows on the left and columns on the right.
----
----     > ms.numpy.matmul({ { 1, 2 } }, { { 3 }, { 4 } }):item()
----     11
+---     > ms.numpy.matmul({ { 1, 2 } }, { { 3 }, { 4 } }):item() --> 11
 function M.matmul(x1, x2, dtype)
   dtype = arrays.named("numpy.matmul", { "dtype" }, dtype)
   return result("numpy.matmul", product("numpy.matmul", x1, x2, function(x, y)
@@ -60,18 +52,14 @@ function M.matmul(x1, x2, dtype)
 end
 
 --- Sums of products over axes: the last axes of a with as many first ones of b, or those named by { axes of a, axes of b }.
----
----     > ms.numpy.tensordot({ { 1, 2 } }, { { 3 }, { 4 } }, 1):item()
----     11
+---     > ms.numpy.tensordot({ { 1, 2 } }, { { 3 }, { 4 } }, 1):item() --> 11
 function M.tensordot(a, b, axes)
   axes = arrays.named("numpy.tensordot", { "axes" }, axes)
   return product("numpy.tensordot", a, b, function(x, y) return ops.tensor_dot(x, y, axes or 2) end)
 end
 
 --- Kronecker's product: each element of a times the whole of b.
----
----     > ms.numpy.kron({ 1, 2 }, { 1, 1 }):tolist()[4]
----     2
+---     > ms.numpy.kron({ 1, 2 }, { 1, 1 }):tolist()[4] --> 2
 function M.kron(a, b)
   return product("numpy.kron", a, b, function(x, y)
     local left, right = arrays.sizes(x), arrays.sizes(y)
@@ -88,9 +76,7 @@ function M.kron(a, b)
 end
 
 --- Cross product of vectors with 3 (or 2) elements, along the last axes or those given. Of two vectors with 2 elements the third element.
----
----     > ms.numpy.cross({ 1, 0, 0 }, { 0, 1, 0 }):tolist()[3]
----     1
+---     > ms.numpy.cross({ 1, 0, 0 }, { 0, 1, 0 }):tolist()[3] --> 1
 function M.cross(a, b, axisa, axisb, axisc, axis)
   local where = "numpy.cross"
   axisa, axisb, axisc, axis = arrays.named(where, { "axisa", "axisb", "axisc", "axis" }, axisa, axisb, axisc, axis)
@@ -135,9 +121,7 @@ local function chain_order(sizes)
 end
 
 --- Product of a chain of matrices in the order that takes the fewest operations; the first and the last may be vectors.
----
----     > ms.numpy.multi_dot({ { { 1, 2 } }, { { 3 }, { 4 } }, { { 5 } } }):item()
----     55
+---     > ms.numpy.multi_dot({ { { 1, 2 } }, { { 3 }, { 4 } }, { { 5 } } }):item() --> 55
 function M.multi_dot(tensors)
   local where = "numpy.multi_dot"
   if type(tensors) ~= "table" or #tensors < 2 then arrays.fail(where, "a table of at least two matrices is expected") end
@@ -164,9 +148,7 @@ end
 
 --- Norm of vectors or matrices. ord: nil (the root of the sum of squares), 1, 2, math.huge, -math.huge, 0, another power, and of matrices
 --- "fro" and "nuc". axis: nil (all), an axis of vectors or two axes of matrices.
----
----     > ms.numpy.norm({ 3.0, 4.0 }):item()
----     5.0
+---     > ms.numpy.norm({ 3.0, 4.0 }):item() --> 5.0
 function M.norm(x, ord, axis, keepdims)
   local where = "numpy.norm"
   ord, axis, keepdims = arrays.named(where, { "ord", "axis", "keepdims" }, ord, axis, keepdims)
@@ -211,7 +193,6 @@ local function slide(where, a, v, mode, turned)
 end
 
 --- Product of two sequences as of polynomials. mode: "full" (all sums), "same" (as long as the longer one), "valid" (whole overlaps).
----
 ---     > ms.numpy.convolve({ 1, 2, 3 }, { 0, 1 })
 ---     Tensor(shape=[4], dtype=Int64, value=
 ---     [0, 1, 2, 3])
@@ -221,7 +202,6 @@ function M.convolve(a, v, mode)
 end
 
 --- Sums of products of a with v at each place. mode: "valid", "same" or "full".
----
 ---     > ms.numpy.correlate({ 1, 2, 3 }, { 0, 1 })
 ---     Tensor(shape=[2], dtype=Int64, value=
 ---     [2, 3])
@@ -253,27 +233,21 @@ local function trimmed(x)
 end
 
 --- Sum of polynomials, whose coefficients are given from the highest power on.
----
----     > ms.numpy.polyadd({ 1, 2 }, { 9, 5, 4 }):tolist()[2]
----     6
+---     > ms.numpy.polyadd({ 1, 2 }, { 9, 5, 4 }):tolist()[2] --> 6
 function M.polyadd(a1, a2)
   local a, b = of_one_length("numpy.polyadd", a1, a2)
   return a + b
 end
 
 --- Difference of polynomials, whose coefficients are given from the highest power on.
----
----     > ms.numpy.polysub({ 2, 10, -2 }, { 3, 10, -4 }):tolist()[1]
----     -1
+---     > ms.numpy.polysub({ 2, 10, -2 }, { 3, 10, -4 }):tolist()[1] --> -1
 function M.polysub(a1, a2)
   local a, b = of_one_length("numpy.polysub", a1, a2)
   return a - b
 end
 
 --- Product of polynomials, whose coefficients are given from the highest power on.
----
----     > ms.numpy.polymul({ 1, 2 }, { 1, 3 }):tolist()[2]
----     5
+---     > ms.numpy.polymul({ 1, 2 }, { 1, 3 }):tolist()[2] --> 5
 function M.polymul(a1, a2)
   local where = "numpy.polymul"
   local a, b = arrays.pair(where, coefficients(where, a1, "a1"), coefficients(where, a2, "a2"))
@@ -281,9 +255,7 @@ function M.polymul(a1, a2)
 end
 
 --- The polynomial with coefficients p, from the highest power on, at x.
----
----     > ms.numpy.polyval({ 3, 0, 1 }, 5):item()
----     76
+---     > ms.numpy.polyval({ 3, 0, 1 }, 5):item() --> 76
 function M.polyval(p, x)
   local c, at = arrays.pair("numpy.polyval", coefficients("numpy.polyval", p), x, "p", "x")
   local y = ops.zeros_like(at)
@@ -292,9 +264,7 @@ function M.polyval(p, x)
 end
 
 --- The derivative of a polynomial, m times.
----
----     > ms.numpy.polyder({ 1, 1, 1, 1 }):tolist()[1]
----     3
+---     > ms.numpy.polyder({ 1, 1, 1, 1 }):tolist()[1] --> 3
 function M.polyder(p, m)
   m = arrays.named("numpy.polyder", { "m" }, m)
   local c = coefficients("numpy.polyder", p)
@@ -310,9 +280,7 @@ function M.polyder(p, m)
 end
 
 --- The integral of a polynomial, m times. k: the constants, a number or one for each time.
----
----     > ms.numpy.polyint({ 2.0, 1.0 }):tolist()[1]
----     1.0
+---     > ms.numpy.polyint({ 2.0, 1.0 }):tolist()[1] --> 1.0
 function M.polyint(p, m, k)
   m, k = arrays.named("numpy.polyint", { "m", "k" }, m, k)
   local where = "numpy.polyint"
@@ -335,9 +303,7 @@ end
 
 --- Straight lines between the points (xp, fp), at x; left of them left (the first fp), right of them right (the last one). period: xp
 --- repeats after this distance.
----
----     > ms.numpy.interp(2.5, { 1, 2, 3 }, { 3, 2, 0 }):item()
----     1.0
+---     > ms.numpy.interp(2.5, { 1, 2, 3 }, { 3, 2, 0 }):item() --> 1.0
 function M.interp(x, xp, fp, left, right, period)
   local where = "numpy.interp"
   left, right, period = arrays.named(where, { "left", "right", "period" }, left, right, period)
@@ -374,9 +340,7 @@ function M.interp(x, xp, fp, left, right, period)
 end
 
 --- The elements as text, as print shows them.
----
----     > type(ms.numpy.array_str({ 1, 2 }))
----     string
+---     > type(ms.numpy.array_str({ 1, 2 })) --> string
 function M.array_str(a)
   return (tostring(tensor("numpy.array_str", a)):gsub("^Tensor%(.-value=%s*", ""):gsub("%)$", ""))
 end

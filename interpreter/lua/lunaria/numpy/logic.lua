@@ -78,18 +78,14 @@ any("signbit", function(x) return ops.signbit(x.dtype == ms.bool_ and arrays.cas
   "Whether the sign is minus, of -0.0 too.", "ms.numpy.signbit(-0.0):item() --> true")
 
 --- Whether the elements are false (0).
----
----     > ms.numpy.logical_not(1):item()
----     false
+---     > ms.numpy.logical_not(1):item() --> false
 function M.logical_not(a, dtype)
   dtype = arrays.named("numpy.logical_not", { "dtype" }, dtype)
   return arrays.result("numpy.logical_not", ops.logical_not(truth("numpy.logical_not", "a", a)), dtype)
 end
 
 --- Whether |a - b| <= atol + rtol |b|. equal_nan: whether nan is close to nan.
----
----     > ms.numpy.isclose(1.0, 1.0000001):item()
----     true
+---     > ms.numpy.isclose(1.0, 1.0000001):item() --> true
 function M.isclose(a, b, rtol, atol, equal_nan)
   local names = { "rtol", "atol", "equal_nan" }
   rtol, atol, equal_nan = arrays.named("numpy.isclose", names, rtol, atol, equal_nan)
@@ -99,9 +95,7 @@ function M.isclose(a, b, rtol, atol, equal_nan)
 end
 
 --- Whether shapes and elements are the same: true or false. equal_nan: whether nan equals nan.
----
----     > ms.numpy.array_equal({ 1, 2 }, { 1, 2 })
----     true
+---     > ms.numpy.array_equal({ 1, 2 }, { 1, 2 }) --> true
 function M.array_equal(a1, a2, equal_nan)
   equal_nan = arrays.named("numpy.array_equal", { "equal_nan" }, equal_nan)
   local x, y = arrays.of("numpy.array_equal", "a1", a1), arrays.of("numpy.array_equal", "a2", a2)
@@ -113,9 +107,7 @@ function M.array_equal(a1, a2, equal_nan)
 end
 
 --- Whether the elements are the same after broadcasting: true or false.
----
----     > ms.numpy.array_equiv({ { 1, 2 }, { 1, 2 } }, { 1, 2 })
----     true
+---     > ms.numpy.array_equiv({ { 1, 2 }, { 1, 2 } }, { 1, 2 }) --> true
 function M.array_equiv(a1, a2)
   local x, y = arrays.of("numpy.array_equiv", "a1", a1), arrays.of("numpy.array_equiv", "a2", a2)
   if not pcall(arrays.broadcast_shape, "numpy.array_equiv", { arrays.sizes(x), arrays.sizes(y) }) then return false end
@@ -124,13 +116,10 @@ function M.array_equiv(a1, a2)
 end
 
 --- Whether it is a number, a boolean or a string: true or false.
----
----     > ms.numpy.isscalar(3.1)
----     true
+---     > ms.numpy.isscalar(3.1) --> true
 function M.isscalar(element) return math.type(element) ~= nil or type(element) == "boolean" or type(element) == "string" end
 
 --- For each element whether it is among test_elements. invert: whether it is not.
----
 ---     > ms.numpy.isin({ 1, 2, 3 }, { 2, 5 })
 ---     Tensor(shape=[3], dtype=Bool, value=
 ---     [False,  True, False])
@@ -144,7 +133,6 @@ function M.isin(element, test_elements, invert)
 end
 
 --- The same as isin with ar1 as a sequence.
----
 ---     > ms.numpy.in1d({ 1, 2, 3 }, { 2, 5 })
 ---     Tensor(shape=[3], dtype=Bool, value=
 ---     [False,  True, False])

@@ -150,9 +150,7 @@ integer("gcd", ops.gcd, "Greatest common divisor of integers.", "ms.numpy.gcd(12
 integer("lcm", ops.lcm, "Least common multiple of integers.", "ms.numpy.lcm(12, 18):item() --> 36")
 
 --- Rounded to so many decimals, of two neighbours the even one.
----
----     > ms.numpy.around(1.25, 1):item()
----     1.2000000476837
+---     > ms.numpy.around(1.25, 1):item() --> 1.2000000476837
 function M.around(a, decimals)
   decimals = arrays.named("numpy.around", { "decimals" }, decimals) or 0
   a = arrays.of("numpy.around", "a", a)
@@ -168,15 +166,11 @@ function M.around(a, decimals)
 end
 
 --- The same as ms.numpy.around.
----
----     > ms.numpy.round(1.25, 1):item()
----     1.2000000476837
+---     > ms.numpy.round(1.25, 1):item() --> 1.2000000476837
 function M.round(a, decimals) return M.around(a, decimals) end
 
 --- x1 to the power of x2, in float64.
----
----     > ms.numpy.float_power(2, -1):item()
----     0.5
+---     > ms.numpy.float_power(2, -1):item() --> 0.5
 function M.float_power(x1, x2)
   local a, b = arrays.pair("numpy.float_power", x1, x2)
   local wide = arrays.promote(a.dtype, ms.float64)
@@ -184,16 +178,13 @@ function M.float_power(x1, x2)
 end
 
 --- Quotient, rounded down, and remainder: two results.
----
----     > ms.numpy.divmod(7, 2)
----     Tensor(shape=[], dtype=Int64, value= 3)	Tensor(shape=[], dtype=Int64, value= 1)
+---     > ms.numpy.divmod(7, 2) --> Tensor(shape=[], dtype=Int64, value= 3)	Tensor(shape=[], dtype=Int64, value= 1)
 function M.divmod(x1, x2)
   local a, b = numbers("numpy.divmod", x1, x2)
   return by_integers(ops.floor_divide)(a, b), by_integers(ops.remainder)(a, b)
 end
 
 --- Numbers below xmin become xmin, those above xmax become xmax; either may be nil.
----
 ---     > ms.numpy.clip({ 1, 5, 9 }, 2, 6)
 ---     Tensor(shape=[3], dtype=Int64, value=
 ---     [2, 5, 6])
@@ -211,9 +202,7 @@ function M.clip(x, xmin, xmax, dtype)
 end
 
 --- nan becomes nan (0), infinities the largest numbers of the dtype or posinf and neginf.
----
----     > ms.numpy.nan_to_num(0/0):item()
----     0.0
+---     > ms.numpy.nan_to_num(0/0):item() --> 0.0
 function M.nan_to_num(x, copy, nan, posinf, neginf)
   local names = { "copy", "nan", "posinf", "neginf" }
   nan, posinf, neginf = select(2, arrays.named("numpy.nan_to_num", names, copy, nan, posinf, neginf))

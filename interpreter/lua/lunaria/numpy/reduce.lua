@@ -31,9 +31,7 @@ local function checked(where, x, axis)
 end
 
 --- Sum over axes, or over all. initial: a number that is added. Integers and booleans are added as int64.
----
----     > ms.numpy.sum({ { 1, 2 }, { 3, 4 } }, 0):tolist()[1]
----     4
+---     > ms.numpy.sum({ { 1, 2 }, { 3, 4 } }, 0):tolist()[1] --> 4
 function M.sum(a, axis, dtype, keepdims, initial)
   axis, dtype, keepdims, initial = arrays.named("numpy.sum", reduction_names, axis, dtype, keepdims, initial)
   local x = tensor("numpy.sum", a)
@@ -44,9 +42,7 @@ function M.sum(a, axis, dtype, keepdims, initial)
 end
 
 --- Product over axes, or over all. initial: a number that it is multiplied with. Integers and booleans are multiplied as int64.
----
----     > ms.numpy.prod({ 2, 3, 4 }):item()
----     24
+---     > ms.numpy.prod({ 2, 3, 4 }):item() --> 24
 function M.prod(a, axis, dtype, keepdims, initial)
   axis, dtype, keepdims, initial = arrays.named("numpy.prod", reduction_names, axis, dtype, keepdims, initial)
   local x = tensor("numpy.prod", a)
@@ -83,9 +79,7 @@ extreme("min", { ops.amin, ops.all, ops.minimum }, "The smallest element over ax
 M.amax, M.amin = M.max, M.min
 
 --- The largest less the smallest element over axes, or of all.
----
----     > ms.numpy.ptp({ 3, 9, 4 }):item()
----     6
+---     > ms.numpy.ptp({ 3, 9, 4 }):item() --> 6
 function M.ptp(x, axis, keepdims)
   axis, keepdims = arrays.named("numpy.ptp", { "axis", "keepdims" }, axis, keepdims)
   return M.max(x, axis, keepdims) - M.min(x, axis, keepdims)
@@ -118,9 +112,7 @@ local function mean_of(where, x, axis, keepdims)
 end
 
 --- Mean over axes, or of all. Integers give float64.
----
----     > ms.numpy.mean({ 1.0, 2.0 }):item()
----     1.5
+---     > ms.numpy.mean({ 1.0, 2.0 }):item() --> 1.5
 function M.mean(a, axis, keepdims, dtype)
   axis, keepdims, dtype = arrays.named("numpy.mean", { "axis", "keepdims", "dtype" }, axis, keepdims, dtype)
   local x = arrays.mean_float("numpy.mean", "a", a)
@@ -159,18 +151,14 @@ local function without_nan(where, a, value, axis, keepdims)
 end
 
 --- Sum over axes, nan as 0.
----
----     > ms.numpy.nansum({ 1.0, 0/0 }):item()
----     1.0
+---     > ms.numpy.nansum({ 1.0, 0/0 }):item() --> 1.0
 function M.nansum(a, axis, dtype, keepdims)
   axis, dtype, keepdims = arrays.named("numpy.nansum", { "axis", "dtype", "keepdims" }, axis, dtype, keepdims)
   return M.sum(without_nan("numpy.nansum", a, 0.0, axis, keepdims), axis, dtype, keepdims)
 end
 
 --- Mean over axes of what is not nan.
----
----     > ms.numpy.nanmean({ 1.0, 0/0, 3.0 }):item()
----     2.0
+---     > ms.numpy.nanmean({ 1.0, 0/0, 3.0 }):item() --> 2.0
 function M.nanmean(a, axis, dtype, keepdims)
   axis, dtype, keepdims = arrays.named("numpy.nanmean", { "axis", "dtype", "keepdims" }, axis, dtype, keepdims)
   local x, count = without_nan("numpy.nanmean", a, 0.0, axis, keepdims)
@@ -226,9 +214,7 @@ scan(function(where, a) return (without_nan(where, a, 0.0)) end)("nancumsum", op
   "ms.numpy.nancumsum({ 1.0, 0/0, 3.0 }):tolist()[3] --> 4.0")
 
 --- Whether any element over the axes is true (not 0).
----
----     > ms.numpy.sometrue({ 0, 1 }):item()
----     true
+---     > ms.numpy.sometrue({ 0, 1 }):item() --> true
 function M.sometrue(a, axis, keepdims)
   axis, keepdims = arrays.named("numpy.sometrue", { "axis", "keepdims" }, axis, keepdims)
   local x = tensor("numpy.sometrue", a)
@@ -237,9 +223,7 @@ function M.sometrue(a, axis, keepdims)
 end
 
 --- The number of elements over axes that are not 0.
----
----     > ms.numpy.count_nonzero({ 0, 1, 7 }):item()
----     2
+---     > ms.numpy.count_nonzero({ 0, 1, 7 }):item() --> 2
 function M.count_nonzero(x, axis, keepdims)
   axis, keepdims = arrays.named("numpy.count_nonzero", { "axis", "keepdims" }, axis, keepdims)
   x = tensor("numpy.count_nonzero", x)
@@ -247,9 +231,7 @@ function M.count_nonzero(x, axis, keepdims)
 end
 
 --- Mean with weights, over axes or of all. returned: also gives the sum of the weights.
----
----     > ms.numpy.average({ 1.0, 3.0 }, { weights = { 3.0, 1.0 } }):item()
----     1.5
+---     > ms.numpy.average({ 1.0, 3.0 }, { weights = { 3.0, 1.0 } }):item() --> 1.5
 function M.average(x, axis, weights, returned)
   axis, weights, returned = arrays.named("numpy.average", { "axis", "weights", "returned" }, axis, weights, returned)
   local where = "numpy.average"
@@ -291,9 +273,7 @@ end
 
 --- Covariances of the variables in the rows of m (the columns if rowvar is false), and of y if there is one. bias: divided by the number
 --- of observations in place of one less; ddof: what is taken off it. fweights: how often each observation counts; aweights: its weight.
----
----     > ms.numpy.cov({ 1.0, 2.0, 3.0 }):item()
----     1.0
+---     > ms.numpy.cov({ 1.0, 2.0, 3.0 }):item() --> 1.0
 function M.cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
   local where = "numpy.cov"
   y, rowvar, bias, ddof, fweights, aweights, dtype = arrays.named(where, { "y", "rowvar", "bias", "ddof", "fweights", "aweights", "dtype" },
@@ -323,9 +303,7 @@ function M.cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype)
 end
 
 --- Correlation coefficients of the variables in the rows of x (the columns if rowvar is false), and of y if there is one.
----
----     > ms.numpy.corrcoef({ 1.0, 2.0 }, { 1.0, 2.0 }).shape
----     (2, 2)
+---     > ms.numpy.corrcoef({ 1.0, 2.0 }, { 1.0, 2.0 }).shape --> (2, 2)
 function M.corrcoef(x, y, rowvar, dtype)
   y, rowvar, dtype = arrays.named("numpy.corrcoef", { "y", "rowvar", "dtype" }, y, rowvar, dtype)
   local c = M.cov(x, y, rowvar)
@@ -336,9 +314,7 @@ function M.corrcoef(x, y, rowvar, dtype)
 end
 
 --- Differences of neighbours along an axis, n times. prepend, append: what stands before and behind first.
----
----     > ms.numpy.diff({ 1, 4, 9 }):tolist()[2]
----     5
+---     > ms.numpy.diff({ 1, 4, 9 }):tolist()[2] --> 5
 function M.diff(a, n, axis, prepend, append)
   n, axis, prepend, append = arrays.named("numpy.diff", { "n", "axis", "prepend", "append" }, n, axis, prepend, append)
   local where = "numpy.diff"
@@ -368,9 +344,7 @@ function M.diff(a, n, axis, prepend, append)
 end
 
 --- Differences of neighbours in a row. to_begin, to_end: what stands before and behind them.
----
----     > ms.numpy.ediff1d({ 1, 4, 9 }):tolist()[1]
----     3
+---     > ms.numpy.ediff1d({ 1, 4, 9 }):tolist()[1] --> 3
 function M.ediff1d(ary, to_end, to_begin)
   to_end, to_begin = arrays.named("numpy.ediff1d", { "to_end", "to_begin" }, to_end, to_begin)
   local x = ops.reshape(tensor("numpy.ediff1d", ary), { -1 })
@@ -381,9 +355,7 @@ function M.ediff1d(ary, to_end, to_begin)
 end
 
 --- The area under y by trapezoids, along an axis. x: where the values are; else they are dx apart.
----
----     > ms.numpy.trapz({ 1.0, 2.0, 3.0 }):item()
----     4.0
+---     > ms.numpy.trapz({ 1.0, 2.0, 3.0 }):item() --> 4.0
 function M.trapz(y, x, dx, axis)
   x, dx, axis = arrays.named("numpy.trapz", { "x", "dx", "axis" }, x, dx, axis)
   local where = "numpy.trapz"
@@ -413,9 +385,7 @@ end
 --- Differences of second order along each axis, or along those given, one-sided at the ends. varargs: the distance of the values, a
 --- number for all axes, one for each, or tensors with the coordinates. Of several axes as many results. edge_order: 1 or 2, the order at
 --- the ends.
----
----     > ms.numpy.gradient({ 1.0, 4.0, 9.0 }):tolist()[2]
----     4.0
+---     > ms.numpy.gradient({ 1.0, 4.0, 9.0 }):tolist()[2] --> 4.0
 function M.gradient(f, ...)
   local where = "numpy.gradient"
   local list = table.pack(...)
@@ -473,9 +443,7 @@ function M._slope(where, x, axis, h, edge_order)
 end
 
 --- Angles without jumps larger than discont (period / 2) along an axis: multiples of the period are added.
----
----     > ms.numpy.unwrap({ 0.0, 6.283185307179586 }):tolist()[2] < 1e-5
----     true
+---     > ms.numpy.unwrap({ 0.0, 6.283185307179586 }):tolist()[2] < 1e-5 --> true
 function M.unwrap(p, discont, axis, period)
   discont, axis, period = arrays.named("numpy.unwrap", { "discont", "axis", "period" }, discont, axis, period)
   local where = "numpy.unwrap"

@@ -17,9 +17,7 @@ end
 
 --- The different elements in order. return_index: also where each is first; return_inverse: also where each element has gone;
 --- return_counts: also how often each is there.
----
----     > ms.numpy.unique({ 3, 1, 3 }):tolist()[2]
----     3
+---     > ms.numpy.unique({ 3, 1, 3 }):tolist()[2] --> 3
 function M.unique(x, return_inverse, return_index, return_counts)
   local where = "numpy.unique"
   return_inverse, return_index, return_counts =
@@ -41,9 +39,7 @@ end
 
 --- The different elements that both have, in order. assume_unique: both have each element once. return_indices: also where each is first
 --- in ar1 and ar2.
----
----     > ms.numpy.intersect1d({ 1, 2, 3 }, { 2, 3, 5 }).size
----     2
+---     > ms.numpy.intersect1d({ 1, 2, 3 }, { 2, 3, 5 }).size --> 2
 function M.intersect1d(ar1, ar2, assume_unique, return_indices)
   local where = "numpy.intersect1d"
   return_indices = select(2, arrays.named(where, { "assume_unique", "return_indices" }, assume_unique, return_indices))
@@ -61,9 +57,7 @@ function M.intersect1d(ar1, ar2, assume_unique, return_indices)
 end
 
 --- The elements of ar1 that ar2 does not have: in order and once, or as they stand if assume_unique.
----
----     > ms.numpy.setdiff1d({ 1, 2, 3 }, { 2 }):tolist()[2]
----     3
+---     > ms.numpy.setdiff1d({ 1, 2, 3 }, { 2 }):tolist()[2] --> 3
 function M.setdiff1d(ar1, ar2, assume_unique)
   assume_unique = arrays.named("numpy.setdiff1d", { "assume_unique" }, assume_unique)
   local own = row("numpy.setdiff1d", ar1, "ar1")
@@ -74,9 +68,7 @@ function M.setdiff1d(ar1, ar2, assume_unique)
 end
 
 --- Where values go into a sorted sequence: before equal elements (side "left") or behind them ("right"). sorter: the order of a.
----
----     > ms.numpy.searchsorted({ 1, 3, 5 }, 4):item()
----     2
+---     > ms.numpy.searchsorted({ 1, 3, 5 }, 4):item() --> 2
 function M.searchsorted(a, v, side, sorter)
   side, sorter = arrays.named("numpy.searchsorted", { "side", "sorter" }, side, sorter)
   local where = "numpy.searchsorted"
@@ -92,9 +84,7 @@ function M.searchsorted(a, v, side, sorter)
 end
 
 --- In which bin each element is: bins are the edges, rising or falling. right: an element on an edge belongs to the bin below it.
----
----     > ms.numpy.digitize({ 0.5, 2.5 }, { 0.0, 1.0, 2.0 }):tolist()[2]
----     3
+---     > ms.numpy.digitize({ 0.5, 2.5 }, { 0.0, 1.0, 2.0 }):tolist()[2] --> 3
 function M.digitize(x, bins, right)
   right = arrays.named("numpy.digitize", { "right" }, right)
   local where = "numpy.digitize"
@@ -107,9 +97,7 @@ function M.digitize(x, bins, right)
 end
 
 --- How often each number from 0 on is there, or the sums of weights. minlength: the least length of the result. length: its length.
----
----     > ms.numpy.bincount({ 0, 1, 1 }):tolist()[2]
----     2
+---     > ms.numpy.bincount({ 0, 1, 1 }):tolist()[2] --> 2
 function M.bincount(x, weights, minlength, length)
   weights, minlength, length = arrays.named("numpy.bincount", { "weights", "minlength", "length" }, weights, minlength, length)
   local where = "numpy.bincount"
@@ -177,9 +165,7 @@ end
 
 --- The edges of the bins of a histogram: bins of the same width, of which bins (10) says the number or a rule for it ("sqrt", "sturges",
 --- "rice"), from the least to the largest element, or over range.
----
----     > ms.numpy.histogram_bin_edges({ 0.0, 4.0 }, 4):tolist()[2]
----     1.0
+---     > ms.numpy.histogram_bin_edges({ 0.0, 4.0 }, 4):tolist()[2] --> 1.0
 function M.histogram_bin_edges(a, bins, range)
   bins, range = arrays.named("numpy.histogram_bin_edges", { "bins", "range" }, bins, range)
   local x, plain = arrays.of("numpy.histogram_bin_edges", "a", a)
@@ -208,9 +194,7 @@ end
 
 --- How many elements are in each bin, and the edges: two results. bins and range as for histogram_bin_edges. weights: what each element
 --- counts. density: as a density, whose integral is 1.
----
----     > (ms.numpy.histogram({ 0.0, 1.0, 1.5 }, 2)):tolist()[2]
----     2
+---     > (ms.numpy.histogram({ 0.0, 1.0, 1.5 }, 2)):tolist()[2] --> 2
 function M.histogram(a, bins, range, weights, density)
   local where = "numpy.histogram"
   bins, range, weights, density = arrays.named(where, { "bins", "range", "weights", "density" }, bins, range, weights, density)
@@ -232,9 +216,7 @@ end
 
 --- Counts in bins of several dimensions, and a table of the edges: sample has a column for each. bins: a number, or one, or edges, for each
 --- column. range: { low, high } for each column. weights, density as for histogram.
----
----     > (ms.numpy.histogramdd({ { 0.0, 0.0 }, { 1.0, 1.0 } }, 2)).shape
----     (2, 2)
+---     > (ms.numpy.histogramdd({ { 0.0, 0.0 }, { 1.0, 1.0 } }, 2)).shape --> (2, 2)
 function M.histogramdd(sample, bins, range, weights, density)
   local where = "numpy.histogramdd"
   bins, range, weights, density = arrays.named(where, { "bins", "range", "weights", "density" }, bins, range, weights, density)
@@ -269,9 +251,7 @@ function M.histogramdd(sample, bins, range, weights, density)
 end
 
 --- Counts of pairs in bins, and the edges for x and for y: three results. bins, range, weights, density as for histogramdd.
----
----     > (ms.numpy.histogram2d({ 0.0, 1.0 }, { 0.0, 1.0 }, 2)).shape
----     (2, 2)
+---     > (ms.numpy.histogram2d({ 0.0, 1.0 }, { 0.0, 1.0 }, 2)).shape --> (2, 2)
 function M.histogram2d(x, y, bins, range, weights, density)
   local where = "numpy.histogram2d"
   bins, range, weights, density = arrays.named(where, { "bins", "range", "weights", "density" }, bins, range, weights, density)

@@ -10,9 +10,7 @@ local M = {}
 local function tensor(where, x, name) return (arrays.of(where, name or "a", x)) end
 
 --- A tensor with another shape; one size may be -1. order: "C" by rows, "F" by columns.
----
----     > ms.numpy.reshape({ 1, 2, 3, 4 }, { 2, 2 }).shape
----     (2, 2)
+---     > ms.numpy.reshape({ 1, 2, 3, 4 }, { 2, 2 }).shape --> (2, 2)
 function M.reshape(x, new_shape, order)
   new_shape, order = arrays.named("numpy.reshape", { "new_shape", "order" }, new_shape, order)
   x = tensor("numpy.reshape", x, "x")
@@ -28,24 +26,18 @@ function M.reshape(x, new_shape, order)
 end
 
 --- All elements in a row.
----
----     > ms.numpy.ravel({ { 1, 2 }, { 3, 4 } }).shape
----     (4,)
+---     > ms.numpy.ravel({ { 1, 2 }, { 3, 4 } }).shape --> (4,)
 function M.ravel(x) return ops.reshape(tensor("numpy.ravel", x, "x"), { -1 }) end
 
 --- Without the axes of size 1, or without those given.
----
----     > ms.numpy.squeeze({ { 1, 2 } }).shape
----     (2,)
+---     > ms.numpy.squeeze({ { 1, 2 } }).shape --> (2,)
 function M.squeeze(a, axis)
   axis = arrays.named("numpy.squeeze", { "axis" }, axis)
   return ops.squeeze(tensor("numpy.squeeze", a), axis)
 end
 
 --- With new axes of size 1 at these places.
----
----     > ms.numpy.expand_dims({ 1, 2 }, 0).shape
----     (1, 2)
+---     > ms.numpy.expand_dims({ 1, 2 }, 0).shape --> (1, 2)
 function M.expand_dims(a, axis)
   axis = arrays.named("numpy.expand_dims", { "axis" }, axis)
   a = tensor("numpy.expand_dims", a)
@@ -59,9 +51,7 @@ function M.expand_dims(a, axis)
 end
 
 --- The axes in another order; without axes in the opposite one.
----
----     > ms.numpy.transpose({ { 1, 2, 3 } }).shape
----     (3, 1)
+---     > ms.numpy.transpose({ { 1, 2, 3 } }).shape --> (3, 1)
 function M.transpose(a, axes)
   axes = arrays.named("numpy.transpose", { "axes" }, axes)
   a = tensor("numpy.transpose", a)
@@ -69,21 +59,15 @@ function M.transpose(a, axes)
 end
 
 --- Two axes exchanged.
----
----     > ms.numpy.swapaxes({ { 1, 2, 3 } }, 0, 1).shape
----     (3, 1)
+---     > ms.numpy.swapaxes({ { 1, 2, 3 } }, 0, 1).shape --> (3, 1)
 function M.swapaxes(x, axis1, axis2) return ops.swapaxes(tensor("numpy.swapaxes", x, "x"), axis1, axis2) end
 
 --- Axes moved to other places; the others keep their order.
----
----     > ms.numpy.moveaxis(ms.numpy.zeros({ 2, 3, 4 }), 0, -1).shape
----     (3, 4, 2)
+---     > ms.numpy.moveaxis(ms.numpy.zeros({ 2, 3, 4 }), 0, -1).shape --> (3, 4, 2)
 function M.moveaxis(a, source, destination) return ops.movedim(tensor("numpy.moveaxis", a), source, destination) end
 
 --- The axis moved back until it stands before the axis start.
----
----     > ms.numpy.rollaxis(ms.numpy.zeros({ 2, 3, 4 }), 2).shape
----     (4, 2, 3)
+---     > ms.numpy.rollaxis(ms.numpy.zeros({ 2, 3, 4 }), 2).shape --> (4, 2, 3)
 function M.rollaxis(x, axis, start)
   start = arrays.named("numpy.rollaxis", { "start" }, start)
   local where = "numpy.rollaxis"
@@ -96,17 +80,13 @@ function M.rollaxis(x, axis, start)
 end
 
 --- A tensor repeated along new or old axes up to this shape.
----
----     > ms.numpy.broadcast_to({ 1, 2 }, { 3, 2 }).shape
----     (3, 2)
+---     > ms.numpy.broadcast_to({ 1, 2 }, { 3, 2 }).shape --> (3, 2)
 function M.broadcast_to(array, shape)
   return ops.broadcast_to(tensor("numpy.broadcast_to", array, "array"), arrays.shape("numpy.broadcast_to", "shape", shape))
 end
 
 --- The tensors, broadcast to one shape: as many results.
----
----     > select("#", ms.numpy.broadcast_arrays({ 1, 2 }, { { 1 }, { 2 } }))
----     2
+---     > select("#", ms.numpy.broadcast_arrays({ 1, 2 }, { { 1 }, { 2 } })) --> 2
 function M.broadcast_arrays(...)
   local list, shapes = table.pack(...), {}
   for i = 1, list.n do
@@ -125,15 +105,11 @@ local function each(where, f, ...)
 end
 
 --- Tensors with at least one axis: as many results as arguments.
----
----     > ms.numpy.atleast_1d(3).shape
----     (1,)
+---     > ms.numpy.atleast_1d(3).shape --> (1,)
 function M.atleast_1d(...) return each("numpy.atleast_1d", ops.atleast_1d, ...) end
 
 --- Tensors with at least two axes, new ones in front: as many results as arguments.
----
----     > ms.numpy.atleast_2d({ 1, 2 }).shape
----     (1, 2)
+---     > ms.numpy.atleast_2d({ 1, 2 }).shape --> (1, 2)
 function M.atleast_2d(...) return each("numpy.atleast_2d", ops.atleast_2d, ...) end
 
 local function three(x)
@@ -143,9 +119,7 @@ local function three(x)
 end
 
 --- Tensors with at least three axes: as many results as arguments.
----
----     > ms.numpy.atleast_3d({ 1, 2 }).shape
----     (1, 2, 1)
+---     > ms.numpy.atleast_3d({ 1, 2 }).shape --> (1, 2, 1)
 function M.atleast_3d(...) return each("numpy.atleast_3d", three, ...) end
 
 -- The tensors of a list (or of a tensor's first axis), promoted to one dtype.
@@ -165,9 +139,7 @@ local function list_of(where, values)
 end
 
 --- Tensors joined along an axis.
----
----     > ms.numpy.concatenate({ ms.numpy.ones(2), { 3, 4 } }).shape
----     (4,)
+---     > ms.numpy.concatenate({ ms.numpy.ones(2), { 3, 4 } }).shape --> (4,)
 function M.concatenate(tensors, axis)
   axis = arrays.named("numpy.concatenate", { "axis" }, axis)
   local list = list_of("numpy.concatenate", tensors)
@@ -178,9 +150,7 @@ function M.concatenate(tensors, axis)
 end
 
 --- values behind arr along an axis; without axis all elements in a row.
----
----     > ms.numpy.append({ 1, 2 }, { 3 }).size
----     3
+---     > ms.numpy.append({ 1, 2 }, { 3 }).size --> 3
 function M.append(arr, values, axis)
   axis = arrays.named("numpy.append", { "axis" }, axis)
   local x, y = arrays.pair("numpy.append", arr, values, "arr", "values")
@@ -189,9 +159,7 @@ function M.append(arr, values, axis)
 end
 
 --- Tensors of one shape joined along a new axis.
----
----     > ms.numpy.stack({ { 1, 2 }, { 3, 4 } }, 1).shape
----     (2, 2)
+---     > ms.numpy.stack({ { 1, 2 }, { 3, 4 } }, 1).shape --> (2, 2)
 function M.stack(tensors, axis)
   axis = arrays.named("numpy.stack", { "axis" }, axis)
   return ops.stack(list_of("numpy.stack", tensors), axis or 0)
@@ -265,9 +233,7 @@ parts_along("dsplit", 2, "Parts along the third axis: as many results.",
   "select(\"#\", ms.numpy.dsplit(ms.numpy.zeros({ 2, 2, 4 }), 2)) --> 2")
 
 --- The tensor reps times along each axis.
----
----     > ms.numpy.tile({ 1, 2 }, 2).shape
----     (4,)
+---     > ms.numpy.tile({ 1, 2 }, 2).shape --> (4,)
 function M.tile(a, reps)
   a = tensor("numpy.tile", a)
   local times = arrays.shape("numpy.tile", "reps", reps)
@@ -279,9 +245,7 @@ end
 
 --- Each element repeats times, along an axis; without axis all elements in a row. repeats: one number, or one for each element.
 --- Also called repeat in numpy, which is a reserved word of Lua: ms.numpy["repeat"].
----
----     > ms.numpy.repeat_({ 1, 2 }, 2):tolist()[2]
----     1
+---     > ms.numpy.repeat_({ 1, 2 }, 2):tolist()[2] --> 1
 function M.repeat_(a, repeats, axis)
   axis = arrays.named("numpy.repeat", { "axis" }, axis)
   a = tensor("numpy.repeat", a)
@@ -294,9 +258,7 @@ function M.repeat_(a, repeats, axis)
 end
 
 --- Elements pushed along axes; what leaves at one end comes in at the other. Without axis as if all elements stood in a row.
----
----     > ms.numpy.roll({ 1, 2, 3 }, 1):tolist()[1]
----     3
+---     > ms.numpy.roll({ 1, 2, 3 }, 1):tolist()[1] --> 3
 function M.roll(a, shift, axis)
   axis = arrays.named("numpy.roll", { "axis" }, axis)
   a = tensor("numpy.roll", a)
@@ -321,9 +283,7 @@ end
 M["repeat"] = M.repeat_
 
 --- The opposite order along the axes, or along all.
----
----     > ms.numpy.flip({ 1, 2, 3 }):tolist()[1]
----     3
+---     > ms.numpy.flip({ 1, 2, 3 }):tolist()[1] --> 3
 function M.flip(m, axis)
   axis = arrays.named("numpy.flip", { "axis" }, axis)
   m = tensor("numpy.flip", m, "m")
@@ -335,9 +295,7 @@ flipped("fliplr", 1, "The opposite order from left to right, along the second ax
 flipped("flipud", 0, "The opposite order from top to bottom, along the first axis.", "ms.numpy.flipud({ 1, 2 }):tolist()[1] --> 2")
 
 --- k quarter turns in the plane of two axes, from the first to the second.
----
----     > ms.numpy.rot90({ { 1, 2 }, { 3, 4 } }):tolist()[1][1]
----     2
+---     > ms.numpy.rot90({ { 1, 2 }, { 3, 4 } }):tolist()[1][1] --> 2
 function M.rot90(a, k, axes)
   k, axes = arrays.named("numpy.rot90", { "k", "axes" }, k, axes)
   return ops.rot90(tensor("numpy.rot90", a), k or 1, axes or { 0, 1 })
@@ -418,9 +376,7 @@ end
 --- Elements around a tensor. pad_width: how many before and after: n, { before, after }, or a table of these for each axis. mode:
 --- "constant" (constant_values, 0), "edge", "reflect", "symmetric", "wrap", "linear_ramp" (to end_values, 0), "maximum", "minimum",
 --- "mean", "median" (of stat_length elements, all), "empty".
----
----     > ms.numpy.pad({ 1, 2 }, { 1, 2 }):tolist()[5]
----     0
+---     > ms.numpy.pad({ 1, 2 }, { 1, 2 }):tolist()[5] --> 0
 function M.pad(arr, pad_width, mode, stat_length, constant_values, end_values, reflect_type)
   local where = "numpy.pad"
   mode, stat_length, constant_values, end_values, reflect_type = arrays.named(where,
@@ -471,9 +427,7 @@ function M._median(x, axis)
 end
 
 --- The number of elements, or along one axis.
----
----     > ms.numpy.size({ { 1, 2, 3 } }, 1)
----     3
+---     > ms.numpy.size({ { 1, 2, 3 } }, 1) --> 3
 function M.size(a, axis)
   axis = arrays.named("numpy.size", { "axis" }, axis)
   a = tensor("numpy.size", a)

@@ -310,7 +310,6 @@ local plot = {}
 --- Lines: line(y), line(x, y) or line{x = , y = , ...}. y may hold several series: a table from names to lists, or a tensor
 --- with one row for each. Options: label, color, dash, points, size, and those of every plot (title, x_label, y_label,
 --- x_scale and y_scale ("log"), x_domain and y_domain ({low, high}), width, height, legend).
----
 ---     > p = ms.plot.line({ 1, 4, 9, 16 }, { title = "squares" })
 ---     > p:text{ width = 24, height = 4 }
 ---             squares
@@ -326,15 +325,12 @@ end
 
 --- Points: scatter(x, y) or scatter{x = , y = , c = , ...}. Numbers in c give each point a colour of cmap ("viridis", "magma",
 --- "coolwarm", "grey"). Options: label, color, size, and those of every plot (see line).
----
----     > ms.plot.scatter({ 1, 2, 3 }, { 2, 1, 3 }):svg():match("^<svg")
----     <svg
+---     > ms.plot.scatter({ 1, 2, 3 }, { 2, 1, 3 }):svg():match("^<svg") --> <svg
 function plot.scatter(...)
   return add(new(), "scatter", ...)
 end
 
 --- Bars: bar(y), bar(names, y) or bar{x = , y = , ...}; several series stand beside each other.
----
 ---     > ms.plot.bar({ "cats", "dogs" }, { 3, 6 }):text{ width = 24 }
 ---     cats │███████▎ 3
 ---     dogs │██████████████▍ 6
@@ -343,16 +339,13 @@ function plot.bar(...)
 end
 
 --- A histogram of numbers: hist(values) or hist{y = , bins = , range = {low, high}, ...}.
----
----     > ms.plot.hist({ 1, 1, 2, 5 }, { bins = 2 }):vega().layer[1].data.values[1].y
----     3
+---     > ms.plot.hist({ 1, 1, 2, 5 }, { bins = 2 }):vega().layer[1].data.values[1].y --> 3
 function plot.hist(...)
   return add(new(), "hist", ...)
 end
 
 --- A matrix as colours, its first row on top: heatmap(z) or heatmap{z = , x_names = , y_names = , annotate = true, cmap = ,
 --- low = , high = , ...}.
----
 ---     > ms.plot.heatmap({ { 0, 1 }, { 1, 0 } }):text{ height = 2 }
 ---       ██
 ---     ██
@@ -363,17 +356,13 @@ end
 
 --- Lines of equal height of a matrix z with a row for each y: contour(z) or contour{x = , y = , z = , levels = , ...}; levels
 --- is about how many there are, or a list of them.
----
----     > #ms.plot.contour{ z = { { 0, 1 }, { 0, 1 } }, levels = { 0.25, 0.5 } }:vega().layer[1].data.values
----     4
+---     > #ms.plot.contour{ z = { { 0, 1 }, { 0, 1 } }, levels = { 0.25, 0.5 } }:vega().layer[1].data.values --> 4
 function plot.contour(...)
   return add(new(), "contour", ...)
 end
 
 --- An image on axes that count pixels: image(tensor) or image{image = , layout = , cmap = , ...}, see ms.image.
----
----     > ms.plot.image(ms.ops.zeros({ 2, 3 })):vega().layer[1].mark.type
----     image
+---     > ms.plot.image(ms.ops.zeros({ 2, 3 })):vega().layer[1].mark.type --> image
 function plot.image(...)
   return add(new(), "image", ...)
 end
@@ -450,32 +439,25 @@ function Plot:_frame()
 end
 
 --- The plot as a Vega-Lite specification, a table.
----
----     > ms.plot.line({ 1, 2 }, { title = "two" }):vega().title
----     two
+---     > ms.plot.line({ 1, 2 }, { title = "two" }):vega().title --> two
 function Plot:vega()
   return require "lunaria.plot.vega" (self:_frame())
 end
 
 --- The plot as SVG, a text.
----
----     > ms.plot.line({ 1, 2 }, { width = 300 }):svg():match('width="(%d+)"')
----     300
+---     > ms.plot.line({ 1, 2 }, { width = 300 }):svg():match('width="(%d+)"') --> 300
 function Plot:svg()
   return require "lunaria.plot.svg" (self:_frame())
 end
 
 --- The plot as PNG, a string of bytes, drawn at `factor` times its size (2). Needs Debian's librsvg2-2.
----
----     > require("lunaria.rendering").has_svg() and ms.plot.line({ 1, 2 }):png():sub(2, 4) or "PNG"
----     PNG
+---     > require("lunaria.rendering").has_svg() and ms.plot.line({ 1, 2 }):png():sub(2, 4) or "PNG" --> PNG
 function Plot:png(factor)
   factor = arguments.named("png", { "factor" }, factor)
   return require("lunaria.rendering").svg_to_png(self:svg(), factor or 2)
 end
 
 --- The plot as lines of text. Options: width and height in characters, color (with the terminal's colours).
----
 ---     > ms.plot.line({ 0, 1 }):text{ width = 20, height = 3 }
 ---     1.0┤          ⣀⡠⠔⠒⠁
 ---     0.5┤     ⣀⡠⠔⠊⠉
@@ -501,10 +483,8 @@ function Plot:__terminal(options)
 end
 
 --- Writes the plot to a file; the ending of the name says how: .svg, .png, .html or .json (Vega-Lite). Gives the plot back.
----
 ---     > path = os.tmpname() .. ".svg"
----     > io.open(ms.plot.line({ 1, 2 }):save(path) and path):read(4), os.remove(path)
----     <svg	true
+---     > io.open(ms.plot.line({ 1, 2 }):save(path) and path):read(4), os.remove(path) --> <svg	true
 function Plot:save(path)
   if type(path) ~= "string" then
     fail("plot.save", "the path must be a string, got " .. describe(path))

@@ -65,9 +65,7 @@ end
 
 --- Adds a point: add(step, loss), or several curves at once: add(step, { train = 0.3, test = 0.4 }). Numbers may be tensors
 --- of one element. Gives the curve back.
----
----     > ms.plot.live():add(1, { train = 3, test = 4 }):add(2, { train = 2, test = 3.5 })
----     live plot of 2 curves
+---     > ms.plot.live():add(1, { train = 3, test = 4 }):add(2, { train = 2, test = 3.5 }) --> live plot of 2 curves
 function Live:add(step, values)
   if self._done then
     fail("plot.live", "the curve is finished: nothing can be added")
@@ -107,7 +105,6 @@ end
 
 --- Draws the whole for the last time. Happens by itself at the end of a cell, or when the variable is closed
 --- (local c <close> = ms.plot.live{}).
----
 ---     > pcall(function() ms.plot.live():finish():add(1, 2) end)
 ---     false	example:1: plot.live: the curve is finished: nothing can be added
 function Live:finish()
@@ -119,9 +116,7 @@ function Live:finish()
 end
 
 --- The curves so far as a plot, to be saved for instance.
----
----     > #ms.plot.live():add(1, 2):plot():svg() > 1000
----     true
+---     > #ms.plot.live():add(1, 2):plot():svg() > 1000 --> true
 function Live:plot()
   return plot_of(self) or fail("plot.live", "nothing was added yet")
 end
@@ -133,11 +128,9 @@ function Live:__tostring()
 end
 
 --- A curve that is drawn while it grows. Options are those of ms.plot.line, label among them, and file (io.stdout).
----
 ---     > c = ms.plot.live { title = "loss" }
 ---     > for step = 1, 3 do c:add(step, 1 / step) end
----     > #c:plot():vega().layer[1].data.values
----     3
+---     > #c:plot():vega().layer[1].data.values --> 3
 local function live(options)
   options = options or {}
   if type(options) ~= "table" then

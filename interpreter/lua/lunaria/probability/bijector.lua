@@ -18,8 +18,7 @@ fall.
   > Twice = ms.probability.bijector.Bijector:extend("Twice")
   > function Twice:init() end
   > function Twice:forward(x) return 2 * x end
-  > Twice()("forward", 3.0)
-  6.0]]
+  > Twice()("forward", 3.0) --> 6.0]]
 Bijector.is_increasing, Bijector.is_linear = true, false
 
 local methods = { forward = true, inverse = true, forward_log_jacobian = true, inverse_log_jacobian = true }
@@ -180,8 +179,7 @@ each call of sample alone. The parameters are those of distribution.
 
   > d = ms.probability.distribution
   > lognormal = d.TransformedDistribution(ms.probability.bijector.Exp(), d.Normal(0.0, 1.0))
-  > ("%.4f"):format(lognormal:log_prob(1.0):item())
-  -0.9189]])
+  > ("%.4f"):format(lognormal:log_prob(1.0):item()) --> -0.9189]])
 bijectors.TransformedDistribution = Transformed
 
 function Transformed:setup(a)

@@ -19,8 +19,7 @@ local layers = {}
 local NormalPrior = layer(Cell, "NormalPrior", "dtype=nil, mean=0, std=0.1",
   [[A fixed normal distribution of weights. mean, std: its mean and standard deviation. dtype: that of the results.
 
-  > ms.probability.bnn_layers.NormalPrior()("sd"):item()
-  0.10000000149012]])
+  > ms.probability.bnn_layers.NormalPrior()("sd"):item() --> 0.10000000149012]])
 layers.NormalPrior = NormalPrior
 function NormalPrior:setup(a) self.normal = Normal(a.mean, a.std, { dtype = a.dtype }) end
 function NormalPrior:construct(...) return self.normal(...) end
@@ -31,8 +30,7 @@ local NormalPosterior = layer(Cell, "NormalPosterior",
 parameters' names begin with. shape: of the weights. loc_mean, loc_std: of the normal distribution from which the means are drawn
 at first. untransformed_scale_mean, untransformed_scale_std: of that of the spreads' parameters.
 
-  > ms.probability.bnn_layers.NormalPosterior("w", { 2, 3 })("sample").shape
-  (2, 3)]])
+  > ms.probability.bnn_layers.NormalPosterior("w", { 2, 3 })("sample").shape --> (2, 3)]])
 layers.NormalPosterior = NormalPosterior
 
 function NormalPosterior:setup(a)
@@ -50,9 +48,7 @@ end
 
 -- Above 0 also where softplus is not.
 --- The means and the standard deviations.
----
----     > (ms.probability.bnn_layers.NormalPosterior("w", { 2, 3 }):parameters()).shape
----     (2, 3)
+---     > (ms.probability.bnn_layers.NormalPosterior("w", { 2, 3 }):parameters()).shape --> (2, 3)
 function NormalPosterior:parameters() return self.mean, ops.softplus(self.untransformed_std) + 1e-6 end
 
 function NormalPosterior:construct(name, ...)
@@ -162,8 +158,7 @@ local ConvReparam = class.define(Variational, "ConvReparam", "in_channels, out_c
 A convolution over pictures whose weights are drawn anew at each call; the arguments are those of nn.Conv2d.]] .. of_priors .. [[
 
 
-  > ms.probability.bnn_layers.ConvReparam(3, 4, 3)(ms.ones { 1, 3, 8, 8 }).shape
-  (1, 4, 8, 8)]])
+  > ms.probability.bnn_layers.ConvReparam(3, 4, 3)(ms.ones { 1, 3, 8, 8 }).shape --> (1, 4, 8, 8)]])
 layers.ConvReparam = ConvReparam
 
 function ConvReparam:setup(a)
@@ -188,8 +183,7 @@ of samples is usual for the second.
 
   > b = ms.probability.bnn_layers
   > net = b.DenseReparam(2, 1)
-  > b.WithBNNLossCell(net, ms.nn.MSELoss(), 1, 0.01)(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape
-  ()]])
+  > b.WithBNNLossCell(net, ms.nn.MSELoss(), 1, 0.01)(ms.ones { 4, 2 }, ms.ones { 4, 1 }).shape --> ()]])
 layers.WithBNNLossCell = WithBNNLossCell
 WithBNNLossCell.auto_prefix = false
 

@@ -49,8 +49,7 @@ classes.Normal = standardized("Normal", { "mean", "sd" }, special.normal, {
   draw = normal,
 }, [[The normal distribution. mean: the mean. sd: the standard deviation, above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.Normal(1.0, 2.0):log_prob(1.0):item())
-  -1.6121]])
+  > ("%.4f"):format(ms.probability.distribution.Normal(1.0, 2.0):log_prob(1.0):item()) --> -1.6121]])
 
 classes.Laplace = standardized("Laplace", { "mean", "sd" }, special.laplace, {
   mean = first, sd = function(_, sd) return sd * math.sqrt(2) end,
@@ -66,8 +65,7 @@ classes.Laplace = standardized("Laplace", { "mean", "sd" }, special.laplace, {
 }, [[The Laplace distribution. mean: the mean. sd: its scale, above 0, as the reference calls it; the standard deviation is
 sqrt(2) times that.
 
-  > ("%.4f"):format(ms.probability.distribution.Laplace(0.0, 1.0):cdf(0.0):item())
-  0.5000]])
+  > ("%.4f"):format(ms.probability.distribution.Laplace(0.0, 1.0):cdf(0.0):item()) --> 0.5000]])
 
 classes.Logistic = standardized("Logistic", { "loc", "scale" }, special.logistic, {
   mean = first, sd = function(_, scale) return scale * (pi / math.sqrt(3)) end,
@@ -78,8 +76,7 @@ classes.Logistic = standardized("Logistic", { "loc", "scale" }, special.logistic
   end,
 }, [[The logistic distribution. loc: the mean. scale: above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.Logistic(0.0, 1.0):prob(0.0):item())
-  0.2500]])
+  > ("%.4f"):format(ms.probability.distribution.Logistic(0.0, 1.0):prob(0.0):item()) --> 0.2500]])
 
 classes.Gumbel = standardized("Gumbel", { "loc", "scale" }, special.gumbel, {
   mean = function(loc, scale) return loc + euler * scale end, sd = function(_, scale) return scale * (pi / math.sqrt(6)) end,
@@ -91,8 +88,7 @@ classes.Gumbel = standardized("Gumbel", { "loc", "scale" }, special.gumbel, {
   draw = function(shape, seed, dtype) return -log(exponential(shape, seed, dtype)) end,
 }, [[The Gumbel distribution, of the largest of many values. loc: the likeliest value. scale: above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.Gumbel(0.0, 1.0):mean():item())
-  0.5772]])
+  > ("%.4f"):format(ms.probability.distribution.Gumbel(0.0, 1.0):mean():item()) --> 0.5772]])
 
 classes.Cauchy = standardized("Cauchy", { "loc", "scale" }, special.cauchy, {
   entropy = function(_, scale) return log(scale) + math.log(4 * pi) end,
@@ -100,8 +96,7 @@ classes.Cauchy = standardized("Cauchy", { "loc", "scale" }, special.cauchy, {
   draw = function(shape, seed, dtype) return ops.tan((uniform(shape, seed, dtype) - 0.5) * pi) end,
 }, [[The Cauchy distribution, which has neither mean nor variance. loc: the likeliest value. scale: above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.Cauchy(0.0, 1.0):cdf(1.0):item())
-  0.7500]])
+  > ("%.4f"):format(ms.probability.distribution.Cauchy(0.0, 1.0):cdf(1.0):item()) --> 0.7500]])
 
 classes.HalfNormal = standardized("HalfNormal", { "mean", "sd" }, special.half_normal, {
   mean = function(mean, sd) return mean + sd * math.sqrt(2 / pi) end,
@@ -115,8 +110,7 @@ classes.HalfNormal = standardized("HalfNormal", { "mean", "sd" }, special.half_n
   draw = function(shape, seed, dtype) return ops.abs(normal(shape, seed, dtype)) end,
 }, [[The upper half of a normal distribution. mean: where it begins. sd: the standard deviation of the whole, above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.HalfNormal(0.0, 1.0):mean():item())
-  0.7979]])
+  > ("%.4f"):format(ms.probability.distribution.HalfNormal(0.0, 1.0):mean():item()) --> 0.7979]])
 
 -- The formula of the normal distribution over log(x), and `outside` where x is not positive.
 local function log_normal(key, outside)
@@ -144,8 +138,7 @@ classes.LogNormal = define({
 The distribution of a number whose logarithm is normally distributed. loc: the mean of the logarithm. scale: its standard
 deviation, above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.LogNormal(0.0, 1.0):mode():item())
-  0.3679]])
+  > ("%.4f"):format(ms.probability.distribution.LogNormal(0.0, 1.0):mode():item()) --> 0.3679]])
 
 -- f with the formulas of `over` z = rate x, where rate is the last parameter and the others follow z.
 local function scaled(over, f)
@@ -168,8 +161,7 @@ classes.Exponential = define(scaled(special.exponential, {
   sample = function(shape, seed, rate) return exponential(shape, seed, rate.dtype) / rate end,
 }), "rate=nil", [[The exponential distribution. rate: 1 over the mean, above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.Exponential(2.0):mean():item())
-  0.5000]])
+  > ("%.4f"):format(ms.probability.distribution.Exponential(2.0):mean():item()) --> 0.5000]])
 
 local function between(f)
   for _, key in ipairs(of_value) do
@@ -200,8 +192,7 @@ classes.Uniform = define(between({
   sample = function(shape, seed, low, high) return low + (high - low) * uniform(shape, seed, low.dtype) end,
 }), "low=nil, high=nil", [[The uniform distribution between two numbers. low: the lower. high: the higher.
 
-  > ("%.4f"):format(ms.probability.distribution.Uniform(0.0, 4.0):cdf(1.0):item())
-  0.2500]])
+  > ("%.4f"):format(ms.probability.distribution.Uniform(0.0, 4.0):cdf(1.0):item()) --> 0.2500]])
 
 local function gamma_draw(shape, seed, concentration)
   local sizes, own = {}, concentration.shape
@@ -224,8 +215,7 @@ classes.Gamma = define(scaled(special.gamma, {
 The gamma distribution. concentration: the shape parameter, above 0. rate: 1 over the scale, above 0. The gradient of a
 sample goes to rate alone.
 
-  > ("%.4f"):format(ms.probability.distribution.Gamma(3.0, 2.0):mean():item())
-  1.5000]])
+  > ("%.4f"):format(ms.probability.distribution.Gamma(3.0, 2.0):mean():item()) --> 1.5000]])
 
 classes.Beta = define({
   name = "Beta", parameters = { "concentration1", "concentration0" },
@@ -255,8 +245,7 @@ classes.Beta = define({
 The beta distribution over [0, 1]. concentration1, concentration0: the shape parameters of x and of 1 - x, above 0. A mode
 is given where both are above 1. Samples are without gradient.
 
-  > ("%.4f"):format(ms.probability.distribution.Beta(3.0, 1.0):mean():item())
-  0.7500]])
+  > ("%.4f"):format(ms.probability.distribution.Beta(3.0, 1.0):mean():item()) --> 0.7500]])
 
 classes.StudentT = define({
   name = "StudentT", parameters = { "df", "mean", "sd" }, conditions = { df = "positive", sd = "positive" },
@@ -288,7 +277,6 @@ classes.StudentT = define({
 Student's t distribution. df: the degrees of freedom, above 0. mean: its middle. sd: its scale, above 0, as the reference
 calls it; the variance is df / (df - 2) times its square.
 
-  > ("%.4f"):format(ms.probability.distribution.StudentT(3.0, 0.0, 1.0):cdf(0.0):item())
-  0.5000]])
+  > ("%.4f"):format(ms.probability.distribution.StudentT(3.0, 0.0, 1.0):cdf(0.0):item()) --> 0.5000]])
 
 return classes

@@ -40,8 +40,7 @@ classes.Bernoulli = define(counting(special.bernoulli, 1.0, {
   sample = function(shape, seed, p) return ops.less(ops.rand(shape, nil, seed), p:astype(ms.float32)):astype(ms.int32) end,
 }), "probs=nil", [[1 with a probability and 0 otherwise. probs: the probability of 1.
 
-  > ("%.4f"):format(ms.probability.distribution.Bernoulli(0.25):prob(1):item())
-  0.2500]])
+  > ("%.4f"):format(ms.probability.distribution.Bernoulli(0.25):prob(1):item()) --> 0.2500]])
 
 classes.Geometric = define(counting(special.geometric, nil, {
   name = "Geometric", parameters = { "probs" }, conditions = { probs = "probability" }, discrete = true,
@@ -53,8 +52,7 @@ classes.Geometric = define(counting(special.geometric, nil, {
   end,
 }), "probs=nil", [[How often an attempt fails before the first success. probs: the probability of a success.
 
-  > ("%.4f"):format(ms.probability.distribution.Geometric(0.5):prob(2):item())
-  0.1250]])
+  > ("%.4f"):format(ms.probability.distribution.Geometric(0.5):prob(2):item()) --> 0.1250]])
 
 classes.Poisson = define(counting(special.poisson, nil, {
   name = "Poisson", parameters = { "rate" }, conditions = { rate = "positive" }, discrete = true,
@@ -78,8 +76,7 @@ classes.Poisson = define(counting(special.poisson, nil, {
   end,
 }), "rate=nil", [[The Poisson distribution, of how often something happens. rate: the mean, above 0.
 
-  > ("%.4f"):format(ms.probability.distribution.Poisson(2.0):prob(0):item())
-  0.1353]])
+  > ("%.4f"):format(ms.probability.distribution.Poisson(2.0):prob(0):item()) --> 0.1353]])
 
 -- Numbers of classes as a one-hot tensor over the last axis; all 0 where it is no class.
 local function one_hot(x, p)
@@ -120,7 +117,6 @@ classes.Categorical = define({
   end,
 }, "probs=nil", [[One of several classes, counted from 0. probs: the probabilities of the classes, along the last axis.
 
-  > ms.probability.distribution.Categorical({ 0.5, 0.25, 0.25 }):prob(ms.tensor { 0, 2 }):tolist()[2]
-  0.25]])
+  > ms.probability.distribution.Categorical({ 0.5, 0.25, 0.25 }):prob(ms.tensor { 0, 2 }):tolist()[2] --> 0.25]])
 
 return classes

@@ -25,10 +25,8 @@ seed: that of each call of sample alone; nil: the generator of ms.set_seed. dtyp
 own.
 
   > n = ms.probability.distribution.Normal(0.0, 2.0)
-  > n:cdf(ms.tensor { 0.0 }):item()
-  0.5
-  > n("var"):item()
-  4.0]]
+  > n:cdf(ms.tensor { 0.0 }):item() --> 0.5
+  > n("var"):item() --> 4.0]]
 
 local conditions = {
   positive = function(x) return ops.all(ops.greater(x, 0.0)):item(), "positive" end,

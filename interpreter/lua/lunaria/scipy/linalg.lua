@@ -28,22 +28,16 @@ end
 local function t(x) return ops.swapaxes(x, -1, -2) end
 
 --- The inverse of a matrix.
----
----     > ms.scipy.linalg.inv({ { 2.0, 0.0 }, { 0.0, 4.0 } }):tolist()[2][2]
----     0.25
+---     > ms.scipy.linalg.inv({ { 2.0, 0.0 }, { 0.0, 4.0 } }):tolist()[2][2] --> 0.25
 function M.inv(a) return ops.inverse(matrix("inv", a)) end
 
 --- The determinant of a matrix.
----
----     > ms.scipy.linalg.det({ { 2.0, 0.0 }, { 0.0, 4.0 } }):item()
----     8.0
+---     > ms.scipy.linalg.det({ { 2.0, 0.0 }, { 0.0, 4.0 } }):item() --> 8.0
 function M.det(a) return ops.det(matrix("det", a)) end
 
 --- Solves a x = b. trans: with the transpose of a. assume_a: "gen", "sym" or "pos", where Cholesky's factors are taken. lower: of
 --- "sym" and "pos" the lower triangle counts.
----
----     > ms.scipy.linalg.solve({ { 2.0, 0.0 }, { 0.0, 4.0 } }, { 2.0, 2.0 }):tolist()[2]
----     0.5
+---     > ms.scipy.linalg.solve({ { 2.0, 0.0 }, { 0.0, 4.0 } }, { 2.0, 2.0 }):tolist()[2] --> 0.5
 function M.solve(a, b, lower, assume_a, trans)
   lower, assume_a, trans = arrays.named("scipy.linalg.solve", { "lower", "assume_a", "trans" }, lower, assume_a, trans)
   local x, y = both("solve", a, b)
@@ -62,9 +56,7 @@ end
 
 --- Solves a x = b for an upper (or lower) triangle. trans: 0 or "N", 1 or "T" (with the transpose). unit_diagonal: the diagonal is
 --- taken for ones.
----
----     > ms.scipy.linalg.solve_triangular({ { 2.0, 1.0 }, { 0.0, 4.0 } }, { 3.0, 4.0 }):tolist()[1]
----     1.0
+---     > ms.scipy.linalg.solve_triangular({ { 2.0, 1.0 }, { 0.0, 4.0 } }, { 3.0, 4.0 }):tolist()[1] --> 1.0
 function M.solve_triangular(a, b, trans, lower, unit_diagonal)
   trans, lower, unit_diagonal =
     arrays.named("scipy.linalg.solve_triangular", { "trans", "lower", "unit_diagonal" }, trans, lower, unit_diagonal)
@@ -76,37 +68,29 @@ function M.solve_triangular(a, b, trans, lower, unit_diagonal)
 end
 
 --- Cholesky's factor of a positive definite matrix: upper, or lower if lower.
----
----     > ms.scipy.linalg.cholesky({ { 4.0, 2.0 }, { 2.0, 5.0 } }):tolist()[2][2]
----     2.0
+---     > ms.scipy.linalg.cholesky({ { 4.0, 2.0 }, { 2.0, 5.0 } }):tolist()[2][2] --> 2.0
 function M.cholesky(a, lower)
   lower = arrays.named("scipy.linalg.cholesky", { "lower" }, lower)
   return ops.cholesky(matrix("cholesky", a), not lower)
 end
 
 --- Cholesky's factor for cho_solve, and whether it is lower: two results.
----
----     > select(2, ms.scipy.linalg.cho_factor({ { 4.0, 2.0 }, { 2.0, 5.0 } }))
----     false
+---     > select(2, ms.scipy.linalg.cho_factor({ { 4.0, 2.0 }, { 2.0, 5.0 } })) --> false
 function M.cho_factor(a, lower)
   lower = arrays.named("scipy.linalg.cho_factor", { "lower" }, lower)
   return M.cholesky(a, lower), lower or false
 end
 
 --- Solves a x = b with what cho_factor gave, as a table { c, lower }.
----
 ---     > linalg = ms.scipy.linalg
----     > linalg.cho_solve({ linalg.cho_factor({ { 4.0, 2.0 }, { 2.0, 5.0 } }) }, { 8.0, 8.0 }):tolist()[2]
----     1.0
+---     > linalg.cho_solve({ linalg.cho_factor({ { 4.0, 2.0 }, { 2.0, 5.0 } }) }, { 8.0, 8.0 }):tolist()[2] --> 1.0
 function M.cho_solve(c_and_lower, b)
   local x, y = both("cho_solve", c_and_lower[1], b)
   return with_columns(y, x.ndim, function(columns) return ops.cholesky_solve(columns, x, not c_and_lower[2]) end)
 end
 
 --- Factors of a matrix a = p l u: three results, or p l and u if permute_l.
----
----     > (select(3, ms.scipy.linalg.lu({ { 1.0, 2.0 }, { 4.0, 4.0 } }))):tolist()[1][1]
----     4.0
+---     > (select(3, ms.scipy.linalg.lu({ { 1.0, 2.0 }, { 4.0, 4.0 } }))):tolist()[1][1] --> 4.0
 function M.lu(a, permute_l)
   permute_l = arrays.named("scipy.linalg.lu", { "permute_l" }, permute_l)
   local p, l, u = ops.lu_unpack(ops.lu_factor(matrix("lu", a)))
@@ -115,16 +99,12 @@ function M.lu(a, permute_l)
 end
 
 --- l and u in one matrix, and the exchanged rows: two results, for lu_solve.
----
----     > (ms.scipy.linalg.lu_factor({ { 1.0, 2.0 }, { 4.0, 4.0 } })):tolist()[2][1]
----     0.25
+---     > (ms.scipy.linalg.lu_factor({ { 1.0, 2.0 }, { 4.0, 4.0 } })):tolist()[2][1] --> 0.25
 function M.lu_factor(a) return ops.lu_factor(matrix("lu_factor", a)) end
 
 --- Solves a x = b with what lu_factor gave, as a table { lu, pivots }. trans: 1 for the transpose of a.
----
 ---     > linalg = ms.scipy.linalg
----     > linalg.lu_solve({ linalg.lu_factor({ { 2.0, 0.0 }, { 0.0, 4.0 } }) }, { 2.0, 2.0 }):tolist()[1]
----     1.0
+---     > linalg.lu_solve({ linalg.lu_factor({ { 2.0, 0.0 }, { 0.0, 4.0 } }) }, { 2.0, 2.0 }):tolist()[1] --> 1.0
 function M.lu_solve(lu_and_piv, b, trans)
   trans = arrays.named("scipy.linalg.lu_solve", { "trans" }, trans)
   local x, y = both("lu_solve", lu_and_piv[1], b)
@@ -137,9 +117,7 @@ end
 
 --- Eigenvalues and eigenvectors of a symmetric matrix, of which only one triangle counts: two results. b: of the problem a v = w b v with
 --- a positive definite b. eigvals_only: the eigenvalues alone.
----
----     > (ms.scipy.linalg.eigh({ { 2.0, 0.0 }, { 0.0, 1.0 } })):tolist()[1]
----     1.0
+---     > (ms.scipy.linalg.eigh({ { 2.0, 0.0 }, { 0.0, 1.0 } })):tolist()[1] --> 1.0
 function M.eigh(a, b, lower, eigvals_only)
   b, lower, eigvals_only = arrays.named("scipy.linalg.eigh", { "b", "lower", "eigvals_only" }, b, lower, eigvals_only)
   local x = matrix("eigh", a)
@@ -157,16 +135,12 @@ function M.eigh(a, b, lower, eigvals_only)
 end
 
 --- Eigenvalues of a symmetric matrix.
----
----     > ms.scipy.linalg.eigvalsh({ { 2.0, 0.0 }, { 0.0, 1.0 } }):tolist()[2]
----     2.0
+---     > ms.scipy.linalg.eigvalsh({ { 2.0, 0.0 }, { 0.0, 1.0 } }):tolist()[2] --> 2.0
 function M.eigvalsh(a, b, lower) return M.eigh(a, b, lower, true) end
 
 --- Singular values and vectors a = u diag(s) vh: three results. full_matrices: u and vh are square (true). compute_uv: false gives s
 --- alone.
----
----     > (select(2, ms.scipy.linalg.svd({ { 3.0, 0.0 }, { 0.0, 4.0 } }))):tolist()[1]
----     4.0
+---     > (select(2, ms.scipy.linalg.svd({ { 3.0, 0.0 }, { 0.0, 4.0 } }))):tolist()[1] --> 4.0
 function M.svd(a, full_matrices, compute_uv)
   full_matrices, compute_uv = arrays.named("scipy.linalg.svd", { "full_matrices", "compute_uv" }, full_matrices, compute_uv)
   local x = matrix("svd", a)
@@ -176,15 +150,11 @@ function M.svd(a, full_matrices, compute_uv)
 end
 
 --- Singular values of a matrix.
----
----     > ms.scipy.linalg.svdvals({ { 3.0, 0.0 }, { 0.0, 4.0 } }):tolist()[1]
----     4.0
+---     > ms.scipy.linalg.svdvals({ { 3.0, 0.0 }, { 0.0, 4.0 } }):tolist()[1] --> 4.0
 function M.svdvals(a) return M.svd(a, false, false) end
 
 --- Orthogonal and upper triangular factor: two results. mode: "full", "economic", "r" (the triangle alone).
----
----     > ms.ops.abs((ms.scipy.linalg.qr({ { 3.0 }, { 4.0 } }, "economic"))):tolist()[1][1]
----     0.60000002384186
+---     > ms.ops.abs((ms.scipy.linalg.qr({ { 3.0 }, { 4.0 } }, "economic"))):tolist()[1][1] --> 0.60000002384186
 function M.qr(a, mode)
   mode = arrays.named("scipy.linalg.qr", { "mode" }, mode) or "full"
   if mode ~= "full" and mode ~= "economic" and mode ~= "r" then
@@ -196,15 +166,11 @@ function M.qr(a, mode)
 end
 
 --- The exponential of a matrix.
----
----     > ms.scipy.linalg.expm({ { 0.0, 0.0 }, { 0.0, 0.0 } }):tolist()[1][1]
----     1.0
+---     > ms.scipy.linalg.expm({ { 0.0, 0.0 }, { 0.0, 0.0 } }):tolist()[1][1] --> 1.0
 function M.expm(a) return ops.matrix_exp(matrix("expm", a)) end
 
 --- The pseudo-inverse of a matrix. atol, rtol: singular values up to atol + rtol times the largest one count as 0.
----
----     > ms.scipy.linalg.pinv({ { 2.0, 0.0 } }):tolist()[1][1]
----     0.5
+---     > ms.scipy.linalg.pinv({ { 2.0, 0.0 } }):tolist()[1][1] --> 0.5
 function M.pinv(a, atol, rtol)
   atol, rtol = arrays.named("scipy.linalg.pinv", { "atol", "rtol" }, atol, rtol)
   local x = matrix("pinv", a)
@@ -215,9 +181,7 @@ end
 --- Least squares: the x of the smallest norm for which the norm of a x - b is least, the sums of squared residuals (where a has full
 --- rank and more rows than columns), the rank and the singular values: four results. cond: which singular values count as 0, as a
 --- share of the largest.
----
----     > (ms.scipy.linalg.lstsq({ { 1.0 }, { 1.0 } }, { 1.0, 3.0 })):tolist()[1]
----     1.9999998807907
+---     > (ms.scipy.linalg.lstsq({ { 1.0 }, { 1.0 } }, { 1.0, 3.0 })):tolist()[1] --> 1.9999998807907
 function M.lstsq(a, b, cond)
   cond = arrays.named("scipy.linalg.lstsq", { "cond" }, cond)
   local x, y = both("lstsq", a, b)
@@ -237,9 +201,7 @@ function M.lstsq(a, b, cond)
   return solution, y.ndim == 1 and residual_sums.size == 1 and ops.reshape(residual_sums, {}) or residual_sums, rank, s
 end
 --- Matrices along the diagonal of one, zeros elsewhere.
----
----     > ms.scipy.linalg.block_diag({ { 1, 2 } }, { { 3 } }).shape
----     (2, 3)
+---     > ms.scipy.linalg.block_diag({ { 1, 2 } }, { { 3 } }).shape --> (2, 3)
 function M.block_diag(...)
   local where, list = "scipy.linalg.block_diag", table.pack(...)
   if list.n == 0 then return ops.zeros({ 1, 0 }, ms.float32) end
@@ -260,9 +222,7 @@ end
 local function row(where, x, name) return ops.reshape((arrays.of("scipy.linalg." .. where, name, x)), { -1 }) end
 
 --- The matrix with constant diagonals that has c as its first column and r as its first row (c).
----
----     > ms.scipy.linalg.toeplitz({ 1, 2, 3 }, { 1, 4 }):tolist()[1][2]
----     4
+---     > ms.scipy.linalg.toeplitz({ 1, 2, 3 }, { 1, 4 }):tolist()[1][2] --> 4
 function M.toeplitz(c, r)
   r = arrays.named("scipy.linalg.toeplitz", { "r" }, r)
   local first, top = arrays.pair("scipy.linalg.toeplitz", row("toeplitz", c, "c"), row("toeplitz", r or c, "r"))
@@ -272,9 +232,7 @@ function M.toeplitz(c, r)
 end
 
 --- The matrix with constant anti-diagonals that has c as its first column and r as its last row (zeros).
----
----     > ms.scipy.linalg.hankel({ 1, 2 }):tolist()[1][2]
----     2
+---     > ms.scipy.linalg.hankel({ 1, 2 }):tolist()[1][2] --> 2
 function M.hankel(c, r)
   r = arrays.named("scipy.linalg.hankel", { "r" }, r)
   local first = row("hankel", c, "c")
@@ -285,27 +243,21 @@ function M.hankel(c, r)
 end
 
 --- The matrix whose columns are c, each turned by one place more.
----
----     > ms.scipy.linalg.circulant({ 1, 2, 3 }):tolist()[1][2]
----     3
+---     > ms.scipy.linalg.circulant({ 1, 2, 3 }):tolist()[1][2] --> 3
 function M.circulant(c)
   local x = row("circulant", c, "c")
   return by_places(x, x.size, x.size, function(i, j) return ops.remainder(i - j, x.size) end)
 end
 
 --- Hilbert's matrix: 1 / (i + j + 1).
----
----     > ms.scipy.linalg.hilbert(2):tolist()[2][1]
----     0.5
+---     > ms.scipy.linalg.hilbert(2):tolist()[2][1] --> 0.5
 function M.hilbert(n)
   local i = ops.arange(0, arrays.integer("scipy.linalg.hilbert", "n", n), 1, ms.float64)
   return 1.0 / (ops.reshape(i, { -1, 1 }) + i + 1.0)
 end
 
 --- Norm of vectors or matrices, see ms.numpy.norm.
----
----     > ms.scipy.linalg.norm({ 3.0, 4.0 }):item()
----     5.0
+---     > ms.scipy.linalg.norm({ 3.0, 4.0 }):item() --> 5.0
 function M.norm(a, ord, axis, keepdims) return require("lunaria.numpy.linalg").norm(a, ord, axis, keepdims) end
 
 return M

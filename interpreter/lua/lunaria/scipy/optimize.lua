@@ -185,10 +185,8 @@ local known_options = { gtol = is_number, ftol = is_number, maxiter = arguments.
 --- nil (the gradient is derived), a function of the same arguments, or true where fun gives value and gradient. tol: for
 --- options.gtol. options: gtol (1e-5, the largest element of the gradient at the end), maxiter (200 for each number), maxcor (10) and
 --- ftol (2.2e-9) of L-BFGS. Gives a table: x, fun, jac, success, status, message, nfev, njev, nit, and hess_inv of BFGS.
----
 ---     > result = ms.scipy.optimize.minimize(function(x) return ms.ops.sum((x - 1) ^ 2) end, ms.zeros(2))
----     > result.success, result.nfev
----     true	3
+---     > result.success, result.nfev --> true	3
 function M.minimize(fun, x0, args, method, jac, tol, options)
   local where = "scipy.optimize.minimize"
   args, method, jac, tol, options = arrays.named(where,
@@ -223,9 +221,7 @@ end
 --- A step along pk from xk that fulfils the strong Wolfe conditions: the step (nil if none was found), the number of calls of f and
 --- of its gradient, the new value, the old value, the new gradient: six results. jac: the gradient as a function (it is derived). c1,
 --- c2: the constants of the conditions (1e-4 and 0.9).
----
----     > (ms.scipy.optimize.line_search(function(x) return ms.ops.sum(x ^ 2) end, ms.tensor { 1.0 }, ms.tensor { -1.0 }))
----     1.0
+---     > (ms.scipy.optimize.line_search(function(x) return ms.ops.sum(x ^ 2) end, ms.tensor { 1.0 }, ms.tensor { -1.0 })) --> 1.0
 function M.line_search(f, xk, pk, jac, gfk, old_fval, old_old_fval, c1, c2, maxiter)
   local where = "scipy.optimize.line_search"
   local names = { "jac", "gfk", "old_fval", "old_old_fval", "c1", "c2", "maxiter" }
@@ -245,9 +241,7 @@ end
 
 --- The cheapest assignment of rows to columns, each at most once: the rows and the columns as two results. maximize: the most
 --- expensive one.
----
----     > select(2, ms.scipy.optimize.linear_sum_assignment({ { 4, 1, 3 }, { 2, 0, 5 }, { 3, 2, 2 } })):tolist()[1]
----     1
+---     > select(2, ms.scipy.optimize.linear_sum_assignment({ { 4, 1, 3 }, { 2, 0, 5 }, { 3, 2, 2 } })):tolist()[1] --> 1
 function M.linear_sum_assignment(cost_matrix, maximize)
   local where = "scipy.optimize.linear_sum_assignment"
   maximize = arrays.named(where, { "maximize" }, maximize)

@@ -78,9 +78,7 @@ filter("correlate2d", correlated(true), "Correlation of two matrices. mode as fo
   "ms.scipy.signal.correlate2d({ { 1, 2 } }, { { 1, 1 } }).shape --> (1, 3)")
 
 --- What is left of data without their straight line ("linear") or their mean ("constant") along an axis.
----
----     > ms.ops.abs(ms.scipy.signal.detrend({ 1.0, 2.0, 3.0 })):sum():item() < 1e-5
----     true
+---     > ms.ops.abs(ms.scipy.signal.detrend({ 1.0, 2.0, 3.0 })):sum():item() < 1e-5 --> true
 function M.detrend(data, axis, type)
   axis, type = arrays.named("scipy.signal.detrend", { "axis", "type" }, axis, type)
   local where = "scipy.signal.detrend"
@@ -99,9 +97,7 @@ function M.detrend(data, axis, type)
 end
 
 --- A digital filter along an axis: a[0] y[n] = b[0] x[n] + b[1] x[n-1] + ... - a[1] y[n-1] - ..., from zeros on.
----
----     > ms.scipy.signal.lfilter({ 1.0 }, { 1.0, -1.0 }, { 1.0, 1.0, 1.0 }):tolist()[3]
----     3.0
+---     > ms.scipy.signal.lfilter({ 1.0 }, { 1.0, -1.0 }, { 1.0, 1.0, 1.0 }):tolist()[3] --> 3.0
 function M.lfilter(b, a, x, axis)
   axis = arrays.named("scipy.signal.lfilter", { "axis" }, axis)
   local where = "scipy.signal.lfilter"

@@ -37,9 +37,7 @@ end
 --- Solves A x = b for a symmetric positive definite A by conjugate gradients: x, and 0 or the number of iterations if they were too
 --- few. A: a matrix, a sparse one or a function that gives its product. rtol (1e-5), atol (0): the residual's norm at the end is at
 --- most max(rtol |b|, atol). preconditioner (by name: M): about the inverse of A. maxiter: 10 for each element.
----
----     > (ms.scipy.sparse.linalg.cg({ { 2.0, 0.0 }, { 0.0, 4.0 } }, { 2.0, 4.0 })):tolist()[2]
----     0.99999994039536
+---     > (ms.scipy.sparse.linalg.cg({ { 2.0, 0.0 }, { 0.0, 4.0 } }, { 2.0, 4.0 })):tolist()[2] --> 0.99999994039536
 function M.linalg.cg(A, b, x0, rtol, atol, maxiter, preconditioner)
   local where = "scipy.sparse.linalg.cg"
   x0, rtol, atol, maxiter, preconditioner = arrays.named(where, names, x0, rtol, atol, maxiter, preconditioner)
@@ -61,9 +59,7 @@ end
 
 --- Solves A x = b for any square A by stabilized biconjugate gradients: x, and 0, the number of iterations if they were too few, or
 --- -10 or -11 where the method broke down. Arguments as of cg.
----
----     > (ms.scipy.sparse.linalg.bicgstab({ { 2.0, 1.0 }, { 0.0, 4.0 } }, { 3.0, 4.0 })):tolist()[2] - 1 < 1e-5
----     true
+---     > (ms.scipy.sparse.linalg.bicgstab({ { 2.0, 1.0 }, { 0.0, 4.0 } }, { 3.0, 4.0 })):tolist()[2] - 1 < 1e-5 --> true
 function M.linalg.bicgstab(A, b, x0, rtol, atol, maxiter, preconditioner)
   local where = "scipy.sparse.linalg.bicgstab"
   x0, rtol, atol, maxiter, preconditioner = arrays.named(where, names, x0, rtol, atol, maxiter, preconditioner)
@@ -134,9 +130,7 @@ end
 
 --- Solves A x = b for any square A by GMRES, which starts anew after restart (20) vectors: x, and 0 or the number of iterations if
 --- they were too few. Arguments as of cg; maxiter counts starts.
----
----     > (ms.scipy.sparse.linalg.gmres({ { 2.0, 1.0 }, { 0.0, 4.0 } }, { 3.0, 4.0 })):tolist()[2] - 1 < 1e-5
----     true
+---     > (ms.scipy.sparse.linalg.gmres({ { 2.0, 1.0 }, { 0.0, 4.0 } }, { 3.0, 4.0 })):tolist()[2] - 1 < 1e-5 --> true
 function M.linalg.gmres(A, b, x0, rtol, atol, restart, maxiter, preconditioner)
   local where = "scipy.sparse.linalg.gmres"
   x0, rtol, atol, restart, maxiter, preconditioner =

@@ -127,15 +127,11 @@ of_n_k("binom", binom, "Number of ways to choose k of n, also of floats. In floa
   "ms.scipy.special.binom(2.0, 0.0):item() --> 1.0")
 
 --- Derivative number n + 1 of the logarithm of the gamma function.
----
----     > ms.scipy.special.polygamma(1, 1.0):item() > 1.64
----     true
+---     > ms.scipy.special.polygamma(1, 1.0):item() > 1.64 --> true
 function M.polygamma(n, x) return ops.polygamma(arrays.integer("scipy.special.polygamma", "n", n), float("polygamma", x)) end
 
 --- Hurwitz's zeta function: the sum of 1 / (k + q)^x for k from 0 on. q: nil: 1.
----
----     > ms.scipy.special.zeta(2.0, 1.0):item() > 1.64
----     true
+---     > ms.scipy.special.zeta(2.0, 1.0):item() > 1.64 --> true
 function M.zeta(x, q)
   q = arrays.named("scipy.special.zeta", { "q" }, q)
   local a, b = floats("scipy.special.zeta", x, q or 1)
@@ -143,24 +139,18 @@ function M.zeta(x, q)
 end
 
 --- x log(x / y) - x + y, within 4 units in the last place of the largest of the three.
----
----     > ms.scipy.special.kl_div(1.0, 1.0):item()
----     0.0
+---     > ms.scipy.special.kl_div(1.0, 1.0):item() --> 0.0
 function M.kl_div(x, y) return M.rel_entr(x, y) - x + y end
 
 --- Logarithm of the sum of the exponentials, over axes or all.
----
----     > ms.scipy.special.logsumexp({ 0.0 }):item()
----     0.0
+---     > ms.scipy.special.logsumexp({ 0.0 }):item() --> 0.0
 function M.logsumexp(a, axis, keepdims)
   axis, keepdims = arrays.named("scipy.special.logsumexp", { "axis", "keepdims" }, axis, keepdims)
   return ops.logsumexp(float("logsumexp", a), axis, keepdims or false)
 end
 
 --- Exponentials divided by their sum, over axes or all.
----
----     > ms.scipy.special.softmax({ 0.0, 0.0 }):tolist()[1]
----     0.5
+---     > ms.scipy.special.softmax({ 0.0, 0.0 }):tolist()[1] --> 0.5
 function M.softmax(x, axis)
   axis = arrays.named("scipy.special.softmax", { "axis" }, axis)
   x = float("softmax", x)
@@ -168,9 +158,7 @@ function M.softmax(x, axis)
 end
 
 --- Logarithm of softmax.
----
----     > ms.scipy.special.log_softmax({ 0.0 }):tolist()[1]
----     0.0
+---     > ms.scipy.special.log_softmax({ 0.0 }):tolist()[1] --> 0.0
 function M.log_softmax(x, axis)
   axis = arrays.named("scipy.special.log_softmax", { "axis" }, axis)
   x = float("log_softmax", x)
@@ -178,24 +166,18 @@ function M.log_softmax(x, axis)
 end
 
 --- Logarithm of the multivariate gamma function, within 4 units in the last place of the largest of the logarithms that it is a sum of.
----
----     > ms.scipy.special.multigammaln(2.0, 1):item()
----     0.0
+---     > ms.scipy.special.multigammaln(2.0, 1):item() --> 0.0
 function M.multigammaln(a, d) return ops.mvlgamma(float("multigammaln", a), arrays.integer("scipy.special.multigammaln", "d", d)) end
 
 --- n!, as a float.
----
----     > ms.scipy.special.factorial(4):item()
----     24.0
+---     > ms.scipy.special.factorial(4):item() --> 24.0
 function M.factorial(n)
   local x = float("factorial", n)
   return ops.where(ops.less(x, 0.0), ops.zeros_like(x), ops.round(M.gamma(x + 1.0)))
 end
 
 --- Number of ways to choose k of n; 0 where k is not from 0 to n.
----
----     > ms.scipy.special.comb(4.0, 2.0):item()
----     6.0
+---     > ms.scipy.special.comb(4.0, 2.0):item() --> 6.0
 function M.comb(n, k)
   local a, b = floats("scipy.special.comb", n, k)
   local inside = ops.logical_and(ops.greater_equal(b, 0.0), ops.less_equal(b, a))

@@ -16,9 +16,7 @@ local function moments(where, a, axis)
 end
 
 --- Differences from the mean in units of the standard deviation, along an axis (0).
----
----     > ms.scipy.stats.zscore({ 1.0, 3.0 }):tolist()[2]
----     1.0
+---     > ms.scipy.stats.zscore({ 1.0, 3.0 }):tolist()[2] --> 1.0
 function M.zscore(a, axis, ddof)
   axis, ddof = arrays.named("scipy.stats.zscore", { "axis", "ddof" }, axis, ddof)
   local x, off, _, k = moments("zscore", a, axis)
@@ -27,9 +25,7 @@ function M.zscore(a, axis, ddof)
 end
 
 --- Skewness along an axis (0): the third moment in units of the standard deviation.
----
----     > ms.scipy.stats.skew({ 1.0, 2.0, 3.0 }):item()
----     0.0
+---     > ms.scipy.stats.skew({ 1.0, 2.0, 3.0 }):item() --> 0.0
 function M.skew(a, axis)
   axis = arrays.named("scipy.stats.skew", { "axis" }, axis)
   local _, off, variance, k = moments("skew", a, axis)
@@ -37,9 +33,7 @@ function M.skew(a, axis)
 end
 
 --- Kurtosis along an axis (0): the fourth moment in units of the variance, less 3 unless fisher is false.
----
----     > ms.scipy.stats.kurtosis({ 1.0, 3.0 }):item()
----     -2.0
+---     > ms.scipy.stats.kurtosis({ 1.0, 3.0 }):item() --> -2.0
 function M.kurtosis(a, axis, fisher)
   axis, fisher = arrays.named("scipy.stats.kurtosis", { "axis", "fisher" }, axis, fisher)
   local _, off, variance, k = moments("kurtosis", a, axis)
@@ -48,9 +42,7 @@ function M.kurtosis(a, axis, fisher)
 end
 
 --- Standard error of the mean along an axis (0).
----
----     > ms.scipy.stats.sem({ 1.0, 3.0 }):item()
----     1.0
+---     > ms.scipy.stats.sem({ 1.0, 3.0 }):item() --> 1.0
 function M.sem(a, axis, ddof)
   axis, ddof = arrays.named("scipy.stats.sem", { "axis", "ddof" }, axis, ddof)
   local x, off, _, k = moments("sem", a, axis)
@@ -59,9 +51,7 @@ function M.sem(a, axis, ddof)
 end
 
 --- Pearson's correlation coefficient of two samples.
----
----     > ms.scipy.stats.pearsonr({ 1.0, 2.0, 4.0 }, { 2.0, 4.0, 8.0 }):item() > 0.999
----     true
+---     > ms.scipy.stats.pearsonr({ 1.0, 2.0, 4.0 }, { 2.0, 4.0, 8.0 }):item() > 0.999 --> true
 function M.pearsonr(x, y)
   local a, b = arrays.pair("scipy.stats.pearsonr", float("pearsonr", x, "x"), float("pearsonr", y, "y"))
   a, b = a - ops.mean(a), b - ops.mean(b)
@@ -69,9 +59,7 @@ function M.pearsonr(x, y)
 end
 
 --- The rank of each element, from 1 on, of all in a row. method: what equal elements get: "average", "min", "max" or "ordinal".
----
----     > ms.scipy.stats.rankdata({ 10.0, 30.0, 20.0 }):tolist()[2]
----     3.0
+---     > ms.scipy.stats.rankdata({ 10.0, 30.0, 20.0 }):tolist()[2] --> 3.0
 function M.rankdata(a, method)
   method = arrays.named("scipy.stats.rankdata", { "method" }, method) or "average"
   local x = ops.reshape(float("rankdata", a), { -1 })
@@ -91,15 +79,11 @@ function M.rankdata(a, method)
 end
 
 --- Spearman's correlation coefficient of two samples: Pearson's of the ranks.
----
----     > ms.scipy.stats.spearmanr({ 1.0, 2.0, 4.0 }, { 1.0, 9.0, 10.0 }):item() > 0.999
----     true
+---     > ms.scipy.stats.spearmanr({ 1.0, 2.0, 4.0 }, { 1.0, 9.0, 10.0 }):item() > 0.999 --> true
 function M.spearmanr(a, b) return M.pearsonr(M.rankdata(a), M.rankdata(b)) end
 
 --- The straight line y = slope x + intercept with the least squares: slope, intercept and correlation coefficient, three results.
----
----     > (ms.scipy.stats.linregress({ 0.0, 1.0, 2.0 }, { 1.0, 3.0, 5.0 })):item()
----     2.0
+---     > (ms.scipy.stats.linregress({ 0.0, 1.0, 2.0 }, { 1.0, 3.0, 5.0 })):item() --> 2.0
 function M.linregress(x, y)
   local a, b = arrays.pair("scipy.stats.linregress", float("linregress", x, "x"), float("linregress", y, "y"))
   local mx, my = ops.mean(a), ops.mean(b)
@@ -108,9 +92,7 @@ function M.linregress(x, y)
 end
 
 --- The t statistic of the mean of a sample against popmean, along an axis (0), and the two-sided probability: two results.
----
----     > (ms.scipy.stats.ttest_1samp({ 1.0, 3.0 }, 2.0)):item()
----     0.0
+---     > (ms.scipy.stats.ttest_1samp({ 1.0, 3.0 }, 2.0)):item() --> 0.0
 function M.ttest_1samp(a, popmean, axis)
   axis = arrays.named("scipy.stats.ttest_1samp", { "axis" }, axis)
   local x, _, _, k = moments("ttest_1samp", a, axis)

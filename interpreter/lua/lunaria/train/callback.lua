@@ -12,8 +12,7 @@ RunContext._doc = [[What callbacks get: original_args() is a table of what is go
 original_args(): network, train_network, loss_fn, optimizer, mode ("train" or "eval"), epoch_num, batch_num (nil when it is not
 known), cur_epoch_num, cur_step_num (over all epochs), cur_step_in_epoch, net_outputs (the loss), metrics, eval_results.
 
-  > ms.RunContext({ cur_epoch_num = 2 }):original_args().cur_epoch_num
-  2
+  > ms.RunContext({ cur_epoch_num = 2 }):original_args().cur_epoch_num --> 2
   > ms.train.RunContext({ mode = "train" }):original_args().mode --> train]]
 
 --- Called with the table of original_args.
@@ -25,21 +24,15 @@ function RunContext:init(original_args)
 end
 
 --- The table of what is going on.
----
----     > ms.RunContext({ mode = "train" }):original_args().mode
----     train
+---     > ms.RunContext({ mode = "train" }):original_args().mode --> train
 function RunContext:original_args() return self._args end
 --- Ends the training after this step.
----
 ---     > run = ms.RunContext()
 ---     > run:request_stop()
----     > run:get_stop_requested()
----     true
+---     > run:get_stop_requested() --> true
 function RunContext:request_stop() self._stop = true end
 --- Whether request_stop was called.
----
----     > ms.RunContext():get_stop_requested()
----     false
+---     > ms.RunContext():get_stop_requested() --> false
 function RunContext:get_stop_requested() return self._stop end
 
 local Callback = class.Object:extend("Callback")
@@ -55,68 +48,52 @@ epoch_begin, step_begin, step_end, epoch_end and stop (for end, which is a word 
   end
   model:train(1, batches, Print())
 
-  > tostring(ms.train.Callback:extend("Print"))
-  class Print(...)
+  > tostring(ms.train.Callback:extend("Print")) --> class Print(...)
   > Count = ms.train.Callback:extend("Count")
   > function Count:on_train_epoch_end(run) self.last = run:original_args().cur_epoch_num end
   > tostring(Count) --> class Count(...)]]
 
 -- luacheck: push ignore 212
 --- Called before the training; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_train_begin(ms.RunContext())
 function Callback:on_train_begin(run) end
 --- Called before an epoch of the training; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_train_epoch_begin(ms.RunContext())
 function Callback:on_train_epoch_begin(run) end
 --- Called before a step of the training; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_train_step_begin(ms.RunContext())
 function Callback:on_train_step_begin(run) end
 --- Called after a step of the training; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_train_step_end(ms.RunContext())
 function Callback:on_train_step_end(run) end
 --- Called after an epoch of the training; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_train_epoch_end(ms.RunContext())
 function Callback:on_train_epoch_end(run) end
 --- Called after the training; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_train_end(ms.RunContext())
 function Callback:on_train_end(run) end
 --- Called before the evaluation; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_eval_begin(ms.RunContext())
 function Callback:on_eval_begin(run) end
 --- Called before an epoch of the evaluation; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_eval_epoch_begin(ms.RunContext())
 function Callback:on_eval_epoch_begin(run) end
 --- Called before a step of the evaluation; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_eval_step_begin(ms.RunContext())
 function Callback:on_eval_step_begin(run) end
 --- Called after a step of the evaluation; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_eval_step_end(ms.RunContext())
 function Callback:on_eval_step_end(run) end
 --- Called after an epoch of the evaluation; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_eval_epoch_end(ms.RunContext())
 function Callback:on_eval_epoch_end(run) end
 --- Called after the evaluation; yours replaces it. run: a RunContext.
----
 ---     > ms.train.Callback():on_eval_end(ms.RunContext())
 function Callback:on_eval_end(run) end
 --- What the callback has counted, for a checkpoint: numbers and texts by name.
----
----     > next(ms.train.Callback():state_dict()) == nil
----     true
+---     > next(ms.train.Callback():state_dict()) == nil --> true
 function Callback:state_dict() return {} end
 --- Takes up what state_dict gave. state: that table.
----
 ---     > ms.train.Callback():load_state_dict({})
 function Callback:load_state_dict(state) end
 -- luacheck: pop

@@ -46,8 +46,7 @@ local LossMonitor = class.define(Callback, "LossMonitor", "per_print_times=1",
 
   > net = ms.nn.Dense(2, 1)
   > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
-  > model:train(1, { { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }, ms.train.LossMonitor())
-  epoch: 1 step: 1, loss is 0.0
+  > model:train(1, { { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }, ms.train.LossMonitor()) --> epoch: 1 step: 1, loss is 0.0
   > tostring(ms.train.LossMonitor(10)) --> LossMonitor<>]])
 callbacks.LossMonitor = LossMonitor
 function LossMonitor:setup(a)
@@ -79,8 +78,7 @@ function LossMonitor:load_state_dict(state) self.last_print = state.last_print e
 local TimeMonitor = class.define(Callback, "TimeMonitor", "data_size=nil",
   [[Prints how long each epoch took, and its steps on average; data_size: the number of steps, where it cannot be told.
 
-  > tostring(ms.train.TimeMonitor())
-  TimeMonitor<>
+  > tostring(ms.train.TimeMonitor()) --> TimeMonitor<>
   > tostring(ms.train.TimeMonitor()) --> TimeMonitor<>]])
 callbacks.TimeMonitor = TimeMonitor
 function TimeMonitor:setup(a)
@@ -104,8 +102,7 @@ local History = class.define(Callback, "History", "",
   > history = ms.train.History()
   > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
   > model:train(2, { { ms.zeros { 1, 2 }, ms.zeros { 1, 1 } } }, history)
-  > table.concat(history.history.epoch, " ")
-  1 2
+  > table.concat(history.history.epoch, " ") --> 1 2
   > type(ms.train.History()) --> table]])
 callbacks.History = History
 function History:setup() self.history = { epoch = {}, loss = {} } end
@@ -142,8 +139,7 @@ on_train_step_end, on_train_epoch_end, on_train_end, on_eval_begin, on_eval_epoc
 on_eval_epoch_end, on_eval_end.
 
   > callback = ms.train.LambdaCallback { on_train_end = function(run) print(run:original_args().mode) end }
-  > callback:on_train_end(ms.RunContext({ mode = "train" }))
-  train]])
+  > callback:on_train_end(ms.RunContext({ mode = "train" })) --> train]])
 callbacks.LambdaCallback = LambdaCallback
 function LambdaCallback:setup(a)
   for _, event in ipairs(events) do
@@ -158,8 +154,7 @@ end
 local LearningRateScheduler = class.define(Callback, "LearningRateScheduler", "learning_rate_function",
   [[Sets the optimizer's learning rate after every step to learning_rate_function(rate, step).
 
-  > tostring(ms.train.LearningRateScheduler(function(rate, step) return rate / step end))
-  LearningRateScheduler<>
+  > tostring(ms.train.LearningRateScheduler(function(rate, step) return rate / step end)) --> LearningRateScheduler<>
   > tostring(ms.train.LearningRateScheduler(function(rate, step) return rate / (1 + step) end)) --> LearningRateScheduler<>]])
 callbacks.LearningRateScheduler = LearningRateScheduler
 function LearningRateScheduler:setup(a)
@@ -226,8 +221,7 @@ monitor: "loss", or a metric of Model:fit such as "eval_loss" or "eval_accuracy"
 name. baseline: what it has to be better than at first. restore_best_weights: the network gets those of the best epoch.
 verbose: the end is told.
 
-  > ms.train.EarlyStopping { monitor = "eval_accuracy", patience = 2 }.mode
-  max
+  > ms.train.EarlyStopping { monitor = "eval_accuracy", patience = 2 }.mode --> max
   > tostring(ms.train.EarlyStopping { monitor = "loss", patience = 3 }) --> EarlyStopping<>]])
 callbacks.EarlyStopping = EarlyStopping
 function EarlyStopping:setup(a)
@@ -277,8 +271,7 @@ local ReduceLROnPlateau = class.define(Callback, "ReduceLROnPlateau",
   [[The optimizer's learning rate times factor when a figure has not become better by more than min_delta for patience epochs; cooldown
 epochs after a change are not counted. monitor and mode as for EarlyStopping. min_lr: the least rate. verbose: changes are told.
 
-  > ms.train.ReduceLROnPlateau { monitor = "eval_loss" }.mode
-  min
+  > ms.train.ReduceLROnPlateau { monitor = "eval_loss" }.mode --> min
   > tostring(ms.train.ReduceLROnPlateau { monitor = "loss", patience = 3 }) --> ReduceLROnPlateau<>]])
 callbacks.ReduceLROnPlateau = ReduceLROnPlateau
 function ReduceLROnPlateau:setup(a)

@@ -81,12 +81,9 @@ local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated
 --- after a crash. async_save: the function returns at once, and a thread writes the values as they are now, one file at a
 --- time: the next call waits for the file before it, and is where an error of it shows; the end of the program waits too.
 --- ms.async_ckpt_wait() waits, ms.async_ckpt_thread_status() says whether a file is being written.
----
 ---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
----     > ms.load_checkpoint("/tmp/lunaria_help.ckpt").w:tolist()[1]
----     1.0
----     > (os.remove("/tmp/lunaria_help.ckpt"))
----     true
+---     > ms.load_checkpoint("/tmp/lunaria_help.ckpt").w:tolist()[1] --> 1.0
+---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
 function checkpoint.save_checkpoint(...)
   local where = "save_checkpoint"
   local a = arguments.bind(where, save_signature, ...)
@@ -123,17 +120,13 @@ function checkpoint.is_async(where, name, value)
 end
 
 --- Waits until the file that ms.save_checkpoint with async_save = true began is written; what went wrong is an error.
----
 ---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt", { async_save = true })
 ---     > ms.async_ckpt_wait()
----     > (os.remove("/tmp/lunaria_help.ckpt"))
----     true
+---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
 function checkpoint.async_ckpt_wait() io_.finish_writing() end
 
 --- Whether a file of ms.save_checkpoint with async_save = true is being written.
----
----     > ms.async_ckpt_thread_status()
----     false
+---     > ms.async_ckpt_thread_status() --> false
 function checkpoint.async_ckpt_thread_status() return io_.is_writing() end
 
 local function refuse_pickle(path)
@@ -269,13 +262,10 @@ end
 --- that says whether it is read. crc_check: true demands a checksum, false does not compare one. mmap: the tensors of a
 --- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile. A file that is cut off or
 --- damaged is an error that names the offset.
----
 ---     > ms.save_checkpoint({ w = ms.ones({ 2, 3 }, ms.float16) }, "/tmp/lunaria_help.ckpt")
 ---     > w = ms.load_checkpoint("/tmp/lunaria_help.ckpt").w
----     > w.shape, w.dtype
----     (2, 3)	Float16
----     > (os.remove("/tmp/lunaria_help.ckpt"))
----     true
+---     > w.shape, w.dtype --> (2, 3)	Float16
+---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
 function checkpoint.load_checkpoint(...)
   local parts, chosen, a = request("load_checkpoint", ...)
   return chosen(read(parts, a.crc_check, a.mmap))
@@ -300,12 +290,9 @@ function Loading:done() return self._dictionary ~= nil or io_.finish_reading(sel
 --- Begins to read a checkpoint and returns at once; a thread reads it while the program goes on. The arguments are those of
 --- ms.load_checkpoint, but for mmap. The result has two methods: result() waits and gives what ms.load_checkpoint gives (net
 --- gets its parameters then), done() says whether there is nothing to wait for.
----
 ---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
----     > ms.load_checkpoint_async("/tmp/lunaria_help.ckpt"):result().w:tolist()[1]
----     1.0
----     > (os.remove("/tmp/lunaria_help.ckpt"))
----     true
+---     > ms.load_checkpoint_async("/tmp/lunaria_help.ckpt"):result().w:tolist()[1] --> 1.0
+---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
 function checkpoint.load_checkpoint_async(...)
   local where = "load_checkpoint_async"
   local parts, chosen, a = request(where, ...)
@@ -361,10 +348,8 @@ local into_options = { strict_load = "boolean", remove_redundancy = "boolean" }
 --- network that are not in the table and those of the table that are not in the network. A common prefix of the table's
 --- names is left out where that makes them fit. Shapes must be the same. strict_load: all of the network's must be there, with the
 --- same dtypes; else floats are converted to the parameter's dtype, which stays. Nothing is changed when something does not fit.
----
 ---     > local net = ms.nn.Dense(2, 1)
----     > #ms.load_param_into_net(ms.nn.Dense(2, 1), { weight = ms.ones { 1, 2 } })
----     1
+---     > #ms.load_param_into_net(ms.nn.Dense(2, 1), { weight = ms.ones { 1, 2 } }) --> 1
 function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
   local where, dictionary = "load_param_into_net", parameter_dict
   if not cells.is_cell(net) then fail(where, "net must be a cell, got " .. describe(net)) end
@@ -438,24 +423,18 @@ end
 
 --- Writes .ckpt files, one or all of a folder, as safetensors, beside them or to the folder save_path: the same names, shapes,
 --- dtypes and elements. Gives a list of the files.
----
 ---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
----     > ms.ckpt_to_safetensors("/tmp/lunaria_help.ckpt")[1]
----     /tmp/lunaria_help.safetensors
----     > os.remove("/tmp/lunaria_help.ckpt") and os.remove("/tmp/lunaria_help.safetensors")
----     true
+---     > ms.ckpt_to_safetensors("/tmp/lunaria_help.ckpt")[1] --> /tmp/lunaria_help.safetensors
+---     > os.remove("/tmp/lunaria_help.ckpt") and os.remove("/tmp/lunaria_help.safetensors") --> true
 function checkpoint.ckpt_to_safetensors(file_path, save_path)
   return convert("ckpt_to_safetensors", "ckpt", "safetensors", file_path, save_path)
 end
 
 --- Writes .safetensors files, one or all of a folder, as .ckpt, beside them or to the folder save_path: the same names, shapes,
 --- dtypes and elements. Gives a list of the files.
----
 ---     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })
----     > ms.safetensors_to_ckpt("/tmp/lunaria_help.safetensors")[1]
----     /tmp/lunaria_help.ckpt
----     > os.remove("/tmp/lunaria_help.ckpt") and os.remove("/tmp/lunaria_help.safetensors")
----     true
+---     > ms.safetensors_to_ckpt("/tmp/lunaria_help.safetensors")[1] --> /tmp/lunaria_help.ckpt
+---     > os.remove("/tmp/lunaria_help.ckpt") and os.remove("/tmp/lunaria_help.safetensors") --> true
 function checkpoint.safetensors_to_ckpt(file_path, save_path)
   return convert("safetensors_to_ckpt", "safetensors", "ckpt", file_path, save_path)
 end

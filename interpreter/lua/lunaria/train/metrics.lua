@@ -273,9 +273,7 @@ local by_name = {
 }
 
 --- The names that get_metric_fn and Model's metrics know, sorted.
----
----     > ms.train.names()[1]
----     F1
+---     > ms.train.names()[1] --> F1
 ---     > #ms.train.names() > 5 --> true
 function metrics.names()
   local list = {}
@@ -285,9 +283,7 @@ function metrics.names()
 end
 
 --- A metric by its name (ms.train.names() lists them), made with the arguments.
----
----     > tostring(ms.train.get_metric_fn("topk", 3))
----     TopKCategoricalAccuracy<>
+---     > tostring(ms.train.get_metric_fn("topk", 3)) --> TopKCategoricalAccuracy<>
 ---     > tostring(ms.train.get_metric_fn("accuracy")) --> Accuracy<>
 function metrics.get_metric_fn(name, ...)
   local known = type(name) == "string" and by_name[name]

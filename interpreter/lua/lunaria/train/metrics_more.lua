@@ -374,9 +374,7 @@ local function list_of(what, value)
 end
 
 --- The area under a curve through points, by the trapezoidal rule; x must grow or fall. reorder sorts the points by x first.
----
----     > ms.train.auc({ 0, 0.5, 1 }, { 0, 1, 1 })
----     0.75
+---     > ms.train.auc({ 0, 0.5, 1 }, { 0, 1, 1 }) --> 0.75
 function metrics.auc(x, y, reorder)
   reorder = arguments.named("auc", { "reorder" }, reorder)
   x, y = list_of("x", x), list_of("y", y)

@@ -29,8 +29,7 @@ ms.boost.AutoBoost, which changes the network and the optimizer: "O0" (nothing),
   > batches = { { ms.ones { 4, 2 }, ms.zeros({ 4 }, ms.int64) } }
   > model = ms.Model(net, ms.nn.CrossEntropyLoss(), ms.nn.Adam(net:trainable_params(), 0.1), { "accuracy" })
   > model:train(30, batches)
-  > model:eval(batches).accuracy
-  1.0]])
+  > model:eval(batches).accuracy --> 1.0]])
 
 -- The arguments of a call by name. A data set, or metrics by name, that come last are tables with names too, but no options.
 local function bound(where, signature, is_value, ...)
@@ -270,7 +269,6 @@ local train_signature = arguments.signature(
 --- sink_size steps in one call), initial_epoch=0, progress=nil (a bar; by default in terminals and notebooks),
 --- check_finite=true (a loss that is not finite is an error that names the layer). An interrupt ends the training after the step
 --- that is being made, so that the parameters are those of the last whole step.
----
 ---     > net = ms.nn.Dense(2, 1)
 ---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
 ---     > model:train(2, { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } })
@@ -295,7 +293,6 @@ end
 
 --- Trains as train does, and evaluates with valid_dataset after every valid_frequency epochs (or those in a list): callbacks
 --- find the metrics as eval_results, named "eval_loss" and so on. Further arguments as for train.
----
 ---     > net = ms.nn.Dense(2, 1)
 ---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
 ---     > batches = { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }
@@ -378,11 +375,9 @@ end
 local eval_signature = arguments.signature("valid_dataset, callbacks=nil, dataset_sink_mode=false")
 
 --- The metrics over the batches of valid_dataset, in a table by name. Further arguments: callbacks=nil.
----
 ---     > net = ms.nn.Dense(2, 1)
 ---     > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()), { "loss" })
----     > model:eval({ { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }).loss
----     0.0
+---     > model:eval({ { ms.zeros { 1, 2 }, net(ms.zeros { 1, 2 }) } }).loss --> 0.0
 function Model:eval(...)
   local a = bound("eval", eval_signature, is_dataset, ...)
   refuse_sink("eval", "dataset_sink_mode", a.dataset_sink_mode)
@@ -390,9 +385,7 @@ function Model:eval(...)
 end
 
 --- What the network gives for inputs, in evaluation.
----
----     > ms.Model(ms.nn.Dense(2, 1)):predict(ms.ones { 3, 2 }).shape
----     (3, 1)
+---     > ms.Model(ms.nn.Dense(2, 1)):predict(ms.ones { 3, 2 }).shape --> (3, 1)
 function Model:predict(...)
   if select("#", ...) == 0 then fail("predict", "missing argument 1: an input is expected") end
   self.network:set_train(false)
@@ -400,7 +393,6 @@ function Model:predict(...)
 end
 
 --- Has the networks of training and evaluation compiled when they are called, whatever the mode.
----
 ---     > ms.Model(ms.nn.Dense(2, 1)):build()
 function Model:build()
   if self.optimizer then self.train_network:compile() end
@@ -408,9 +400,7 @@ function Model:build()
 end
 
 --- The layout of parameters for prediction; of one device it has none: an empty table.
----
----     > next(ms.Model(ms.nn.Dense(2, 1)):infer_predict_layout(ms.ones { 1, 2 })) == nil
----     true
+---     > next(ms.Model(ms.nn.Dense(2, 1)):infer_predict_layout(ms.ones { 1, 2 })) == nil --> true
 function Model:infer_predict_layout(...) -- luacheck: ignore 212
   self:predict(...)
   return {}

@@ -23,8 +23,7 @@ figure are kept instead of the newest, written after evaluations of Model:fit; m
 name. async_save: a thread writes the files while the training goes on, one at a time; a file that others replace goes when
 the new one is whole. integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
 
-  > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max
-  5]])
+  > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max --> 5]])
 classes.CheckpointConfig = CheckpointConfig
 function CheckpointConfig:setup(a)
   local name = "CheckpointConfig"
@@ -63,12 +62,9 @@ ms.load_param_into_net read it. A file is there whole or not at all. The attribu
   > saving = ms.train.ModelCheckpoint("net", "/tmp/lunaria_help", ms.train.CheckpointConfig { keep_checkpoint_max = 1 })
   > model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params()))
   > model:train(2, { { ms.ones { 1, 2 }, ms.ones { 1, 1 } } }, saving)
-  > saving.last_checkpoint
-  /tmp/lunaria_help/net-2_1.ckpt
-  > os.remove(saving.last_checkpoint)
-  true
-  > os.remove("/tmp/lunaria_help")
-  true]])
+  > saving.last_checkpoint --> /tmp/lunaria_help/net-2_1.ckpt
+  > os.remove(saving.last_checkpoint) --> true
+  > os.remove("/tmp/lunaria_help") --> true]])
 classes.ModelCheckpoint = ModelCheckpoint
 function ModelCheckpoint:setup(a)
   local name = "ModelCheckpoint"
@@ -215,8 +211,7 @@ A backup holds the parameters, the optimizer, the loss scale, learning rates, ra
 callbacks count (state_dict). Batches that were used are drawn again and left out; a data set with state_dict and
 load_state_dict is asked for its own state.
 
-  > tostring(ms.train.BackupAndRestore("/tmp/lunaria_help"))
-  BackupAndRestore<>]])
+  > tostring(ms.train.BackupAndRestore("/tmp/lunaria_help")) --> BackupAndRestore<>]])
 classes.BackupAndRestore = BackupAndRestore
 BackupAndRestore._comes_last = true
 function BackupAndRestore:setup(a)

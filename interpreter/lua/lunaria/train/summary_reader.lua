@@ -15,13 +15,10 @@ is while a training writes it; otherwise that is an error with the offset, as da
 
   > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
   > record:add_value("scalar", "loss", 0.5)
-  > record:record(1)
-  true
+  > record:record(1) --> true
   > record:close()
-  > ms.train.SummaryReader("/tmp/lunaria_help_summary"):values("loss")[1].value
-  0.5
-  > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
-  true]])
+  > ms.train.SummaryReader("/tmp/lunaria_help_summary"):values("loss")[1].value --> 0.5
+  > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true]])
 
 local function files_of(path)
   local names = ms.io.list_folder(path)
@@ -45,19 +42,15 @@ function SummaryReader:setup(a)
 end
 
 --- Reads what has been written since.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:flush()
 ---     > reader = ms.train.SummaryReader(record.path)
 ---     > record:add_value("scalar", "loss", 0.5)
----     > record:record(1)
----     true
+---     > record:record(1) --> true
 ---     > record:close()
 ---     > reader:reload()
----     > #reader:values("loss")
----     1
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > #reader:values("loss") --> 1
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryReader:reload()
   self.files = files_of(self.path)
   for _, file in ipairs(self.files) do
@@ -85,17 +78,13 @@ end
 
 --- The tags, sorted. kind: only those of "scalar", "histogram", "image", "audio", "text" or "tensor", or of a plug-in of
 --- TensorBoard's such as "hparams".
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("scalar", "loss", 0.5)
 ---     > record:add_value("text", "note", "begun")
----     > record:record(1)
----     true
+---     > record:record(1) --> true
 ---     > record:close()
----     > table.concat(ms.train.SummaryReader(record.path):tags("scalar"), " ")
----     loss
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > table.concat(ms.train.SummaryReader(record.path):tags("scalar"), " ") --> loss
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryReader:tags(kind)
   kind = arguments.named("tags", { "kind" }, kind)
   if kind ~= nil and type(kind) ~= "string" then fail("tags", "kind must be a string, got " .. describe(kind)) end
@@ -117,33 +106,25 @@ local function series_of(self, where, tag)
 end
 
 --- What a tag's values are: "scalar", "histogram" and so on, as for tags.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("text", "note", "begun")
----     > record:record(1)
----     true
+---     > record:record(1) --> true
 ---     > record:close()
----     > ms.train.SummaryReader(record.path):kind("note")
----     text
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > ms.train.SummaryReader(record.path):kind("note") --> text
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryReader:kind(tag) return series_of(self, "kind", tag).kind end
 
 --- The values of a tag in the order in which they were written: a list of { step =, wall_time = seconds since 1970, value = }. A
 --- value is a number of a scalar; a string of a text; a tensor of a tensor; of a histogram a table of min, max, count, sum,
 --- sum_squares, limits (the upper end of each bin), counts, nan, positive_infinity and negative_infinity; of a picture one of height,
 --- width, channels and bytes (PNG or JPEG, for ms.dataset.vision.Decode); of sound one of sample_rate, channels, frames, type and bytes.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("histogram", "weights", ms.tensor { 1.0, 2.0, 2.0 })
----     > record:record(7)
----     true
+---     > record:record(7) --> true
 ---     > record:close()
 ---     > entry = ms.train.SummaryReader(record.path):values("weights")[1]
----     > entry.step, entry.value.max
----     7	2.0
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > entry.step, entry.value.max --> 7	2.0
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryReader:values(tag)
   local list = {}
   for i, entry in ipairs(series_of(self, "values", tag)) do
@@ -153,15 +134,12 @@ function SummaryReader:values(tag)
 end
 
 --- The figures of a tag as two tensors: the steps (int64) and the values (float64), for a plot.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > for step = 1, 3 do record:add_value("scalar", "loss", 1 / step); record:record(step) end
 ---     > record:close()
 ---     > steps, losses = ms.train.SummaryReader(record.path):scalars("loss")
----     > steps:tolist()[3], losses.shape
----     3	(3,)
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > steps:tolist()[3], losses.shape --> 3	(3,)
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryReader:scalars(tag)
   local series = series_of(self, "scalars", tag)
   if series.kind ~= "scalar" then fail("scalars", ("the values of '%s' are no scalars, but of the kind %s"):format(tag, series.kind)) end

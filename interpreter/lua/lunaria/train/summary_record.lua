@@ -140,13 +140,10 @@ missing. file_prefix, file_suffix: what its name begins and ends with.
 
   > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
   > record:add_value("scalar", "loss", 0.5)
-  > record:record(1)
-  true
+  > record:record(1) --> true
   > record:close()
-  > #ms.io.list_folder("/tmp/lunaria_help_summary")
-  1
-  > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
-  true]])
+  > #ms.io.list_folder("/tmp/lunaria_help_summary") --> 1
+  > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true]])
 
 function SummaryRecord:setup(a)
   for _, key in ipairs { "log_dir", "file_prefix", "file_suffix" } do
@@ -169,12 +166,10 @@ end
 --- Adds a value to the next record. plugin: "scalar", "histogram", "image" (a tensor (C, H, W) or (N, C, H, W)), "audio" (a
 --- tensor (samples,) or (samples, channels) within -1 and 1, or { data =, sample_rate = }), "text" or "tensor". name: what it is
 --- called. value: a number, a tensor or a text.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("histogram", "weights", ms.ones { 3 })
 ---     > record:close()
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:add_value(plugin, name, value)
   open(self, "add_value")
   if type(plugin) ~= "string" or not plugins[plugin] then
@@ -187,13 +182,10 @@ end
 
 --- Writes what was added since the last record, as values of a step, and what ops.ScalarSummary and its kin were called with.
 --- Gives whether there was anything.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
----     > record:record(1)
----     false
+---     > record:record(1) --> false
 ---     > record:close()
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:record(step)
   open(self, "record")
   step = check.not_negative("record", "step", step)
@@ -213,24 +205,20 @@ function SummaryRecord:record(step)
 end
 
 --- Brings what was written to the file.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:flush()
 ---     > record:close()
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:flush()
   open(self, "flush")
   self.file:flush()
 end
 
 --- Writes the graph of a network for these inputs: the operators and what flows between them. network: a cell or a function.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_graph(ms.nn.Dense(2, 3), ms.ones { 1, 2 })
 ---     > record:close()
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:add_graph(network, ...)
   open(self, "add_graph")
   if not cells.is_cell(network) and type(network) ~= "function" then
@@ -241,12 +229,10 @@ end
 
 --- Writes the settings of a training and the figures that came of them, for comparisons of several. settings: numbers, texts and
 --- booleans by name; results: numbers by name.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_hparams({ rate = 0.1, optimizer = "Adam" }, { accuracy = 0.9 })
 ---     > record:close()
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:add_hparams(settings, results)
   open(self, "add_hparams")
   local values = lineage.hparams(settings, results or {})
@@ -256,11 +242,9 @@ function SummaryRecord:add_hparams(settings, results)
 end
 
 --- Closes the file.
----
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:close()
----     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary")
----     true
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:close()
   local file = self.file
   self.file = nil
@@ -287,8 +271,7 @@ epochs. summary_dir: the folder. histogram_regular: a Lua pattern for names of p
 keep_default_action: false leaves all but the histograms out. A second file keeps the lineage: the settings of the training, its
 data, its last loss and the figures of its evaluations. custom_lineage_data: numbers and texts by name that are kept there too.
 
-  > tostring(ms.train.SummaryCollector("/tmp/lunaria_help_summary"))
-  SummaryCollector<>]])
+  > tostring(ms.train.SummaryCollector("/tmp/lunaria_help_summary")) --> SummaryCollector<>]])
 function SummaryCollector:setup(a)
   if type(a.summary_dir) ~= "string" or a.summary_dir == "" then
     fail("SummaryCollector", "summary_dir must be a path, got " .. describe(a.summary_dir))

@@ -230,13 +230,11 @@ BorderType, "edge" or "constant".
   --- library; FLAC, Ogg, MP3, AIFF and others by libsndfile where it is installed. Samples are float32 in [-1, 1]; raw = true gives
   --- those of a WAV as the integers that they are, where it has such. A WAV that ends before its samples do is an error;
   --- cut_short = true reads what is there of it.
-  ---
   ---     > path = os.tmpname()
   ---     > head = ("<I4c4c4I4I2I2I4I4I2I2c4I4"):pack(40, "WAVE", "fmt ", 16, 1, 1, 8000, 16000, 2, 16, "data", 4)
   ---     > ms.dataset.vision.write_file(path, "RIFF" .. head .. ("<i2i2"):pack(16384, -32768))
   ---     > samples, rate = ms.dataset.audio.read(path)
-  ---     > samples:tolist()[1][1], rate, os.remove(path)
-  ---     0.5	8000	true
+  ---     > samples:tolist()[1][1], rate, os.remove(path) --> 0.5	8000	true
   function audio.read(filename, raw, cut_short)
     raw, cut_short = arguments.named("read", { "raw", "cut_short" }, raw, cut_short)
     if raw ~= nil then check.boolean("read", "raw", raw) end

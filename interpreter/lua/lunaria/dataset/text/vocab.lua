@@ -61,19 +61,15 @@ return function(text)
   local from_list = arguments.signature "word_list, special_tokens=nil, special_first=true"
   --- A vocabulary of the words of a list, word_list, in this order. special_tokens: further ones; special_first: before the others,
   --- unless it is false.
-  ---
   ---     > v = ms.dataset.text.Vocab.from_list({ "deep", "learning" }, { special_tokens = { "<pad>" } })
-  ---     > v:tokens_to_ids { "<pad>", "deep" }[2]
-  ---     1
+  ---     > v:tokens_to_ids { "<pad>", "deep" }[2] --> 1
   function Vocab.from_list(word_list, ...)
     local a = arguments.bind("Vocab.from_list", from_list, texts_of("Vocab.from_list", "word_list", word_list), ...)
     return ordered("Vocab.from_list", a.word_list, a.special_tokens, a.special_first)
   end
 
   --- A vocabulary of a table word_dict, which has the number of each word.
-  ---
-  ---     > ms.dataset.text.Vocab.from_dict({ home = 3, world = 2 }):ids_to_tokens(2)
-  ---     world
+  ---     > ms.dataset.text.Vocab.from_dict({ home = 3, world = 2 }):ids_to_tokens(2) --> world
   function Vocab.from_dict(word_dict)
     local where = "Vocab.from_dict"
     if type(word_dict) ~= "table" then fail(where, "word_dict must be a table of numbers by words, got " .. describe(word_dict)) end
@@ -88,11 +84,9 @@ return function(text)
   local from_file = arguments.signature "file_path, delimiter='', vocab_size=nil, special_tokens=nil, special_first=true"
   --- A vocabulary of the lines of the file file_path. delimiter: the word of a line ends there; vocab_size: at most so many words.
   --- special_tokens: further words; special_first: before the others, unless it is false.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_file(path, "deep,1\nlearning,2\n")
-  ---     > ms.dataset.text.Vocab.from_file(path, ","):tokens_to_ids("learning"), os.remove(path)
-  ---     1	true
+  ---     > ms.dataset.text.Vocab.from_file(path, ","):tokens_to_ids("learning"), os.remove(path) --> 1	true
   function Vocab.from_file(file_path, ...)
     local where = "Vocab.from_file"
     local a = arguments.bind(where, from_file, file_path, ...)
@@ -111,10 +105,8 @@ return function(text)
   --- A vocabulary of the texts that dataset has in columns, a name or a list (without: all), the most frequent first. freq_range:
   --- { at least, at most } times; top_k: at most so many words. special_tokens: further words; special_first: before the others,
   --- unless it is false.
-  ---
   ---     > ds = ms.dataset.NumpySlicesDataset({ word = { "a", "b", "b" } })
-  ---     > ms.dataset.text.Vocab.from_dataset(ds, "word"):tokens_to_ids("b")
-  ---     0
+  ---     > ms.dataset.text.Vocab.from_dataset(ds, "word"):tokens_to_ids("b") --> 0
   function Vocab.from_dataset(dataset, ...)
     local where = "Vocab.from_dataset"
     local a = arguments.bind(where, from_dataset, dataset, ...)
@@ -154,9 +146,7 @@ return function(text)
   end
 
   --- The number of a word, or the list of those of a list, tokens; -1 for words that are not there.
-  ---
-  ---     > ms.dataset.text.Vocab.from_list({ "deep", "learning" }):tokens_to_ids("blue")
-  ---     -1
+  ---     > ms.dataset.text.Vocab.from_list({ "deep", "learning" }):tokens_to_ids("blue") --> -1
   function Vocab:tokens_to_ids(tokens)
     if type(tokens) == "string" then return self._numbers[tokens] or -1 end
     local list = {}
@@ -165,9 +155,7 @@ return function(text)
   end
 
   --- The word of a number, or the list of those of a list or tensor, ids; an empty text for numbers that are not there.
-  ---
-  ---     > ms.dataset.text.Vocab.from_list({ "deep", "learning" }):ids_to_tokens(1)
-  ---     learning
+  ---     > ms.dataset.text.Vocab.from_list({ "deep", "learning" }):ids_to_tokens(1) --> learning
   function Vocab:ids_to_tokens(ids)
     if ms.is_tensor(ids) then ids = ids:tolist() end
     if type(ids) ~= "table" then return self._words[check.integer("ids_to_tokens", "ids", ids)] or "" end
@@ -177,9 +165,7 @@ return function(text)
   end
 
   --- A table of the numbers by words.
-  ---
-  ---     > ms.dataset.text.Vocab.from_list({ "deep", "learning" }):vocab().deep
-  ---     0
+  ---     > ms.dataset.text.Vocab.from_list({ "deep", "learning" }):vocab().deep --> 0
   function Vocab:vocab()
     local list = {}
     for word, number in pairs(self._numbers) do list[word] = number end
@@ -249,10 +235,8 @@ files of models are given to SentencePieceTokenizer.
   --- A model of the texts that dataset has in the columns col_names. vocab_size: how many pieces; character_coverage: which share of
   --- the characters has pieces of its own, 0.9995 without; model_type: one of SentencePieceModel; params: further options of the
   --- trainer, a table.
-  ---
   ---     > ds = ms.dataset.NumpySlicesDataset({ text = { "low lower lowest", "new newer newest", "wide wider widest" } })
-  ---     > #ms.dataset.text.SentencePieceVocab.from_dataset(ds, "text", 20, 1.0, "bpe")
-  ---     20
+  ---     > #ms.dataset.text.SentencePieceVocab.from_dataset(ds, "text", 20, 1.0, "bpe") --> 20
   function SentencePieceVocab.from_dataset(dataset, col_names, vocab_size, character_coverage, model_type, params)
     local where = "SentencePieceVocab.from_dataset"
     col_names, vocab_size, character_coverage, model_type, params = arguments.named(where,
@@ -274,11 +258,9 @@ files of models are given to SentencePieceTokenizer.
 
   --- A model of the lines of the files file_path, a path or a list. vocab_size: how many pieces; character_coverage: which share of
   --- the characters has pieces of its own; model_type: one of SentencePieceModel; params: further options of the trainer, a table.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_file(path, "low lower lowest\nnew newer newest\nwide wider widest\n")
-  ---     > #ms.dataset.text.SentencePieceVocab.from_file(path, 20, 1.0, "bpe"), os.remove(path)
-  ---     20	true
+  ---     > #ms.dataset.text.SentencePieceVocab.from_file(path, 20, 1.0, "bpe"), os.remove(path) --> 20	true
   function SentencePieceVocab.from_file(file_path, vocab_size, character_coverage, model_type, params)
     local where = "SentencePieceVocab.from_file"
     vocab_size, character_coverage, model_type, params = arguments.named(where, training_names, vocab_size, character_coverage, model_type,
@@ -292,13 +274,11 @@ files of models are given to SentencePieceTokenizer.
   end
 
   --- Writes the model of vocab as filename in the folder path.
-  ---
   ---     > ds = ms.dataset.NumpySlicesDataset({ text = { "low lower lowest", "new newer newest", "wide wider widest" } })
   ---     > v = ms.dataset.text.SentencePieceVocab.from_dataset(ds, "text", 20, 1.0, "bpe")
   ---     > ms.dataset.text.SentencePieceVocab.save_model(v, "/tmp", "lunaria_help.model")
   ---     > t = ms.dataset.text.SentencePieceTokenizer("/tmp/lunaria_help.model", "string")
-  ---     > #t("newest") > 0, os.remove("/tmp/lunaria_help.model")
-  ---     true	true
+  ---     > #t("newest") > 0, os.remove("/tmp/lunaria_help.model") --> true	true
   function SentencePieceVocab.save_model(vocab, path, filename)
     if not class.is_a(vocab, SentencePieceVocab) then fail("save_model", "vocab must be a SentencePieceVocab, got "
       .. describe(vocab)) end
@@ -325,11 +305,9 @@ files of models are given to SentencePieceTokenizer.
     function Vectors:init() fail(name, ("is made by %s.from_file"):format(name)) end
 
     --- The vectors in the file file_path, at most max_vectors of them. A first line with two numbers alone is left out.
-    ---
     ---     > path = os.tmpname()
     ---     > ms.dataset.vision.write_file(path, "ok 0.5 0.25\nno 1 2\n")
-    ---     > ms.dataset.text.Vectors.from_file(path, 1).vectors.shape, os.remove(path)
-    ---     (1, 2)	true
+    ---     > ms.dataset.text.Vectors.from_file(path, 1).vectors.shape, os.remove(path) --> (1, 2)	true
     function Vectors.from_file(file_path, max_vectors)
       local where = name .. ".from_file"
       max_vectors = arguments.named(where, { "max_vectors" }, max_vectors)

@@ -179,30 +179,24 @@ apply_exif_orientation: whether the image is turned as the camera was held.
   end
 
   --- The bytes of the file filename as a tensor of uint8.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_file(path, "abc")
-  ---     > ms.dataset.vision.read_file(path):tolist()[1], os.remove(path)
-  ---     97	true
+  ---     > ms.dataset.vision.read_file(path):tolist()[1], os.remove(path) --> 97	true
   function vision.read_file(filename) return native.read(path_of("read_file", filename)) end
 
   --- Writes data, a text or a tensor of uint8, to the file filename.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_file(path, ms.tensor({ 104, 105 }, ms.uint8))
-  ---     > io.open(path):read("a"), os.remove(path)
-  ---     hi	true
+  ---     > io.open(path):read("a"), os.remove(path) --> hi	true
   function vision.write_file(filename, data) native.write(path_of("write_file", filename), data) end
 
   --- The image in the file filename, a JPEG, PNG or BMP, as uint8 (height, width, channels), or (height, width) where it has one
   --- channel; PNGs of 16 bits are int32. mode: one of ImageReadMode, without it the file decides about the channels.
   --- apply_exif_orientation = true turns the image as the camera was held, which the EXIF of a JPEG or PNG tells; without it
   --- the pixels come as they are stored.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_png(path, ms.zeros({ 2, 3 }, { dtype = ms.uint8 }))
-  ---     > ms.dataset.vision.read_image(path, "color").shape, os.remove(path)
-  ---     (2, 3, 3)	true
+  ---     > ms.dataset.vision.read_image(path, "color").shape, os.remove(path) --> (2, 3, 3)	true
   function vision.read_image(filename, mode, apply_exif_orientation)
     mode, apply_exif_orientation = arguments.named("read_image", { "mode", "apply_exif_orientation" }, mode, apply_exif_orientation)
     mode = mode == nil and 0 or steps.choice("read_image", "mode", mode, vision, "ImageReadMode")
@@ -211,17 +205,13 @@ apply_exif_orientation: whether the image is turned as the camera was held.
   end
 
   --- The image in the file filename as uint8 (height, width, 3): read_image with ImageReadMode.COLOR.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_png(path, ms.zeros({ 2, 3 }, { dtype = ms.uint8 }))
-  ---     > ms.dataset.vision.decode_file(path).shape, os.remove(path)
-  ---     (2, 3, 3)	true
+  ---     > ms.dataset.vision.decode_file(path).shape, os.remove(path) --> (2, 3, 3)	true
   function vision.decode_file(filename) return native.decode(path_of("decode_file", filename), native.read(filename), 2) end
 
   --- Height and width of an image: of a tensor, or of the bytes of a file, which is not decoded for that.
-  ---
-  ---     > table.unpack(ms.dataset.vision.get_image_size(ms.zeros({ 4, 5, 3 })))
-  ---     4	5
+  ---     > table.unpack(ms.dataset.vision.get_image_size(ms.zeros({ 4, 5, 3 }))) --> 4	5
   function vision.get_image_size(image)
     if type(image) ~= "string" and image.ndim >= 2 then
       return image.ndim == 2 and { image.shape[1], image.shape[2] } or { image.shape[image.ndim - 2], image.shape[image.ndim - 1] }
@@ -231,18 +221,14 @@ apply_exif_orientation: whether the image is turned as the camera was held.
   end
 
   --- How many channels an image has: a tensor, or the bytes of a file.
-  ---
-  ---     > ms.dataset.vision.get_image_num_channels(ms.zeros({ 4, 5, 3 }))
-  ---     3
+  ---     > ms.dataset.vision.get_image_num_channels(ms.zeros({ 4, 5, 3 })) --> 3
   function vision.get_image_num_channels(image)
     if type(image) ~= "string" and image.ndim >= 2 then return image.ndim == 2 and 1 or image.shape[image.ndim] end
     return (select(3, native.size("get_image_num_channels", image)))
   end
 
   --- The image, uint8 (height, width) or (height, width, 1 or 3), as the bytes of a JPEG. quality: 1 to 100, without it 75.
-  ---
-  ---     > ms.dataset.vision.encode_jpeg(ms.zeros({ 8, 8, 3 }, { dtype = ms.uint8 })):tolist()[1]
-  ---     255
+  ---     > ms.dataset.vision.encode_jpeg(ms.zeros({ 8, 8, 3 }, { dtype = ms.uint8 })):tolist()[1] --> 255
   function vision.encode_jpeg(image, quality)
     quality = arguments.named("encode_jpeg", { "quality" }, quality)
     quality = quality == nil and 75 or check.positive("encode_jpeg", "quality", quality)
@@ -251,26 +237,20 @@ apply_exif_orientation: whether the image is turned as the camera was held.
   end
 
   --- The image, uint8 (height, width) or (height, width, channels), as the bytes of a PNG.
-  ---
-  ---     > ms.dataset.vision.encode_png(ms.zeros({ 2, 2, 3 }, { dtype = ms.uint8 })):tolist()[2]
-  ---     80
+  ---     > ms.dataset.vision.encode_png(ms.zeros({ 2, 2, 3 }, { dtype = ms.uint8 })):tolist()[2] --> 80
   function vision.encode_png(image) return native.png("encode_png", image) end
 
   --- Writes the image to the file filename as a JPEG. quality: 1 to 100, without it 75.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_jpeg(path, ms.zeros({ 8, 8, 3 }, { dtype = ms.uint8 }))
-  ---     > ms.dataset.vision.read_image(path).shape, os.remove(path)
-  ---     (8, 8, 3)	true
+  ---     > ms.dataset.vision.read_image(path).shape, os.remove(path) --> (8, 8, 3)	true
   function vision.write_jpeg(filename, image, quality)
     native.write(path_of("write_jpeg", filename), vision.encode_jpeg(image, quality))
   end
 
   --- Writes the image to the file filename as a PNG.
-  ---
   ---     > path = os.tmpname()
   ---     > ms.dataset.vision.write_png(path, ms.zeros({ 2, 3 }, { dtype = ms.uint8 }))
-  ---     > ms.dataset.vision.read_image(path).shape, os.remove(path)
-  ---     (2, 3)	true
+  ---     > ms.dataset.vision.read_image(path).shape, os.remove(path) --> (2, 3)	true
   function vision.write_png(filename, image) native.write(path_of("write_png", filename), vision.encode_png(image)) end
 end
