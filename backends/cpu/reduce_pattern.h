@@ -14,8 +14,12 @@ struct Pattern {
     explicit Pattern(int64_t n) : known(n != 0), n(n) {}
     explicit Pattern(const ReduceLayout& l) {
         int kept = l.kept.rank(), reduced = l.reduced.rank();
-        if (l.count == 0 || l.outputs == 0 || reduced == 0) return;
-        if (reduced == 1 && kept <= 2) {
+        if (l.count == 0 || l.outputs == 0) return;
+        if (reduced == 0) {
+            // Every reduced axis has size 1, as in the gradients of samples one by one: rows of one element.
+            known = true;
+            outer = l.outputs;
+        } else if (reduced == 1 && kept <= 2) {
             n = l.reduced[0];
             int64_t stride = l.reduced_strides[0];
             known = true;
