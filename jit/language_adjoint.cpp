@@ -132,21 +132,12 @@ void add_values(Registry& r) {
             "other changes; everything else as it is.")
         .effect(Effect::state);
     r.add("number_tensor(x: any, dtype: any)").doc("A number as a tensor of rank 0.");
-}
-
-// See jit/vm/region.h.
-void add_batches(Registry& r) {
-    r.add("open_batch(size: any)").doc("A batch of so many samples; nil where none can be.").effect(Effect::state);
-    r.add("batch_enter(batch: any, x: any)").doc("What stands for a sample of a tensor of the batch.");
-    r.add("batch_leave(batch: any, x: any)").doc("The tensor of the batch that x stands for; nil: it is none's.");
-    r.add("batch_inside(batch: any, f: any)").doc("The function f, run once for all samples.");
-    r.add("batch_error(batch: any)").doc("Why the function could not be run so; nil: it could.").effect(Effect::state);
+    r.add("batched(size: any, f: any)").doc("The function f, run once for so many samples; see jit/vm/region.h.");
 }
 
 }  // namespace
 
 void add_adjoint_primitives(Registry& r) {
-    add_batches(r);
     add_ordered(r);
     add_shadows(r);
     add_values(r);

@@ -40,8 +40,18 @@ class BatchCall : public ExpandCall {
 // Whether there is a rule; the other operators are applied to one sample after the other.
 inline bool has_batch_rule(const Op& op) { return op.host_fn || op.batch_fn || op.is_elementwise; }
 
-// The results of the call for the batch, one or a list, each with the batch axis; nil when the rule does not cover this
-// call. `types`: of the results for one sample.
+// The results of the call for the batch by the operator's rule, one or a list, each with the batch axis; nil when the
+// rule does not cover this call. `types`: of the results for one sample.
 Value apply_batch_rule(const BatchCall& call, const Types& types);
+
+// The same by the rule where it covers the call, otherwise of one sample after the other; nil where the operator is
+// made of others, which are to be applied instead.
+Value batched_results(const BatchCall& call);
+
+// The operator applied to one sample after the other, and the results stacked.
+Value one_by_one(const BatchCall& call);
+
+// One result or a list of them, one by one.
+std::vector<Value> separate_results(Builder& b, const Value& results);
 
 }  // namespace lunaria

@@ -40,11 +40,7 @@ int cotangent(lua_State* L) {
 
 int custom(lua_State* L) { return run(L, vm::custom_function()); }
 int checkpoint(lua_State* L) { return run(L, vm::checkpoint_function()); }
-int open_batch(lua_State* L) { return run(L, vm::open_batch_function()); }
-int batch_enter(lua_State* L) { return run(L, vm::batch_enter_function()); }
-int batch_leave(lua_State* L) { return run(L, vm::batch_leave_function()); }
-int batch_inside(lua_State* L) { return run(L, vm::batch_inside_function()); }
-int batch_error(lua_State* L) { return run(L, vm::batch_error_function()); }
+int batch(lua_State* L) { return run(L, vm::batched_function()); }
 int stop(lua_State* L) {
     lua_settop(L, 1);
     // A handle of its own, as of every operator: what is written into x later changes this value no more than any
@@ -223,7 +219,6 @@ int open_autodiff(lua_State* L) {
                                                                {"note", protect<note>},
                                                                {"graph_text", protect<graph_text>},
                                                                {"fail", protect<fail>},
-                                                               {"batch", protect<batch>},
                                                                {"count_batch_rules", protect<count_batch_rules>},
                                                                {"fits", protect<fits>},
                                                                {"in_place", protect<in_place>},
@@ -241,11 +236,7 @@ int open_autodiff(lua_State* L) {
         {"custom", protect<custom>, vm::custom_function()},
         {"checkpoint", protect<checkpoint>, vm::checkpoint_function()},
         {"stop", protect<stop>, vm::stop_function()},
-        {"open_batch", protect<open_batch>, vm::open_batch_function()},
-        {"batch_enter", protect<batch_enter>, vm::batch_enter_function()},
-        {"batch_leave", protect<batch_leave>, vm::batch_leave_function()},
-        {"batch_inside", protect<batch_inside>, vm::batch_inside_function()},
-        {"batch_error", protect<batch_error>, vm::batch_error_function()},
+        {"batch", protect<batch>, vm::batched_function()},
         {"raw_get", protect<raw_get>, vm::raw_index_function()},
         {"raw_set", protect<raw_set>, vm::raw_set_function()},
         {"content", protect<content>, vm::content_function()},

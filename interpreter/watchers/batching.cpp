@@ -1,6 +1,7 @@
 #include "interpreter/watchers/batching.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -48,12 +49,6 @@ class Batcher final : public vm::Region, public Builder {
             if (lua_CFunction c = function_of(library, name)) looking_.push_back(c);
     }
 
-    vm::Values run(const Value& f, vm::Values args) {
-        vm::Machine machine(*this);
-        const vm::Watch watch(this);
-        LuaHost::Running running(host_, machine);
-        return machine.run(f, args);
-    }
     Protected attempt(const std::function<void()>& body) override {
         Protected outcome = host_.call_protected(body);
         if (outcome.ok) return outcome;
@@ -78,8 +73,9 @@ class Batcher final : public vm::Region, public Builder {
         const Tensor& t = batched.tensor();
         Shape shape;
         for (int k = 1; k < t.rank(); ++k) shape.push_back(t.dim(k));
-        Value v(
-            Tensor::zeros(t.dtype(), {}).view(shape, Shape(std::vector<int64_t>(static_cast<size_t>(t.rank()) - 1))));
+        Tensor& zero = zeros_[static_cast<size_t>(t.dtype())];
+        if (!zero) zero = Tensor::zeros(t.dtype(), {});
+        Value v(zero.view(shape, Shape(std::vector<int64_t>(static_cast<size_t>(t.rank()) - 1))));
         samples_.insert_or_assign(v.tensor().body(), Sample{v.tensor(), batched});
         return v;
     }
@@ -206,6 +202,7 @@ class Batcher final : public vm::Region, public Builder {
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
 
     // Of the machine's watcher.
+    bool only_runs() const override { return !recorder_ && contexts.empty(); }
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (recorder_) settle(m, i);
         if (!i.op || !i.op->belongs_to(lua::language())) return watched(m, i);
@@ -272,10 +269,12 @@ class Batcher final : public vm::Region, public Builder {
         if (!any) return really(op, args);
         if (op.host_fn) return lunaria::run(op, args);
         if (op.reads_type_only) {
-            args[0] = sample(args[0], batched[0], 0);
+            args[0] = Builder::call("narrow", {batched[0], int64_t{0}, int64_t{0}, int64_t{1}})
+                          .reshape(args[0].tensor().shape())
+                          .value();
             return really(op, args);
         }
-        for (size_t i = 0; i < args.size(); ++i) {
+        for (size_t i = 0; i < args.size() && !only_runs(); ++i) {
             args[i] = settled(args[i]);
             // What is differentiated around the batch sees sums over all samples where they share an operand.
             if (batched[i].is_nil() && vm::is_differentiable(op) && (vm::marks_of(args[i]) & vm::followed_by(contexts)))
@@ -283,17 +282,10 @@ class Batcher final : public vm::Region, public Builder {
         }
         check_tensor_args(op, args);
         const Call call(op, args, promoted_dtype(op, args));
-        const BatchCall whole(call, *this, batched, size_);
-        if (op.infer_fn && has_batch_rule(op)) {
-            const Types types = op.infer_fn(call);
-            Value results = apply_batch_rule(whole, types);
-            if (!results.is_nil() && fits(results, types)) return stand_ins(results);
-        }
-        if (op.expand_fn) {
-            Expansion expansion(*this);
-            return expand(ExpandCall(call, expansion));
-        }
-        return one_by_one(op, args, batched);
+        const Value results = batched_results(BatchCall(call, *this, batched, size_));
+        if (!results.is_nil()) return stand_ins(results);
+        Expansion expansion(*this);
+        return expand(ExpandCall(call, expansion));
     }
 
     // Of the builder that the rules are written for: operators on whole batches.
@@ -429,21 +421,6 @@ class Batcher final : public vm::Region, public Builder {
         const vm::Watch watch(outer_);
         return vm::execute(op, args);
     }
-    bool fits(const Value& results, const Types& types) const {
-        auto good = [&](const Value& v, const TensorType& type) {
-            if (!v.is_tensor() || v.tensor().dtype() != type.dtype || v.tensor().rank() != type.shape.rank() + 1 ||
-                v.tensor().dim(0) != size_)
-                return false;
-            for (int k = 0; k < type.shape.rank(); ++k)
-                if (v.tensor().dim(k + 1) != type.shape[k]) return false;
-            return true;
-        };
-        if (!results.is_list()) return types.size() == 1 && good(results, types[0]);
-        if (results.items().size() != types.size()) return false;
-        for (size_t j = 0; j < types.size(); ++j)
-            if (!good(results.items()[j], types[j])) return false;
-        return true;
-    }
     Value stand_ins(const Value& results) {
         if (++operators_ % kSweep == 0)
             std::erase_if(samples_, [](const auto& entry) {
@@ -455,41 +432,6 @@ class Batcher final : public vm::Region, public Builder {
         return Value::list(std::move(items));
     }
 
-    Value sample(const Value& arg, const Value& batched, int64_t i) {
-        if (batched.is_nil()) return arg;
-        if (batched.is_list()) {
-            std::vector<Value> items;
-            for (size_t k = 0; k < arg.items().size(); ++k)
-                items.push_back(sample(arg.items()[k], batched.items()[k], i));
-            return Value::list(std::move(items));
-        }
-        return Expr(*this, batched)
-            .builder()
-            .call("narrow", {Expr(*this, batched), int64_t{0}, i, int64_t{1}})
-            .reshape(arg.tensor().shape())
-            .value();
-    }
-    // The operator on one sample after the other.
-    Value one_by_one(const Op& op, const std::vector<Value>& args, const std::vector<Value>& batched) {
-        std::vector<std::vector<Expr>> columns;
-        bool several = false;
-        for (int64_t i = 0; i < size_; ++i) {
-            std::vector<Value> own;
-            for (size_t k = 0; k < args.size(); ++k) own.push_back(sample(args[k], batched[k], i));
-            const Value result = really(op, own);
-            several = result.is_list();
-            const std::vector<Value> items = several ? result.items() : std::vector<Value>{result};
-            if (i == 0) columns.resize(items.size());
-            if (items.size() != columns.size()) throw not_for_a_batch("results differ in number");
-            for (size_t k = 0; k < items.size(); ++k) {
-                if (!items[k].is_tensor()) throw not_for_a_batch("a result is no tensor");
-                columns[k].emplace_back(*this, items[k]);
-            }
-        }
-        std::vector<Value> results;
-        for (auto& column : columns) results.push_back(Builder::call("stack", {list(column), int64_t{0}}).value());
-        return stand_ins(several ? Value::list(std::move(results)) : results[0]);
-    }
     // Numbers come in the order in which a loop over the samples would draw them, which is known for one call alone.
     void will_draw(const Op& op) {
         if (recorder_) throw not_for_a_batch("random numbers are drawn");
@@ -498,7 +440,8 @@ class Batcher final : public vm::Region, public Builder {
     }
     Value draw(const Op& op, const std::vector<Value>& args, const std::vector<Value>& batched) {
         will_draw(op);
-        return one_by_one(op, args, batched);
+        const Call call(op, args, promoted_dtype(op, args));
+        return stand_ins(one_by_one(BatchCall(call, *this, batched, size_)));
     }
 
     LuaHost& host_;
@@ -511,63 +454,17 @@ class Batcher final : public vm::Region, public Builder {
     bool drew_ = false;
     std::vector<lua_CFunction> looking_;  // that tell what something is, whatever it is
     size_t operators_ = 0;
+    std::array<Tensor, kDTypeCount> zeros_;  // the element of the stand-ins, by dtype
     std::unordered_map<const void*, Sample> samples_;
     std::unordered_map<const void*, Value> own_;  // tables and variables that the run made
 };
 
-int give_stand_in(lua_State* L) {
-    auto* batcher = static_cast<Batcher*>(lua_touserdata(L, lua_upvalueindex(1)));
-    LuaHost& host = LuaHost::of(L);
-    host.push(L, batcher->sample_of(host.to_value(L, 1)));
-    return 1;
-}
-int give_taken(lua_State* L) {
-    auto* batcher = static_cast<Batcher*>(lua_touserdata(L, lua_upvalueindex(1)));
-    LuaHost& host = LuaHost::of(L);
-    host.push(L, batcher->taken(host.to_value(L, 1)));
-    return 1;
-}
-
 }  // namespace
 
-int batch(lua_State* L) {
-    LuaHost& host = LuaHost::of(L);
-    LuaHost::Thread thread(host, L);
-    const int64_t size = luaL_checkinteger(L, 2);
-    lua_settop(L, 4);
-    Batcher batcher(host, host, size);
-    if (vm::watcher() || State::of(L).debugger().wants_stop_points()) {
-        lua_pushnil(L);
-        return 1;
-    }
-    auto push_helper = [&](lua_CFunction f) {
-        lua_pushlightuserdata(L, &batcher);
-        lua_pushcclosure(L, f, 1);
-    };
-    lua_pushvalue(L, 3);
-    push_helper(protect<give_stand_in>);
-    lua_call(L, 1, LUA_MULTRET);
-    vm::Values args, results;
-    for (int i = 5, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
-    lua_settop(L, 4);
-    const Value f = host.to_value(L, 1);
-    const auto outcome = batcher.attempt([&] { results = batcher.run(f, std::move(args)); });
-    if (!outcome.ok) {
-        lua_pushboolean(L, false);
-        host.push(L, outcome.error);
-        return 2;
-    }
-    luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
-    lua_pushboolean(L, true);
-    lua_pushvalue(L, 4);
-    push_helper(protect<give_taken>);
-    for (const Value& v : results) host.push(L, v);
-    lua_call(L, static_cast<int>(results.size()) + 1, LUA_MULTRET);
-    return lua_gettop(L) - 4;
-}
-
 Value LuaHost::open_batch(vm::Host& around, int64_t size) {
-    if (State::of(L).debugger().wants_stop_points()) return {};
+    // A function of C that was called from what is watched has the host itself around it.
+    const bool unseen = vm::watcher() && &around == this;
+    if (unseen || State::of(L).debugger().wants_stop_points()) return {};
     return Value::adopt(new Batcher(*this, around, size));
 }
 

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/ir/substitution.h"
-#include "core/operator/expansion.h"
 #include "core/run/placement.h"
-#include "jit/autodiff/batched.h"
+#include "jit/batch/transform.h"
 #include "jit/graph/passes.h"
 
 namespace lunaria {
@@ -46,113 +43,9 @@ std::unique_ptr<ir::Graph> copy_of(const ir::Graph& graph) {
     return copy;
 }
 
-// The graph for so many rows, each with an axis more in front; null where an operator has no rule.
-class TogetherBuilder {
-  public:
-    TogetherBuilder(const ir::Graph& from, int64_t rows) : from_(from), rows_(rows), values_(to_.get()) {}
-
-    std::unique_ptr<ir::Graph> build() {
-        for (const ir::Node* p : from_.parameters()) {
-            TensorType type = p->type.tensor;
-            type.shape.insert(0, rows_);
-            set(p, Value(to_->add_parameter(p->name, ir::NodeType::of(std::move(type)))), true);
-        }
-        for (const ir::Node* node : from_.body())
-            if (!add(*node)) return nullptr;
-        std::vector<Value> results;
-        for (const Value& v : from_.result.items()) {
-            if (!v.is_node() || !differs(v)) return nullptr;
-            results.push_back(values_(v));
-        }
-        to_->result = Value::list(std::move(results));
-        return std::move(to_);
-    }
-
-  private:
-    void set(const ir::Node* node, Value v, bool differs) {
-        values_[node] = std::move(v);
-        if (differs) differing_.insert(node);
-    }
-    bool differs(const Value& v) const {
-        bool found = false;
-        ir::for_each_node(v, [&](ir::Node* node) { found |= differing_.contains(node); });
-        return found;
-    }
-    // A tensor of the type of a row's value, for rules, which look at no elements.
-    Value stand_in(const Value& v) {
-        if (v.is_list()) {
-            std::vector<Value> items;
-            for (const Value& item : v.items()) items.push_back(stand_in(item));
-            return Value::list(std::move(items));
-        }
-        if (!v.is_node()) return v;
-        const ir::Node* node = v.node();
-        if (node->kind == ir::NodeKind::constant) return node->constant;
-        const TensorType& type = node->tensor_type();
-        const Shape strides(std::vector<int64_t>(static_cast<size_t>(type.shape.rank())));
-        const Value made(Tensor::zeros(type.dtype, {}).view(type.shape, strides));
-        if (differing_.contains(node)) batched_.insert(made.tensor().body());
-        stand_ins_.push_back(made);
-        return made;
-    }
-    bool add(const ir::Node& node) {
-        const Value args = Value::list(node.args);
-        if (!differs(args)) {
-            values_[&node] = values_.copy(node);
-            return true;
-        }
-        if (!node.op) {
-            const Value& from = whole_[node.args[0].node()];
-            set(&node, from.items().at(node.index), true);
-            return true;
-        }
-        std::vector<Value> samples;
-        for (const Value& v : node.args) samples.push_back(stand_in(v));
-        const auto rule = autodiff::batched(
-            *node.op, samples, [&](const Value& v) { return v.is_tensor() && batched_.contains(v.tensor().body()); },
-            rows_);
-        if (!rule) return false;
-        std::vector<Value> operands;
-        for (size_t i = 0; i < node.args.size(); ++i) {
-            if (autodiff::is_fixed(*node.op, samples, i)) continue;
-            if (node.args[i].is_list())
-                for (const Value& item : node.args[i].items()) operands.push_back(operand(item));
-            else
-                operands.push_back(operand(node.args[i]));
-        }
-        if (operands.size() != rule->parameters().size()) return false;
-        for (size_t i = 0; i < operands.size(); ++i) {
-            if (operands[i].is_number())
-                operands[i] =
-                    Value(to_->add_constant(number_as_tensor(operands[i], rule->parameters()[i]->tensor_type().dtype)));
-            else if (!(type_of(operands[i]) == rule->parameters()[i]->tensor_type()))
-                return false;
-        }
-        ir::Substitution inside(to_.get());
-        for (size_t i = 0; i < operands.size(); ++i) inside[rule->parameters()[i]] = operands[i];
-        for (const ir::Node* part : rule->body()) {
-            if (part->op && registry().find(part->op->name()) != part->op) return false;
-            inside[part] = inside.copy(*part);
-        }
-        const Value results = inside(rule->result);
-        whole_[&node] = results;
-        set(&node, node.type.kind == ir::NodeType::Kind::list ? results : results.items().at(0), true);
-        return true;
-    }
-    Value operand(const Value& v) {
-        const Value made = values_(v);
-        return made.is_tensor() ? Value(to_->add_constant(made)) : made;
-    }
-
-    const ir::Graph& from_;
-    const int64_t rows_;
-    std::unique_ptr<ir::Graph> to_ = std::make_unique<ir::Graph>("rows");
-    ir::Substitution values_;
-    std::unordered_set<const ir::Node*> differing_;
-    std::unordered_set<const TensorBody*> batched_;
-    std::unordered_map<const ir::Node*, Value> whole_;  // the results of a call, as a list
-    std::vector<Value> stand_ins_;                      // so that no other tensor gets the body of one of them
-};
+std::unique_ptr<ir::Graph> together(const ir::Graph& graph, size_t rows) {
+    return batch::transform(graph, std::vector<bool>(graph.parameters().size(), true), static_cast<int64_t>(rows));
+}
 
 std::vector<Tensor> tensors_of(std::span<const Value> values) {
     std::vector<Tensor> tensors;
@@ -194,7 +87,7 @@ RowProgram::RowProgram(std::unique_ptr<ir::Graph> graph) : graph_(std::move(grap
     compiled_ = graph::compile(*expanded_, {.generate = kGenerate});
     batchable_ = batchable &&
                  std::ranges::all_of(types_, [](const TensorType& t) { return t.shape.rank() < kMaxRank; }) &&
-                 TogetherBuilder(*expanded_, 2).build() != nullptr;
+                 together(*expanded_, 2) != nullptr;
 }
 
 bool RowProgram::takes(std::span<const Value> in) const {
@@ -225,7 +118,7 @@ const graph::Executable* RowProgram::for_rows(size_t count) const {
     if (const auto found = together_.find(count); found != together_.end()) return found->second.get();
     if (together_.size() >= kMostSizes) return nullptr;
     const PlaceScope host(nullptr);
-    auto graph = TogetherBuilder(*expanded_, static_cast<int64_t>(count)).build();
+    const auto graph = together(*expanded_, count);
     return (together_[count] = graph ? graph::compile(*graph, {.generate = kGenerate}) : nullptr).get();
 }
 

@@ -249,12 +249,6 @@ bool BlockRewriter::lists(const Node& node) {
         step([&node](Backward& b) {
             if (b.has(node)) b.add(node.args[2], b.cotangent(node));
         });
-    } else if (name == "batch_enter" || name == "batch_leave") {
-        // What is differentiated around a batch sees the tensors of the batch on both sides.
-        copy(node);
-        step([&node](Backward& b) {
-            if (b.has(node)) b.add(node.args[1], b.cotangent(node));
-        });
     } else if (name == "list_concat") {
         copy(node);
         Value count = emit("list_length", {tr(node.args[0])});

@@ -358,9 +358,9 @@ void pull(Machine& m, const Instr& i) {
 void j_call(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
-    const Op* op = contexts.size() == 1 && !watcher() ? m.host().operator_in(m.operand(i, 1)) : nullptr;
+    const Op* op = contexts.size() == 1 && calls_directly() ? m.host().operator_in(m.operand(i, 1)) : nullptr;
     const Slot& list = m.slot(i, 2);
-    if (op && list.items > 0 &&
+    if (op && list.items > 0 && !watcher() &&
         m.elementwise().follow(m, *op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
         return;
     Values args = m.values(m.slot(i, 2));

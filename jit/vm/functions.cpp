@@ -6,9 +6,9 @@
 
 #include "core/ir/substitution.h"
 #include "core/ir/text.h"
-#include "jit/autodiff/batched.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
+#include "jit/batch/operator.h"
 #include "jit/language.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/sketch.h"
@@ -45,7 +45,7 @@ Spread spread_parameters(Sketch& s, const Op& op, std::span<const Value> args) {
         if (params[i].type != ArgType::tensors || !args[i].is_list()) {
             result.args.push_back(p);
             if (args[i].is_tensor() || args[i].is_number())
-                if (!autodiff::is_fixed(op, args, i)) result.flat.push_back(p);
+                if (!batch::is_fixed(op, args, i)) result.flat.push_back(p);
             continue;
         }
         std::vector<Value> items;
@@ -304,36 +304,12 @@ const OperatorFunction& bound_function() {
     return f;
 }
 
-namespace {
-
-// The primitive of that name with as many arguments, as a function.
-OperatorFunction primitive_function(std::string_view name, size_t arguments) {
-    Sketch s{std::string(name)};
-    std::vector<Value> args;
-    for (size_t i = 0; i < arguments; ++i) args.push_back(s.parameter());
-    return s.finish(Value::list({s.emit(name, std::move(args))}));
-}
-
-}  // namespace
-
-const OperatorFunction& open_batch_function() {
-    static const OperatorFunction f = primitive_function("open_batch", 1);
-    return f;
-}
-const OperatorFunction& batch_enter_function() {
-    static const OperatorFunction f = primitive_function("batch_enter", 2);
-    return f;
-}
-const OperatorFunction& batch_leave_function() {
-    static const OperatorFunction f = primitive_function("batch_leave", 2);
-    return f;
-}
-const OperatorFunction& batch_inside_function() {
-    static const OperatorFunction f = primitive_function("batch_inside", 2);
-    return f;
-}
-const OperatorFunction& batch_error_function() {
-    static const OperatorFunction f = primitive_function("batch_error", 1);
+const OperatorFunction& batched_function() {
+    static const OperatorFunction f = [] {
+        Sketch s("batched");
+        Value size = s.parameter("size"), function = s.parameter("f"), rest = s.parameter("...");
+        return s.finish(s.emit("call", {s.emit("batched", {size, function}), rest}), 0, true);
+    }();
     return f;
 }
 

@@ -312,7 +312,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
 // A reverse rule is straight-line code that calls nothing: it runs here and now, from register to register.
 bool Machine::pull_rule(const Instr& i) {
     auto* closure = object_as<Closure>(get(slot(i, 0)));
-    if (!closure || !closure->function->rule || i.tail || watcher()) return false;
+    if (!closure || !closure->function->rule || i.tail || !calls_directly()) return false;
     const Slot& list = slot(i, 1);
     if (list.items < 0) {
         const Value& given = get(list);
@@ -330,7 +330,7 @@ bool Machine::pull_rule(const Instr& i) {
         rule.chain_known = true;
         rule.chain = chain_of_rule(rule.graph);
     }
-    if (rule.chain && pull_chain(*this, i, *closure, given)) return true;
+    if (rule.chain && !watcher() && pull_chain(*this, i, *closure, given)) return true;
     Values cotangents;
     for (const Slot& s : given) cotangents.push_back(s.items >= 0 ? value(s) : take(s));
     run_rule(i, *closure, cotangents);

@@ -299,13 +299,8 @@ const OperatorFunction& vjp_function();
 const OperatorFunction& derivative_function();
 // name, f, position, args... -> first result, its derivative by the argument at the position
 const OperatorFunction& gradient_function();
-const OperatorFunction& shadow_function();  // context, object, key -> its cotangent
-// Of batches; see region.h.
-const OperatorFunction& open_batch_function();    // size -> the batch; nil: it cannot be made here
-const OperatorFunction& batch_enter_function();   // batch, x -> what stands for a sample of x
-const OperatorFunction& batch_leave_function();   // batch, x -> what x stands for; nil: for itself
-const OperatorFunction& batch_inside_function();  // batch, f -> f, run for the batch
-const OperatorFunction& batch_error_function();   // batch -> why it did not run; nil: it did
+const OperatorFunction& shadow_function();   // context, object, key -> its cotangent
+const OperatorFunction& batched_function();  // size, f, arguments... -> see BatchedFunction in region.h
 // Of coroutines; see coroutine.cpp.
 OperatorFunction native_function(NativeFunction::Kind kind, Value original);  // args... -> what it gives
 const OperatorFunction& coroutine_function();                                 // f, args... -> f(args...)

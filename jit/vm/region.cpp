@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/ir/substitution.h"
-#include "jit/autodiff/batched.h"
+#include "jit/batch/operator.h"
 #include "jit/language.h"
 #include "jit/vm/handlers.h"
 
@@ -12,13 +12,6 @@ namespace lunaria::vm {
 namespace {
 
 bool is_operator(const ir::Node& node) { return node.op && !node.op->belongs_to(lua::language()); }
-
-// Programs reach the functions of a region too, with whatever values.
-Region& region_at(Machine& m, const Instr& i) {
-    const Value& v = m.operand(i, 0);
-    if (auto* region = v.kind() == Value::Kind::object ? dynamic_cast<Region*>(v.object()) : nullptr) return *region;
-    throw argument_error("vmap", str("the batch that vmap opened is expected, got ", m.host().describe(v)));
-}
 
 // What the value stands for, followed as the value is.
 Value unwrapped(const Region& region, const Value& v) {
@@ -51,22 +44,37 @@ bool Region::holds(const Value& v) const {
 }
 
 void BatchedFunction::call(Machine& m, std::span<const Value> contexts, Values args, const Destination& to) const {
-    Region& region = dynamic_cast<Region&>(*region_.object());
+    const Value opened = m.host().open_batch(m.host(), size_);
+    if (opened.is_nil()) return m.give(to, {}, {});
+    Region& region = dynamic_cast<Region&>(*opened.object());
     region.contexts = Values(contexts);
     region.host_around = &m.host();
     region.watcher_around = watcher();
     region.region_around = m.region();
     Values results, backs;
+    std::vector<bool> differs;
     const bool before = m.called_back;
     const Host::Protected outcome = region.attempt([&] {
-        const RegionScope inside(m, region, &region, &region);
-        results = m.run(f_, contexts, std::move(args), backs);
+        for (Value& v : args) {
+            if (!v.is_tensor() || v.tensor().rank() == 0 || v.tensor().dim(0) != size_)
+                throw argument_error("vmap",
+                                     str("a tensor of ", size_, " samples is expected, got ", m.host().describe(v)));
+            v = wrapped(region, v);
+        }
+        {
+            const RegionScope inside(m, region, &region, &region);
+            results = m.run(f_, contexts, std::move(args), backs);
+        }
+        for (Value& v : results) {
+            differs.push_back(v.is_tensor() && region.holds(v));
+            if (differs.back()) v = unwrapped(region, v);
+        }
     });
     m.called_back = before;
-    if (outcome.ok) return m.give(to, std::move(results), {backs.begin(), backs.size()});
-    region.failed = true;
-    region.error = outcome.error;
-    m.give(to, {}, {});
+    if (!outcome.ok) return m.give(to, {outcome.error, Value(false)}, {});
+    for (const bool d : differs) results.push_back(Value(d));
+    results.push_back(Value(true));
+    m.give(to, std::move(results), {backs.begin(), backs.size()});
 }
 
 std::unique_ptr<ir::Graph> with_calls(const ir::Graph& graph) {
@@ -154,7 +162,7 @@ bool Machine::call_batched(const Op& op, std::span<const Value> contexts, Values
         return true;
     }
     region.admit(op);
-    const auto batched = autodiff::batched(
+    const auto batched = batch::operator_graph(
         op, args, [&](const Value& v) { return region.holds(v); }, region.size());
     if (!batched) {
         const OperatorFunction f = expansion_function(op, args);
@@ -175,32 +183,18 @@ bool Machine::call_batched(const Op& op, std::span<const Value> contexts, Values
 
 namespace {
 
-void open_batch(Machine& m, const Instr& i) { m.set(i, m.host().open_batch(m.host(), m.operand(i, 0).integer())); }
-
-void batch_enter(Machine& m, const Instr& i) { m.set(i, wrapped(region_at(m, i), m.operand(i, 1))); }
-
-void batch_leave(Machine& m, const Instr& i) {
-    const Value& v = m.operand(i, 1);
-    const Region& region = region_at(m, i);
-    m.set(i, region.taken(v).is_nil() ? Value() : unwrapped(region, v));
-}
-
-void batch_inside(Machine& m, const Instr& i) {
-    m.set(i, make_object<BatchedFunction>(m.operand(i, 0), m.operand(i, 1)));
-}
-
-void batch_error(Machine& m, const Instr& i) {
-    const Region& region = region_at(m, i);
-    m.set(i, region.failed && region.error.is_nil() ? Value(false) : region.error);
+// Programs reach it too, with whatever values.
+void batched(Machine& m, const Instr& i) {
+    const Value& size = m.operand(i, 0);
+    if (size.kind() != Value::Kind::integer || size.integer() < 1)
+        throw argument_error("vmap", str("a number of samples is expected, got ", m.host().describe(size)));
+    m.set(i, make_object<BatchedFunction>(size.integer(), m.operand(i, 1)));
 }
 
 }  // namespace
 
 std::span<const NamedHandler> region_handlers() {
-    static constexpr NamedHandler list[] = {
-        {"open_batch", open_batch},     {"batch_enter", batch_enter}, {"batch_leave", batch_leave},
-        {"batch_inside", batch_inside}, {"batch_error", batch_error},
-    };
+    static constexpr NamedHandler list[] = {{"batched", batched}};
     return list;
 }
 

@@ -33,18 +33,19 @@ class Region : public Object, public Watcher {
     Host* host_around = nullptr;
     Watcher* watcher_around = nullptr;
     Region* region_around = nullptr;
-    bool failed = false;
-    Value error;
 };
 
-// A function of the program, run for the batch. Where that cannot be it gives nothing, and the batch has the error.
+// A function of the program, run once for so many samples: its arguments are tensors with the batch axis in front. It
+// gives its results, then for each of them whether it has the batch axis or is the same for all samples, then true.
+// Where it cannot be run so it gives the error and false; nothing where it was not tried.
 class BatchedFunction final : public Object {
   public:
-    BatchedFunction(Value region, Value f) : region_(std::move(region)), f_(std::move(f)) {}
+    BatchedFunction(int64_t size, Value f) : size_(size), f_(std::move(f)) {}
     void call(Machine& m, std::span<const Value> contexts, Values args, const Destination& to) const;
 
   private:
-    Value region_, f_;
+    int64_t size_;
+    Value f_;
 };
 
 // For as long as it lives the machine is within the batch, or with what is around it.

@@ -24,6 +24,8 @@ class Watcher : public Host {
 
     // Whether it still writes down what happens; otherwise everything is real.
     virtual bool records() const { return true; }
+    // Whether calls of operators and reverse rules are its business only by the operators that run.
+    virtual bool only_runs() const { return false; }
     // Before an instruction: true when it has been carried out.
     virtual bool step(Machine&, const Instr&) { return false; }
     // Before a call of f: true when its results have been given to `to`. Otherwise the arguments may have been
@@ -121,6 +123,12 @@ class Watch {
   private:
     Watcher* before_;
 };
+
+// Whether operators are called and rules are run without a word to what watches.
+inline bool calls_directly() {
+    const Watcher* w = watcher();
+    return !w || w->only_runs();
+}
 
 // What v is at present. Nothing but its kind may be relied upon where it stands for a number that may change; marks are
 // those of v itself.

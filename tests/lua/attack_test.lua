@@ -100,8 +100,9 @@ t.test("derivatives nest to a depth that is told", function()
 end)
 
 t.test("functions of internal modules check what they are given", function()
-  says("batch that vmap opened is expected", "return require('lunaria.autodiff').batch_error(1)")
-  says("batch that vmap opened is expected", "return require('lunaria.autodiff').batch_enter(x, 2)")
+  says("number of samples is expected", "return require('lunaria.autodiff').batch(0, print)")
+  says("number of samples is expected", "return require('lunaria.autodiff').batch(x, print)")
+  says("a tensor of 3 samples is expected", "error((require('lunaria.autodiff').batch(3, print, 2)))")
   says("a name is expected", "return require('lunaria.autodiff').derivative(0, function(...) return ... end, 1)")
   says("a position or a table of them is expected",
     "return require('lunaria.autodiff').derivative('a', function(...) return ... end, 'b', nil, 1.0)")

@@ -29,14 +29,9 @@ local function loop(f, axes, ...)
 end
 
 -- Whether vmap takes f in one run.
-local function in_one_run(f, ...)
-  local arguments = table.pack(...)
-  local done, reason = core.batch(f, arguments[1].shape[1], function(stand_in)
-    local call = {}
-    for k = 1, arguments.n do call[k] = stand_in(arguments[k]) end
-    return table.unpack(call)
-  end, function() end)
-  return done, reason
+local function in_one_run(f, x, ...)
+  local results = table.pack(core.batch(x.shape[1], f, x, ...))
+  return results[results.n], results[1]
 end
 
 local function agrees(name, f, axes, ...)

@@ -300,18 +300,6 @@ return function(core, ms)
   -- A function that uses what is differentiated is compiled with what differentiates it, or not at all.
   replace(require("lunaria.jit").make, function(f) return f end, true)
 
-  -- The same in the machine, which differentiates it.
-  local open, enter, leave = core.open_batch, core.batch_enter, core.batch_leave
-  local inside, failure = core.batch_inside, core.batch_error
-  replace(core.batch, function(f, size, prepare, finish)
-    local batch = open(size)
-    if batch == nil then return nil end
-    local results = table.pack(inside(batch, f)(prepare(function(t) return enter(batch, t) end)))
-    local why = failure(batch)
-    if why ~= nil then return false, why end
-    return true, finish(function(x) return leave(batch, x) end, table.unpack(results, 1, results.n))
-  end)
-
   -- Numbers.
   for lua_name, primitive in pairs {
     sqrt = "num_sqrt", exp = "num_exp", sin = "num_sin", cos = "num_cos", tan = "num_tan", asin = "num_asin",

@@ -87,62 +87,57 @@ return function(core, check_callable, describe, as_tensor)
     error("vmap: the function must return tensors, numbers or tables of them, got " .. describe(first))
   end
 
-  -- A value with all tensors in it replaced by what f gives.
-  local function each_tensor(x, f)
+  -- A value with all leaves in it replaced by what f gives.
+  local function each_leaf(x, f)
     if type(x) ~= "table" then return f(x) end
     local result = {}
-    for key, value in next, x do result[key] = each_tensor(value, f) end
+    for key, value in next, x do result[key] = each_leaf(value, f) end
     return result
   end
 
-  -- What a sample's result is for the batch: the batched tensor, or what is the same for all samples.
-  local function collect(x, taken)
+  -- The form of a sample's result: for a tensor or number its place in the list of leaves, to which it is appended.
+  local function spread(x, leaves)
     if type(x) == "table" then
-      local fields = {}
-      for key, value in next, x do
-        local field = collect(value, taken)
-        if not field then return nil end
-        fields[key] = field
-      end
-      return { fields = fields }
+      local form = {}
+      for key, value in next, x do form[key] = spread(value, leaves) end
+      return form
     end
-    if is_tensor(x) then
-      local batched = taken(x)
-      return batched and { batched = batched } or { same = x }
-    end
-    return type(x) == "number" and { same = x } or nil
+    if not is_tensor(x) and type(x) ~= "number" then error("vmap: the result is " .. describe(x)) end
+    leaves[#leaves + 1] = x
+    return #leaves
   end
 
-  local function unfold(result, count, axis, like)
-    if result.fields then
-      local fields = {}
-      for key, field in next, result.fields do fields[key] = unfold(field, count, axis, like) end
-      return fields
+  -- The results of f for all samples in one run: of each a form, and what gives its leaves, stacked along an axis. False
+  -- when the function is not one for this, nil when it was not tried.
+  local function in_one_run(f, count, arguments, axes, like)
+    local tensors = {}
+    for k = 1, arguments.n do
+      if axes[k] ~= false then each_leaf(arguments[k], function(x) tensors[#tensors + 1] = x end) end
     end
-    if result.batched then return axis == 0 and result.batched or ops.moveaxis(result.batched, 0, axis) end
-    local list = {}
-    for i = 1, count do list[i] = result.same end
-    return stack_of(list, axis, like)
-  end
-
-  -- The results of f for all samples in one run; false when the function is not one for this, nil when it was not tried.
-  local function in_one_run(f, count, arguments, axes)
-    local done, results = core.batch(f, count, function(stand_in)
-      local call = {}
-      for k = 1, arguments.n do
-        call[k] = axes[k] == false and arguments[k] or each_tensor(arguments[k], stand_in)
+    local results = table.pack(core.batch(count, function(...)
+      local samples, at = { ... }, 0
+      local function sample()
+        at = at + 1
+        return samples[at]
       end
-      return table.unpack(call, 1, arguments.n)
-    end, function(taken, ...)
-      local list = table.pack(...)
-      for k = 1, list.n do
-        check_depth(list[k], nil, 1)
-        list[k] = collect(list[k], taken)
-        if list[k] == nil then return nil end
+      local call, forms, leaves = {}, {}, {}
+      for k = 1, arguments.n do call[k] = axes[k] == false and arguments[k] or each_leaf(arguments[k], sample) end
+      local given = table.pack(f(table.unpack(call, 1, arguments.n)))
+      for k = 1, given.n do
+        check_depth(given[k], nil, 1)
+        forms[k] = spread(given[k], leaves)
       end
-      return list
-    end)
-    return done and (results or false)
+      return forms, table.unpack(leaves)
+    end, table.unpack(tensors)))
+    if not results[results.n] then return results[results.n] end
+    local forms, n = results[1], results.n // 2
+    return forms, function(k, axis)
+      local x = results[k + 1]
+      if results[n + k + 1] then return axis == 0 and x or ops.moveaxis(x, 0, axis) end
+      local list = {}
+      for i = 1, count do list[i] = x end
+      return stack_of(list, axis, like)
+    end
   end
 
   --- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
@@ -187,14 +182,16 @@ return function(core, check_callable, describe, as_tensor)
         return axis or 0
       end
       local stacked = {}
-      local run = nil
-      if attempts > 0 then run = in_one_run(f, count, arguments, axes) end
-      if run then
-        for k = 1, run.n do stacked[k] = unfold(run[k], count, axis_of(k), like) end
-        return table.unpack(stacked, 1, run.n)
+      local forms, leaf = nil, nil
+      if attempts > 0 then forms, leaf = in_one_run(f, count, arguments, axes, like) end
+      if forms then
+        for k = 1, #forms do
+          stacked[k] = each_leaf(forms[k], function(i) return leaf(i, axis_of(k)) end)
+        end
+        return table.unpack(stacked, 1, #forms)
       end
       -- A count is an effect: it is left out where effects are watched.
-      if run == false and attempts > 0 and not watched() then attempts = attempts - 1 end
+      if forms == false and attempts > 0 and not watched() then attempts = attempts - 1 end
       local columns, results, call = {}, 0, {}
       for k = 1, arguments.n do call[k] = arguments[k] end
       for i = 0, count - 1 do

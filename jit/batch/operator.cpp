@@ -1,4 +1,4 @@
-#include "jit/autodiff/batched.h"
+#include "jit/batch/operator.h"
 
 #include <string>
 #include <unordered_map>
@@ -9,9 +9,12 @@
 #include "jit/autodiff/tidy.h"
 #include "jit/autodiff/trace.h"
 
-namespace lunaria::autodiff {
+namespace lunaria::batch {
 
 namespace {
+
+using autodiff::Role;
+using autodiff::role;
 
 constexpr size_t kMostGraphs = 4096;
 
@@ -31,15 +34,12 @@ class BatchTracer {
     }
 
     std::unique_ptr<ir::Graph> run() {
-        const Call call(op_, sample_, dtype_);
-        std::vector<Value> results = by_rule(call);
-        if (results.empty()) {
-            if (op_.expand_fn && op_.side_effect == Effect::none) return nullptr;
-            results = one_by_one();
-        }
-        raw_.result = Value::list(std::move(results));
+        const BatchCall call(Call(op_, sample_, dtype_), builder_, whole_, size_);
+        const Value results = batched_results(call);
+        if (results.is_nil()) return nullptr;
+        raw_.result = Value::list(separate_results(builder_, results));
         std::vector<size_t> kept;
-        return tidy(raw_, numbers_, std::vector<bool>(raw_.parameters().size(), true), kept);
+        return autodiff::tidy(raw_, numbers_, std::vector<bool>(raw_.parameters().size(), true), kept);
     }
 
   private:
@@ -93,62 +93,6 @@ class BatchTracer {
         if (any) whole_[i] = Value::list(std::move(wholes));
     }
 
-    // Several results as a list.
-    std::vector<Value> items_of(const Value& results, size_t count) {
-        if (results.is_list()) return results.items();
-        if (!results.is_node() || results.node()->type.kind != ir::NodeType::Kind::list) return {results};
-        std::vector<Value> items;
-        for (size_t j = 0; j < count; ++j) items.push_back(builder_.item(results, j));
-        return items;
-    }
-
-    std::vector<Value> by_rule(const Call& call) {
-        if (!op_.infer_fn || !has_batch_rule(op_) || op_.side_effect != Effect::none) return {};
-        const Types types = op_.infer_fn(call);
-        const BatchCall whole(call, builder_, whole_, size_);
-        const Value given = apply_batch_rule(whole, types);
-        if (given.is_nil()) return {};
-        std::vector<Value> results = items_of(given, types.size());
-        if (results.size() != types.size()) return {};
-        for (size_t j = 0; j < types.size(); ++j) {
-            const TensorType type = type_of(results[j]);
-            if (type.dtype != types[j].dtype || !(type.shape == whole.with_batch(types[j].shape))) return {};
-        }
-        return results;
-    }
-
-    Value sample(const Value& arg, const Value& whole, int64_t b) {
-        if (whole.is_nil()) return arg;
-        if (whole.is_list()) {
-            std::vector<Value> items;
-            for (size_t k = 0; k < arg.items().size(); ++k)
-                items.push_back(sample(arg.items()[k], whole.items()[k], b));
-            return Value::list(std::move(items));
-        }
-        return Expr(builder_, whole)
-            .builder()
-            .call("narrow", {Expr(builder_, whole), int64_t{0}, b, int64_t{1}})
-            .reshape(arg.tensor().shape())
-            .value();
-    }
-
-    std::vector<Value> one_by_one() {
-        std::vector<std::vector<Expr>> columns;
-        for (int64_t b = 0; b < size_; ++b) {
-            std::vector<Value> own;
-            for (size_t i = 0; i < args_.size(); ++i) own.push_back(sample(sample_[i], whole_[i], b));
-            const Value given = builder_.emit(op_, own);
-            const size_t count = given.is_node() ? given.node()->type.items.size() : 1;
-            const std::vector<Value> results = items_of(given, count);
-            columns.resize(results.size());
-            for (size_t j = 0; j < results.size(); ++j) columns[j].emplace_back(builder_, results[j]);
-        }
-        std::vector<Value> results;
-        for (const auto& column : columns)
-            results.push_back(builder_.call("stack", {builder_.list(column), int64_t{0}}).value());
-        return results;
-    }
-
     const Op& op_;
     std::span<const Value> args_;
     const int64_t size_;
@@ -157,7 +101,7 @@ class BatchTracer {
     DType dtype_;
     // The arguments of a sample, of which those that differ are known by type only, and what stands for these.
     std::vector<Value> sample_, whole_;
-    NumberParameters numbers_;
+    autodiff::NumberParameters numbers_;
 };
 
 void append_type(std::string& key, const Value& v, bool batched) {
@@ -171,8 +115,8 @@ void append_type(std::string& key, const Value& v, bool batched) {
 
 bool is_fixed(const Op& op, std::span<const Value> args, size_t i) { return role(op, args, i, false) == Role::fixed; }
 
-std::shared_ptr<const ir::Graph> batched(const Op& op, std::span<const Value> args,
-                                         const std::function<bool(const Value&)>& is_batched, int64_t size) {
+std::shared_ptr<const ir::Graph> operator_graph(const Op& op, std::span<const Value> args,
+                                                const std::function<bool(const Value&)>& is_batched, int64_t size) {
     thread_local std::unordered_map<std::string, std::shared_ptr<const ir::Graph>> graphs;
     std::string key;
     append_bytes(key, op.id);
@@ -198,4 +142,4 @@ std::shared_ptr<const ir::Graph> batched(const Op& op, std::span<const Value> ar
     return graphs[key] = std::move(made);
 }
 
-}  // namespace lunaria::autodiff
+}  // namespace lunaria::batch
