@@ -1,7 +1,8 @@
--- vmap against its peers: the gradients of the samples of a batch, also against a loop over them, gradients through vmap,
--- and batched Jacobians; plain (_grad, ...) and compiled (_graph).
+-- vmap against its peers: the gradients of the samples of a batch, also against a loop over them and against the one
+-- gradient of their mean, gradients through vmap, and batched Jacobians; plain (_grad, ...) and compiled (_graph).
 local harness = require "bench.harness"
 local ms = require "lunaria"
+local nn = require "lunaria.nn"
 local ops = ms.ops
 
 local BATCH, INPUTS, HIDDEN, CLASSES = 64, 32, 64, 10
@@ -71,6 +72,46 @@ for _, mode in ipairs(modes) do
     local x, target = data()
     return harness.calls(mode.wrap(batch_gradient()), w1, b1, w2, b2, w3, b3, x, target)
   end)
+end
+
+-- The gradients of a network's samples by its parameters take at most three times what the gradient of their mean takes.
+local networks = {
+  mlp = {
+    layers = function()
+      return { nn.Dense(INPUTS, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, HIDDEN), nn.ReLU(), nn.Dense(HIDDEN, CLASSES) }
+    end,
+    shape = { BATCH, INPUTS },
+    sample = function(x, label) return x, label end,
+  },
+  cnn = {
+    layers = function()
+      return { nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.MaxPool2d(2, 2),
+        nn.Flatten(), nn.Dense(32 * 7 * 7, CLASSES) }
+    end,
+    shape = { BATCH, 1, 28, 28 },
+    -- A batch of one picture, as convolutions take it.
+    sample = function(x, label) return ops.expand_dims(x, 0), ops.expand_dims(label, 0) end,
+  },
+}
+for _, name in ipairs { "mlp", "cnn" } do
+  local network = networks[name]
+  for _, mode in ipairs(modes) do
+    local function gradient(transform)
+      local net = nn.SequentialCell(network.layers())
+      local function of(x, label) return ops.cross_entropy(net(x), label) end
+      local f = mode.wrap(transform(of, net:trainable_params()))
+      return harness.calls(f, ops.randn(network.shape), ops.randint(0, CLASSES, { BATCH }))
+    end
+    local mean = name .. "_gradient" .. mode.suffix
+    harness.workload(mean, {}, function()
+      return gradient(function(of, parameters) return ms.grad(of, nil, parameters) end)
+    end)
+    harness.workload(name .. "_per_sample" .. mode.suffix, { [mean] = 1 / 3 }, function()
+      return gradient(function(of, parameters)
+        return ms.vmap(ms.grad(function(...) return of(network.sample(...)) end, nil, parameters))
+      end)
+    end)
+  end
 end
 
 local JACOBIAN = 64
