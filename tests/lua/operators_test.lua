@@ -220,11 +220,11 @@ t.test("a NaN has no sign, however it was made", function()
   for _, dtype in ipairs { ms.float16, ms.bfloat16, ms.float32, ms.float64 } do
     for _, nan in ipairs { 0 / 0, -(0 / 0) } do
       for _, size in ipairs { 1, 21 } do
-        local x = o.full({ size }, nan, dtype)
+        local nans = o.full({ size }, nan, dtype)
         local function signs(v) return o.signbit(v):any():item(), o.signbit(-v):any():item(), o.copysign(o.ones_like(v), v):sum():item() end
         local compiled = ms.jit(signs)
-        for _ = 1, 3 do t.equal({ compiled(x) }, { false, false, size }) end
-        t.equal({ signs(x) }, { false, false, size })
+        for _ = 1, 3 do t.equal({ compiled(nans) }, { false, false, size }) end
+        t.equal({ signs(nans) }, { false, false, size })
       end
     end
   end
