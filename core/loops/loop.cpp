@@ -20,13 +20,14 @@ using formula::Fuses;
 struct Fact {
     Fuses fuses = Fuses::never;
     int cost = 0;
-    bool is_of_integers = false;
+    bool is_of_integers = false, gives_bools = false;
 };
 using Facts = std::unordered_map<std::string_view, Fact>;
 
 template <class... F>
 Facts facts_of(formula::Formulas<F...>) {
-    return {{F::name, {F::fuses, F::cost, F::domain == formula::Domain::integer}}...};
+    return {{F::name,
+             {F::fuses, F::cost, F::domain == formula::Domain::integer, F::result == formula::Result::boolean}}...};
 }
 
 const Fact& fact_of(std::string_view op) {
@@ -67,6 +68,8 @@ bool is_done_by_loop(std::string_view op, DType operand) {
     const Fuses fuses = fact_of(op).fuses;
     return fuses == Fuses::by_loop || (fuses == Fuses::single && operand == DType::f64);
 }
+
+bool gives_bools(std::string_view op) { return fact_of(op).gives_bools; }
 
 std::string LoopProgram::text() const {
     std::ostringstream out;

@@ -102,6 +102,8 @@ int formula_cost(std::string_view op, DType operand);
 // Whether generated code calls the loop that the operator has alone, by the name loop_<dtype>_<operator>; its
 // form is that of ElementLoop (backends/cpu/simd/loops.h). Only on the processor that runs the program.
 bool is_done_by_loop(std::string_view op, DType operand);
+// Whether the formula gives bools, whatever it computes in.
+bool gives_bools(std::string_view op);
 inline constexpr std::string_view kLoopPrefix = "loop_";
 
 }  // namespace lunaria::graph

@@ -577,12 +577,19 @@ std::string Executable::describe() const {
     return text + str("arena ", program_->plan.arena_bytes, " bytes\n");
 }
 
-std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
+Plan plan_of(const ir::Graph& graph, const CompileOptions& options) {
     FlatGraph flat = flatten(graph);
     run_passes(*flat.graph);
     flat.again = recompute_cheap_values(*flat.graph);
-    auto program = std::make_unique<Executable::Program>(make_plan(flat, options));
-    std::unique_ptr<Executable> result(new Executable(std::move(program)));
+    return make_plan(flat, options);
+}
+
+std::unique_ptr<Executable> executable_of(Plan plan) {
+    return std::unique_ptr<Executable>(new Executable(std::make_unique<Executable::Program>(std::move(plan))));
+}
+
+std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
+    std::unique_ptr<Executable> result = executable_of(plan_of(graph, options));
     if (dumps("kernels")) std::cerr << graph.name << ":\n" << result->describe();
     return result;
 }

@@ -41,7 +41,8 @@ struct CompileOptions {
     // Outputs that live among the temporaries: only until what run() is given to do last has been done.
     std::vector<size_t> borrowed{};
     std::vector<EarlyUse> early{};
-    bool generate = true;  // false: every operator runs by its own kernel
+    bool generate = true;        // false: every operator runs by its own kernel
+    bool keeps_sources = false;  // of the generated code, for a plan that is to be written (plan_file.h)
 };
 
 struct ExecutableStats {
@@ -75,6 +76,8 @@ struct PlannedMemory {
     size_t first = 0, last = 0;  // steps; `last` is their number where it lives to the end
 };
 
+struct Plan;
+
 class Executable {
   public:
     Executable(const Executable&) = delete;
@@ -102,7 +105,7 @@ class Executable {
     std::string describe() const;
 
   private:
-    friend std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options);
+    friend std::unique_ptr<Executable> executable_of(Plan plan);
     struct Program;
     struct Context;
     explicit Executable(std::unique_ptr<Program> program);

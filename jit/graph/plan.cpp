@@ -231,6 +231,10 @@ class Planner {
         Step step;
         step.kind = Step::Kind::loop;
         step.loop = std::move(code);
+        if (options_.keeps_sources) {
+            step.source = plan_.sources.size();
+            plan_.sources.push_back({loop.program, loop.sizes});
+        }
         step.rows = loop.rows;
         step.inner = loop.inner;
         step.nodes = piece.nodes.size();
@@ -284,47 +288,11 @@ class Planner {
         return Value::list(std::move(items));
     }
 
-    // Whether the operator's kernel can be called on planned memory: what eager mode would do besides calling it
-    // (conversions, copies) is not needed.
     bool is_direct(const ir::Node& node) const {
-        const Op& op = *node.op;
-        if (op.view_fn || op.host_fn || op.side_effect == Effect::state || !has_static_shape(node.type)) return false;
-        if (op.expand_fn && !op.infer_fn) return false;
-        size_t count = 0;
-        op.kernels(*current_device(), count);
-        if (count == 0) return false;
-        const DType dtype = promoted_dtype(op, node.args);
-        auto fits = [&](const Value& v, ArgType type) {
-            if (v.is_nil() || (v.is_number() && op.is_elementwise)) return true;
-            auto t = static_type(v);
-            if (!t || !v.is_node() || !t->shape.known()) return false;
-            if (is_half(t->dtype) && !takes_halves(op)) return false;
-            if ((type == ArgType::same || type == ArgType::real) && t->dtype != dtype) return false;
-            if (type == ArgType::index && t->dtype != DType::i64) return false;
-            const Arrangement* a = arrangements_.find(v.node());
-            return op.takes_strides || (a && (a->is_dense() || is_spread_constant(*a)));
-        };
-        for (size_t i = 0; i < node.args.size(); ++i) {
-            const ArgType type = op.signature.params[i].type;
-            if (!is_tensor_type(type)) {
-                bool tensors = false;
-                ir::for_each_node(node.args[i], [&](const ir::Node*) { tensors = true; });
-                if (tensors) return false;
-                continue;
-            }
-            if (type == ArgType::tensors) {
-                if (!node.args[i].is_list()) return false;
-                for (const Value& item : node.args[i].items()) {
-                    if (!fits(item, type) || !(static_type(item)->dtype == static_type(node.args[i].items()[0])->dtype))
-                        return false;
-                }
-            } else if (!fits(node.args[i], type)) {
-                return false;
-            }
-        }
-        auto is_narrow = [&](const ir::NodeType& t) { return is_half(t.tensor.dtype) && !takes_halves(op); };
-        if (is_one_tensor(node.type)) return !is_narrow(node.type) && node.type.tensor.shape.size() > 0;
-        return std::none_of(node.type.items.begin(), node.type.items.end(), is_narrow);
+        return runs_by_kernel(*node.op, node.args, node.type, [&](const ir::Node* n) {
+            const Arrangement* a = arrangements_.find(n);
+            return a && (a->is_dense() || is_spread_constant(*a));
+        });
     }
 
     // A reshape that is no view, as the strides of its operand do not allow one.
@@ -582,7 +550,48 @@ class Planner {
     std::unordered_map<const ir::Node*, size_t> written_out_;
 };
 
+// Whether an operand needs no conversion and no copy.
+bool is_taken_as_it_is(const Op& op, const Value& v, ArgType kind, DType dtype,
+                       const std::function<bool(const ir::Node*)>& is_dense) {
+    if (v.is_nil() || (v.is_number() && op.is_elementwise)) return true;
+    const auto t = static_type(v);
+    if (!t || !v.is_node() || !t->shape.known()) return false;
+    if (is_half(t->dtype) && !takes_halves(op)) return false;
+    if ((kind == ArgType::same || kind == ArgType::real) && t->dtype != dtype) return false;
+    if (kind == ArgType::index && t->dtype != DType::i64) return false;
+    return op.takes_strides || is_dense(v.node());
+}
+
 }  // namespace
+
+bool runs_by_kernel(const Op& op, std::span<const Value> args, const ir::NodeType& type,
+                    const std::function<bool(const ir::Node*)>& is_dense) {
+    if (op.view_fn || op.host_fn || op.side_effect == Effect::state || !has_static_shape(type)) return false;
+    if (op.expand_fn && !op.infer_fn) return false;
+    size_t count = 0;
+    op.kernels(*current_device(), count);
+    if (count == 0) return false;
+    const DType dtype = promoted_dtype(op, args);
+    auto fits = [&](const Value& v, ArgType kind) { return is_taken_as_it_is(op, v, kind, dtype, is_dense); };
+    for (size_t i = 0; i < args.size(); ++i) {
+        const ArgType kind = op.signature.params[i].type;
+        if (!is_tensor_type(kind)) {
+            bool tensors = false;
+            ir::for_each_node(args[i], [&](const ir::Node*) { tensors = true; });
+            if (tensors) return false;
+        } else if (kind == ArgType::tensors) {
+            if (!args[i].is_list()) return false;
+            for (const Value& item : args[i].items())
+                if (!fits(item, kind) || !(static_type(item)->dtype == static_type(args[i].items()[0])->dtype))
+                    return false;
+        } else if (!fits(args[i], kind)) {
+            return false;
+        }
+    }
+    auto is_narrow = [&](const ir::NodeType& t) { return is_half(t.tensor.dtype) && !takes_halves(op); };
+    if (is_one_tensor(type)) return !is_narrow(type) && type.tensor.shape.size() > 0;
+    return std::none_of(type.items.begin(), type.items.end(), is_narrow);
+}
 
 Plan make_plan(const FlatGraph& flat, const CompileOptions& options) { return Planner(flat, options).run(); }
 

@@ -58,6 +58,7 @@ struct Step {
     std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where the result is not read
     // loop
     LoopRef loop{};
+    size_t source = SIZE_MAX;           // of the plan's, where they are kept
     std::vector<size_t> loop_roots;     // of the operands
     std::vector<int64_t> loop_offsets;  // in bytes
     int64_t rows = 1, inner = 1;
@@ -75,6 +76,12 @@ struct Result {
     bool early = false;      // only until its early use
 };
 
+// What the code of a loop was made of.
+struct LoopSource {
+    LoopProgram program;
+    std::vector<int64_t> sizes;  // as LoopTask has them
+};
+
 struct Plan {
     std::vector<Root> roots;
     std::vector<Handle> handles;
@@ -88,8 +95,17 @@ struct Plan {
     std::vector<EarlyUse> early;
     std::vector<std::vector<size_t>> early_after;  // by step: uses that come right after it; empty without any
     size_t arena_bytes = 0;
+    std::vector<LoopSource> sources;  // with CompileOptions::keeps_sources
 };
 
 Plan make_plan(const FlatGraph& flat, const CompileOptions& options);
+// Behind the passes: the first half of compile(), and the second.
+Plan plan_of(const ir::Graph& graph, const CompileOptions& options);
+std::unique_ptr<Executable> executable_of(Plan plan);
+
+// Whether the operator's kernel can be called on planned memory: what eager mode would do besides calling it
+// (conversions, copies) is not needed. `is_dense` tells of a node among the arguments whether its elements are.
+bool runs_by_kernel(const Op& op, std::span<const Value> args, const ir::NodeType& type,
+                    const std::function<bool(const ir::Node*)>& is_dense);
 
 }  // namespace lunaria::graph
