@@ -357,13 +357,13 @@ TEST_F(InterruptTest, stops_lua_code_of_every_kind_and_keeps_the_state) {
           "end) end",
           "local function f() return f() end f()", "%time while true do end",
           "while true do xpcall(error, debug.traceback) end"}) {
-        EXPECT_LT(seconds_to_stop(text), 1.0) << text;
+        EXPECT_LT(seconds_to_stop(text), 5.0) << text;
         EXPECT_EQ(result("kept"), "7");
     }
 }
 
 TEST_F(InterruptTest, stops_loops_of_operators) {
-    EXPECT_LT(seconds_to_stop("local x = ms.tensor{1.5, 2.5} while true do x = x + 1 end"), 1.0);
+    EXPECT_LT(seconds_to_stop("local x = ms.tensor{1.5, 2.5} while true do x = x + 1 end"), 5.0);
     EXPECT_EQ(result("1 + 1"), "2");
 }
 

@@ -1,9 +1,11 @@
 -- Estimates of training steps on the simulated Ascend: published results, scaling, sinks, memory, and what is said.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
 local nn, ops, estimate = ms.nn, ms.ops, ms.ascend.estimate
-local patience = os.getenv "ASAN_OPTIONS" and 8 or 1 -- with sanitizers everything takes longer
+-- Orders of magnitude: other machines are slower, and with sanitizers everything takes longer.
+local patience = os.getenv "ASAN_OPTIONS" and 40 or 10
 -- Benches are asked for their numbers alone.
 local quiet = setmetatable({ print = function() end }, { __index = _G })
 
@@ -14,7 +16,7 @@ do
   resnet_seconds = os.clock() - start
 end
 
-t.test("ResNet-50 is near the published step, and estimated in half a second", function()
+t.test("ResNet-50 is near the published step, and estimated in seconds", function()
   t.equal(resnet.step > 16.5e-3 and resnet.step < 19.5e-3, true)
   t.equal(resnet.parameters, 25557032 + 2049)
   t.equal(resnet_seconds < 0.5 * patience, true)
@@ -272,7 +274,7 @@ t.test("several devices need buffers for their collectives", function()
   t.near(bytes { devices = 8, dtype = "float32" }, 4 * resnet.parameters, 1)
 end)
 
-t.test("GPT-2 XL on 512 devices is estimated in five seconds", function()
+t.test("GPT-2 XL on 512 devices is estimated in less than a minute", function()
   local start = os.clock()
   local e = estimate("gpt2_xl", { batch = 1, devices = 512, parallel_optimizer = true })
   local seconds = os.clock() - start
