@@ -49,7 +49,8 @@ int help(lua_State* L) {
             "ms.ops holds the operators; x:name(...) calls one as a method of a tensor.\n"
             "help(\"words\") lists what has them in its name or text, as %apropos words does in a session; ?name "
             "there\n"
-            "does the same as help(name), and %lsmagic lists the commands. lunaria --docs DIR --html writes it all.\n";
+            "does the same as help(name), and %lsmagic lists the commands. lunaria --docs DIR --html writes it all.\n"
+            "Examples write below /tmp, to files and folders whose names begin with lunaria_.\n";
     } else if (lua_type(L, 1) == LUA_TSTRING) {
         const std::string name = lua_tostring(L, 1);
         if (!is_query(name)) found = inspect(State::of(L), name, name.size());

@@ -160,7 +160,7 @@ TEST_F(HistoryTest, is_searched_by_patterns) {
 }
 
 TEST_F(HistoryTest, lives_without_a_file) {
-    History h("/nonexistent/folder/file", [this] { return ++line_; });
+    History h("/proc/nonexistent/folder/file", [this] { return ++line_; });
     h.store_inputs(0, 0, "x");
     EXPECT_EQ(codes(h.get_tail(3, true, false)), "1/1:x ");
 }

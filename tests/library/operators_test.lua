@@ -60,7 +60,7 @@ end)
 t.test("what does not fit is said by name", function()
   t.fails({ "powers", "p has shape (2)", "must be 3" }, powers, x, ms.tensor { 1.0, 2.0 })
   t.fails({ "powers", "must hold floats" }, powers, ms.ones({ 2, 3 }, ms.int64), ms.ones({ 3 }, ms.int64))
-  t.fails({ "cannot be opened" }, ms.op, { name = "n", inputs = { "x[n]" }, output = "n", library = "/no/such.so", symbol = "f" })
+  t.fails({ "cannot be opened" }, ms.op, { name = "n", inputs = { "x[n]" }, output = "n", library = "/proc/no/such.so", symbol = "f" })
   t.fails({ "no function nothing" }, ms.op, { name = "n", inputs = { "x[n]" }, output = "n", library = library, symbol = "nothing" })
   t.fails({ "no input has the output's size m" }, ms.op,
     { name = "n", inputs = { "x[n]" }, output = "m", library = library, symbol = "twice" })

@@ -1,5 +1,6 @@
 -- Warnings about tensors that are compared with numbers by == and about tensors in conditions: where the text shows them
 -- when it is loaded, and where such values meet in functions that the virtual machine runs; nowhere else.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 

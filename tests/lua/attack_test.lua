@@ -1,5 +1,6 @@
 -- Arguments that a program gives by mistake or on purpose: each call runs in a process of its own under a limit of memory and
 -- of time, eagerly and compiled, and ends with a message.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 

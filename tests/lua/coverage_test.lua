@@ -1,5 +1,6 @@
 -- The names of MindSpore's tensors, dtypes, operators (without communication, which is in the area of distribution), numpy and scipy: how
 -- many of them there are. What is still open stands below: nothing may come to it.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

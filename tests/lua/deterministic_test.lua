@@ -1,5 +1,6 @@
 -- A training program gives the same bits whenever it is run, with an empty cache of kernels and with a
 -- full one, in eager mode and in graph mode.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,4 +1,5 @@
 -- Events of a device, however many there are.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,5 +1,6 @@
 -- The examples in the comments of the library's Lua files are true. An example is a transcript after `---`: a line with
 -- `> ` is run as at the prompt, the lines below it, or what stands behind ` --> ` (\n is a new line), are what it prints.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

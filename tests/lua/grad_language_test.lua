@@ -1,5 +1,6 @@
 -- Every construct of the language under ms.grad: the value must be that of a plain call and the slope that of central
 -- differences. Each function takes one float.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

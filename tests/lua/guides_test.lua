@@ -5,6 +5,7 @@ local t = require "harness"
 local transcript = require "transcript"
 local entries = require "lunaria.help.entries"
 local others = require "lunaria.help.other_names"
+local own_names = require "support.own_names"
 
 local lines = 0
 for _, guide in ipairs(require "lunaria.help.guides") do
@@ -13,8 +14,8 @@ for _, guide in ipairs(require "lunaria.help.guides") do
     for _, part in ipairs(guide.parts) do
       for _, row in ipairs(type(part) == "table" and part or {}) do
         lines = lines + 1
-        local got = run(row[1])
-        if row[2] then t.equal(got, row[2]) end
+        local got = run(own_names(row[1]))
+        if row[2] then t.equal(got, own_names(row[2])) end
         assert(not got:find "^[^\n]*:%d+: ", row[1] .. " gives " .. got)
       end
     end

@@ -1,6 +1,7 @@
 -- Large halves: what is counted, squared, placed or added up over 257 elements and more is what float32 gives for the same
 -- numbers, rounded once, to the bit the same eager and compiled. tests/backends/halves_test.cpp has every operator; here are the
 -- ways in which programs come to them.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

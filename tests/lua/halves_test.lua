@@ -1,6 +1,7 @@
 -- float16 and bfloat16 in everything that takes float32: every operator of the registry is called with the operands of its
 -- samples in the three dtypes, plain and compiled, its value and its gradient. What float32 gives for the rounded operands is
 -- the oracle.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

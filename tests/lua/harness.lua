@@ -7,6 +7,7 @@
 -- finish() prints failures and, as the last line, "N passed, N failed", and leaves with the matching exit code.
 --
 -- Random numbers are the same ones in every run; LUNARIA_TEST_SEED=n gives others.
+local compiled = dofile "tests/lua/support/compiled.lua"
 local harness = {}
 
 local seed = math.tointeger(tonumber(os.getenv "LUNARIA_TEST_SEED" or 1))
@@ -25,9 +26,24 @@ function harness.test(name, f)
     failures[#failures + 1] = name .. ": " .. message
     print("FAIL " .. name .. ": " .. message)
   end
+  compiled.look()
+end
+
+-- For tests/check/quick.py: the files of the library that the test loaded.
+local function write_loaded(path)
+  local file = io.open(path, "w")
+  for name in pairs(file and package.loaded or {}) do
+    if name:find "^lunaria%." then
+      local below = "interpreter/lua/" .. name:gsub("%.", "/")
+      file:write(below, ".lua\n", below, "/init.lua\n")
+    end
+  end
+  if file then file:close() end
 end
 
 function harness.finish()
+  if os.getenv "LUNARIA_TEST_LOADED" then write_loaded(os.getenv "LUNARIA_TEST_LOADED") end
+  if not compiled.check() then failures[#failures + 1] = "graph mode" end
   print(("%d passed, %d failed"):format(passed, #failures))
   os.exit(#failures == 0 and 0 or 1, true)
 end

@@ -1,4 +1,5 @@
 -- Files of tensors as a user saves and loads them.
+-- Eager mode only: nothing here is called often enough to be compiled.
 local ms = require "lunaria"
 
 local folder = os.tmpname()

@@ -1,4 +1,5 @@
 -- To a program what ms.jit gives is a function: whatever takes a function takes it, in both modes.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

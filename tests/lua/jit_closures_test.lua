@@ -1,4 +1,5 @@
 -- Fresh closures of one text that hold other numbers: their answers, and what they share.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

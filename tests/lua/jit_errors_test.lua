@@ -1,6 +1,7 @@
 -- Errors in compiled functions: those that the program meets itself, and those that leave it. Each snippet is the body of a
 -- function of x (a tensor), n (a number), log (a function that notes what happens) and ms, called several times plain and
 -- compiled: results, notes in their order, errors with their lines and words must be the same.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,5 +1,6 @@
 -- Compiled functions that read and write Lua tables under keys which are others in each call: items of a list, layers
 -- by number, fields whose names are made at run time. And tensors that are indexed by such numbers.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,5 +1,6 @@
 -- Lua's statements, expressions and libraries in compiled functions: each snippet is a function of a tensor x and a number n
 -- that is called several times, plain and compiled; results, what is printed and errors must be the same.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

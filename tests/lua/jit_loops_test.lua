@@ -1,5 +1,6 @@
 -- Compiled functions with loops whose number of turns differs from call to call: a loop is recorded once, and what it
 -- gives is what Lua gives, whatever its body does.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,4 +1,5 @@
 -- Compiled functions in which numbers change from call to call: steps, rates, weights of losses, lists that grow.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

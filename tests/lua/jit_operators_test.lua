@@ -1,4 +1,5 @@
 -- Operators in compiled functions: whatever stands for them, by name, by sign or within a gradient, is recorded.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

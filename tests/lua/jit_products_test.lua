@@ -1,4 +1,5 @@
 -- Matrix products with weights, which a compiled program packs after its first run, give the bits of eager mode.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -2,6 +2,7 @@
 -- branches, breaks, loops within loops, tables and functions of a turn, effects now and then. Compiled and plain calls
 -- must give the same, errors included.
 -- lunaria tests/lua/jit_random_loops_test.lua [SEED [COUNT [ONLY]]]
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local seed, count, only = tonumber(arg[1]) or 1, tonumber(arg[2]) or 250, tonumber(arg[3])

@@ -1,6 +1,7 @@
 -- Random scripts (programs/script.lua) run eagerly and in graph mode, where the functions that are called often compile
 -- by themselves: what they report must be the same, errors and the state at the end included.
 -- lunaria tests/lua/jit_random_scripts_test.lua [SEED [COUNT [ONLY]]]
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local Script = require "programs.script"

@@ -2,6 +2,7 @@
 -- changing state: a compiled function must give what Lua gives and leave the same state, whatever call it was recorded
 -- in, taken up in the middle of, or run as a graph.
 -- lunaria tests/lua/jit_random_states_test.lua [SEED [COUNT [FIRST]]]
+-- Eager mode only: what it compares is compiled here as well.
 local ms = require "lunaria"
 local ops = ms.ops
 local seed, count = tonumber(arg[1]) or 1, tonumber(arg[2]) or 300

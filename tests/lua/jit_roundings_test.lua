@@ -1,4 +1,5 @@
 -- Sums and products of several operators are rounded after each of them, together as alone.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

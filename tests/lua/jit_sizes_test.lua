@@ -1,4 +1,5 @@
 -- Compiled functions whose tensors have other sizes in each call: after the second size they are not recorded again.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,4 +1,5 @@
 -- Each kind of state that a compiled function may depend on is changed between calls: it follows, as without ms.jit.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

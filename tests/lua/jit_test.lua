@@ -1,10 +1,10 @@
 -- Compiled functions: whatever they depend on may change between two calls, and they follow.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"
 local nn, ops = ms.nn, ms.ops
 local test, equal, near, fails = t.test, t.equal, t.near, t.fails
-
 local function vector(...) return ms.tensor({ ... }, ms.float32) end
 
 -- That the last calls went without Lua.

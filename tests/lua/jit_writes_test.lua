@@ -1,4 +1,5 @@
 -- Compiled stretches that end with writes into tensors: optimizers, running statistics, assignments; and counters.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,6 +1,7 @@
 -- Every function of the standard library with many lists of arguments, most of them wrong: what it gives or raises, and
 -- what it does to tables, is the same in plain Lua, compiled, and in a function that is differentiated. Each is called
 -- after an effect, so that graph mode has to go on in the virtual machine, and there both with and without pcall.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -420,3 +420,4 @@ assert(errors > 500)
 
 os.execute("rm -r " .. folder)
 assert(#failed == 0, #failed .. " of " .. #order .. " programs\n" .. table.concat(failed, "\n"))
+assert(dofile "tests/lua/support/compiled.lua".check())

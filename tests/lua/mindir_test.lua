@@ -200,3 +200,4 @@ fails("MindIR", function()
 end)
 
 os.execute("rm -r " .. folder)
+assert(dofile "tests/lua/support/compiled.lua".check())

@@ -1,4 +1,5 @@
 -- Lua modules that the system has installed, compiled ones too, load into this program and live with its exceptions.
+-- Eager mode only: nothing here is called often enough to be compiled.
 local lfs = require "lfs"
 local cjson = require "cjson"
 

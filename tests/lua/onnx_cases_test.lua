@@ -34,3 +34,4 @@ assert(#wrong == 0, table.concat(wrong, "\n"))
 -- Of what is stored: cases of types that tensors do not have are refused, and some operators of other domains.
 assert(counts.right >= 290, ("only %d of %d cases are right"):format(counts.right, #index))
 print(("%d right, %d refused, %d random"):format(counts.right, counts.refused, counts.random))
+assert(dofile "tests/lua/support/compiled.lua".check())

@@ -199,3 +199,4 @@ fails("not made of operators alone", ms.export, nn.BatchNorm2d(3):set_train(true
 for _, name in ipairs { "x", "x.onnx", "x.part.onnx" } do assert(not io.open(path(name)), "a file was left behind") end
 
 os.execute("rm -r " .. folder)
+assert(dofile "tests/lua/support/compiled.lua".check())

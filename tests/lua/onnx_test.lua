@@ -306,3 +306,4 @@ ok, text = command "--inputs"
 assert(not ok and text:find("usage:", 1, true), text)
 
 os.execute("rm -r " .. folder)
+assert(dofile "tests/lua/support/compiled.lua".check())

@@ -1,4 +1,5 @@
 -- Parameters: tensors with a name that keep their identity when they are written to.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

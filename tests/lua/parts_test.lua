@@ -1,4 +1,5 @@
 -- Tables whose names lie in many files: a program loads what it uses, and whatever goes through the names finds all.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

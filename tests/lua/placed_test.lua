@@ -1,4 +1,5 @@
 -- Pooling and convolution whose windows lie where data say, against loops over elements.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -6,6 +6,7 @@
 -- Values are the same to the bit; with --rounding, for devices that add up in another order, and where an operator is one that
 -- compiled programs round otherwise (lunaria/help/bits.lua), as near as rounding brings them.
 -- --trace names each chain before it runs, for those that crash.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Chain = require "programs.chain"

@@ -4,6 +4,7 @@
 --   lunaria tests/lua/random_forms_test.lua [SEED [COUNT [ONLY]]] [--trace] [--form NAME]
 -- ONLY is the number of one program, which is printed; a program that fails is made smaller and printed.
 -- --digests writes a line for each program instead, for the comparison with other processes.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Whole = require "programs.whole"

@@ -4,6 +4,7 @@
 -- Values are the same to the bit; but for rounding on Separate, whose convolutions are not oneDNN's, and where a compiled program
 -- joins the products of the steps of a recurrent layer.
 -- --write leaves what each network is and gives in FOLDER, for tests/peers/networks_test.py, which asks PyTorch.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Network = require "programs.network"

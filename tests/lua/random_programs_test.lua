@@ -8,6 +8,7 @@
 -- --graph compares compiled functions with plain ones instead: values, logs, errors and gradients at several points, which
 -- lead through different branches of a program.
 -- --trace names each program before it runs, for those that crash.
+-- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local ops = ms.ops

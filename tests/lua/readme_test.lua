@@ -1,5 +1,6 @@
 -- Every block of code in README.md does what stands there: transcripts at a real prompt, with their output, programs as they are.
 -- Blocks of the shell and drawings are known by how they begin.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local t = require "harness"
 

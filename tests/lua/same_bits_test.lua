@@ -2,6 +2,7 @@
 -- device with a memory of its own. What can differ is in one table, which help
 -- shows (lunaria/help/bits.lua) and which this test reads: an operator that differs and is not there fails, and so does one that
 -- is there and does not differ.
+-- Eager mode only: what it compares is compiled here as well.
 local folder = arg[0]:match("^(.*/)") or "./"
 package.path = folder .. "?.lua;" .. package.path
 local t = require "harness"

@@ -1,5 +1,6 @@
 -- The search of help and of the site finds the right page first: questions that were written down before the search was,
 -- with the entry that answers them (or one of several).
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local t = require "harness"
 local search = require "lunaria.help.search"

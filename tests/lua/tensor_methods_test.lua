@@ -1,4 +1,5 @@
 -- Methods of tensors that are written in Lua (lunaria/tensor_methods.lua), against what numpy and PyTorch give.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

@@ -1,4 +1,5 @@
 -- Tensors as a user meets them: making, printing, indexing, converting.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,5 +1,6 @@
 -- Every command, option, variable of the environment and command of the debugger has an example, and the examples are true:
 -- each is a session of its own in a fresh folder.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

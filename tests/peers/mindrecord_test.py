@@ -100,7 +100,7 @@ def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--compare":
         compare(sys.argv[2])
         return 0
-    python = os.path.join(os.environ.get("LUNARIA_REFS", "/none"), "bin", "python3")
+    python = os.path.join(os.environ.get("LUNARIA_REFS", "/proc/none"), "bin", "python3")
     if not os.path.exists(python):
         print("skipped: LUNARIA_REFS names no Python environment with mindspore")
         return 77

@@ -1,4 +1,5 @@
 """Typing: several lines, pasting, completion, history."""
+# Eager mode only: nothing of it computes.
 import os
 import tempfile
 

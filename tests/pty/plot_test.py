@@ -1,4 +1,5 @@
 """Plots in a terminal: as wide as it is, in its colours, as sixels where it draws them, and drawn in place while they grow."""
+# Eager mode only: plots are not compiled.
 import re
 
 from terminal import holds, main, same, session

@@ -28,7 +28,7 @@ TEST(Source, refuses_what_is_not_a_regular_file) {
     error_of([&] { open_source(scratch.folder()); }, "directory");
     error_of([&] { open_source(scratch.path("pipe")); }, "pipe");
     error_of([] { open_source("/dev/zero"); }, "device");
-    error_of([] { open_source("/no/such/file"); }, "No such file");
+    error_of([] { open_source("/proc/no/such/file"); }, "No such file");
     error_of([] { open_source(std::string("a\0b", 3)); }, "NUL");
     error_of([] { open_source(""); }, "empty");
 }

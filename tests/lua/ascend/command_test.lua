@@ -1,4 +1,5 @@
 -- lunaria ascend: every network by its name, every option, and what is said about wrong words.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -116,11 +117,11 @@ t.test("wrong words are answered with what to write, and the program fails", fun
     ["estimate resnet50 --sink host --host-launch -1"] = { "host_launch must be seconds" },
     ["estimate resnet50 --chip 920"] = { "there is no '920'; there are: 310, 910, 910B" },
     ["estimate resnet50 --cluster x"] = { "there is no 'x'; there are: atlas" },
-    ["estimate resnet50 --chip /nonexistent.json"] = { "the configuration cannot be read" },
+    ["estimate resnet50 --chip /proc/nonexistent.json"] = { "the configuration cannot be read" },
     ["estimate resnet50 --frobnicate"] = { "unrecognized argument '--frobnicate'" },
     ["estimate resnet50 lenet"] = { "unrecognized argument 'lenet'" },
-    ["estimate /nonexistent.lua"] = { "nonexistent.lua" },
-    ["estimate resnet50 --timeline /nonexistent/x"] = { "nonexistent/x" },
+    ["estimate /proc/nonexistent.lua"] = { "nonexistent.lua" },
+    ["estimate resnet50 --timeline /proc/nonexistent/x"] = { "nonexistent/x" },
     ["estimate resnet50 --batch 4096"] = { "does not fit: feature maps need", "a smaller batch" },
   } do
     local text, ok = call(words)

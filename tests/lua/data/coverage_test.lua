@@ -1,5 +1,6 @@
 -- The names of MindSpore's data sets, samplers, pipelines, vision, text, audio, transforms and MindRecord: each exists, says what it is
 -- and has an example. How many there are is printed; what is still open stands below: nothing may come to it.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,5 @@
 -- Words of Chinese texts against what jieba makes of them by the same files (tests/data/transforms/jieba.py).
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

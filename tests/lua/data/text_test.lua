@@ -1,4 +1,5 @@
 -- Transforms of texts against what MindSpore, tokenizers and sentencepiece make of the same texts (tests/data/transforms).
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

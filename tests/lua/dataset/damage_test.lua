@@ -1,5 +1,6 @@
 -- A thousand random damages of files of each format: an error that names the file, or the rows that were written, and no memory that
 -- the file could not fill; those of plain MindRecord are in tests/lua/mindrecord/mindrecord_test.lua.
+-- Eager mode only: what reads files is not compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

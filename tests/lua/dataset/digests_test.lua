@@ -1,5 +1,6 @@
 -- Pipelines written as JSON, by the program that prints a digest of every row (tests/conformance/dataset.lua): the same for 1 to 8
 -- workers, and behind any row from which another process goes on.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

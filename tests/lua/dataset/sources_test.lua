@@ -1,4 +1,5 @@
 -- Sources of known data sets, by tiny folders that are written here.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,5 @@
 -- Writers of MindRecord files that are killed at any moment: what was committed is there, or the files are refused.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

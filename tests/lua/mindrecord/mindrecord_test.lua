@@ -4,7 +4,11 @@ local t = require "harness"
 local ms = require "lunaria"
 local R = ms.mindrecord
 
-local function name(stem) return "/tmp/lunaria_mr_" .. stem .. tostring({}):match "%x+$" end
+local function name(stem)
+  local path = ms.io.temporary()
+  os.remove(path)
+  return path .. stem
+end
 
 local function remove(path, shards)
   for i = 0, (shards or 1) - 1 do
@@ -235,7 +239,7 @@ t.test("what does not fit is refused and not written", function()
   fails("was committed", w.commit, w)
   t.equal(R.FileReader(path):len(), 1)
   fails("there is a file", R.FileWriter, path)
-  fails("such.mindrecord", R.FileWriter.open_for_append, "/no/such.mindrecord")
+  fails("such.mindrecord", R.FileWriter.open_for_append, "/proc/no/such.mindrecord")
   fails("shard_num must be at most 1000", R.FileWriter, path, 1001)
   local full = R.FileWriter("/dev/full", 1, true)
   full:add_schema { a = { type = "int32" } }

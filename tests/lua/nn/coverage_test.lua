@@ -1,5 +1,6 @@
 -- The names that MindSpore's users know: layers, losses, initializers, the interface of cells, optimizers and schedules. Each
 -- exists, says what it is and has an example; the number of names is printed.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

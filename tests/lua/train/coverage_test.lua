@@ -1,5 +1,6 @@
 -- The public names of MindSpore's optimizers, schedules, metrics, callbacks, mixed precision and checkpoints that an everyday program
 -- or a practitioner expects (those of layers are in tests/lua/nn/coverage_test.lua): all of them are there.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,5 +1,6 @@
 -- Ctrl-C at any moment of Model.train: the parameters, moments and statistics are those of whole steps. The argument is how many
 -- moments are tried, 6 by default.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

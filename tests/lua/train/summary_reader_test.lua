@@ -1,4 +1,5 @@
 -- SummaryReader: what SummaryRecord, TensorBoard (make_events.py) and MindSpore wrote; damaged files.
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,5 @@
 -- Byte-pair tokens as the package tokenizers gives them (byte_pairs/, written by make_tokens.py).
+-- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
