@@ -7,7 +7,9 @@ from pathlib import Path
 
 import check
 import complexity as lizard
+import fuzz
 import junit
+import quick
 import summary
 
 
@@ -53,6 +55,55 @@ class Counting(unittest.TestCase):
             self.assertEqual(self.count(report), (1, "1 passed, 1 failed"))
             junit.write(report, "s", [("fine", "", True)])
             self.assertEqual(self.count(report), (0, "1 passed, 0 failed"))
+
+
+class Fuzzing(unittest.TestCase):
+    def test_a_week_comes_to_every_target(self):
+        names = [f"reader_{i}" for i in range(19)]
+        for first in (0, 5, 739000):
+            days = [fuzz.of_the_day(names, first + i) for i in range(7)]
+            self.assertEqual({len(set(day)) for day in days}, {fuzz.A_DAY})
+            self.assertEqual(set().union(*days), set(names))
+        self.assertLessEqual(len(fuzz.all_names()), 7 * fuzz.A_DAY)
+        self.assertEqual(sorted(fuzz.of_the_day(["a", "b"], 3)), ["a", "b"])
+
+
+class FakeGraph:
+    """A build of one program from one source, its header and the library in Lua."""
+    def __init__(self, folder):
+        self.build = Path(folder) / "build"
+        (self.build / "loaded/lua").mkdir(parents=True)
+
+    def short(self, path):
+        return Path(path).relative_to(self.build.parent).as_posix()
+
+    def files_of(self, program):
+        return {"core/io/npy.cpp", "core/io/npy.h", "interpreter/lua/lunaria/plot.lua"} if program == "lunaria" else set()
+
+
+class Quick(unittest.TestCase):
+    def test_a_change_reaches_what_is_built_from_it_or_names_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            graph = FakeGraph(folder)
+            def near(name, script, *changes):
+                return quick.distance(name, [f"{folder}/build/lunaria", script], set(changes), graph)
+            script = "tests/lua/grad_test.lua"
+            self.assertEqual(near("lua/grad", script, script), 0)
+            self.assertEqual(near("lua/grad", script, "tests/lua/harness.lua"), 1)
+            self.assertEqual(near("lua/npy", script, "core/io/npy.h"), 1)
+            self.assertEqual(near("lua/grad", script, "core/io/npy.h"), 2)
+            self.assertIsNone(near("lua/grad", script, "kernel/wire.cpp", "tests/lua/plot/plot_test.lua"))
+            # Of the library in Lua, what the test loaded.
+            library = "interpreter/lua/lunaria/plot.lua"
+            self.assertEqual(near("lua/grad", script, library), 2)
+            (graph.build / "loaded/lua/grad").write_text("interpreter/lua/lunaria/nn.lua\n")
+            self.assertIsNone(near("lua/grad", script, library))
+            self.assertEqual(near("lua/grad", script, library, "core/io/npy.cpp"), 2)
+
+    def test_the_nearest_come_first_and_what_does_not_fit_is_left_out(self):
+        reached = [(1, 5.0, "b"), (0, 50.0, "a"), (2, 1.0, "d"), (1, 100.0, "c")]
+        self.assertEqual(quick.choose(reached, 60.0), (["a", "b", "d"], 56.0))
+        self.assertEqual(quick.choose([(0, 99.0, "a")], 60.0), (["a"], 99.0))
 
 
 class Checks(unittest.TestCase):

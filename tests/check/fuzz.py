@@ -1,8 +1,10 @@
 """Runs every libFuzzer target of a folder for some seconds, two at a time. NAME_fuzz starts from the files under
 tests/data/samples/NAME and tests/fuzz/seeds/NAME; what it finds interesting is kept in the build folder for the next run.
 
-usage: fuzz.py FOLDER SECONDS [--junit FILE]"""
+usage: fuzz.py FOLDER SECONDS [--junit FILE] [NAME...]: those targets, or all
+       fuzz.py --of-the-day: names three; the next day names the next three, so that a week comes to all"""
 import argparse
+import datetime
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,19 @@ ROOT = Path(__file__).resolve().parents[2]
 SEEDS = {"lua_parser": ["interpreter/lua", "tests/lua", "notebooks", "bench"], "npz": ["tests/data/samples/npy"],
          "mindrecord_secret": ["tests/data/samples/mindrecord"], "lines": ["tests/data/samples/csv"], "picture": ["tests/data/samples/img"],
          "sound": ["tests/data/samples/wav"]}
+
+
+A_DAY = 3
+
+
+def of_the_day(names, day):
+    """A_DAY of the names; as many days in a row as it takes come to all."""
+    names = sorted(names)
+    return [names[(day * A_DAY + i) % len(names)] for i in range(min(A_DAY, len(names)))]
+
+
+def all_names():
+    return sorted(p.name.removesuffix("_fuzz.cpp") for p in (ROOT / "tests/fuzz").glob("*_fuzz.cpp"))
 
 
 def seeds(name):
@@ -42,17 +57,22 @@ def run(target, seconds):
 
 
 def main():
+    if sys.argv[1:] == ["--of-the-day"]:
+        print(*of_the_day(all_names(), datetime.date.today().toordinal()))
+        return 0
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("seconds", type=int)
+    parser.add_argument("names", nargs="*")
     parser.add_argument("--junit")
     args = parser.parse_args()
-    targets = sorted(p for p in args.folder.resolve().glob("*_fuzz") if p.is_file())
+    targets = [args.folder.resolve() / f"{name}_fuzz" for name in args.names or all_names()]
+    missing = [(t.name, f"{t} was not built", False) for t in targets if not t.is_file()]
+    targets = [t for t in targets if t.is_file()]
     with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda target: run(target, args.seconds), targets))
-    if not results:
-        results = [("fuzz", f"no fuzz target in {args.folder}", False)]
-        print(results[0][1])
+        results = missing + list(pool.map(lambda target: run(target, args.seconds), targets))
+    for _, text, _ in missing:
+        print(text)
     if args.junit:
         junit.write(args.junit, "fuzz", results)
     return 0 if all(passed for _, _, passed in results) else 1

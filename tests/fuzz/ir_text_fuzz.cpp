@@ -1,4 +1,6 @@
 // Any text is a graph that prints as a text that reads back to the same text, or an Error.
+// Source: core/ops/*.cpp
+// Source: core/batching/*.cpp
 #include <cstdlib>
 
 #include "core/base/error.h"

@@ -1,5 +1,6 @@
 // Any bytes: the parser accepts them or throws SyntaxError, and what it accepts prints to text with the same tree. The
 // helpers for half-typed text take the same bytes.
+// Source: jit/frontend/dump.cpp
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

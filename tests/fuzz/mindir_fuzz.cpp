@@ -1,4 +1,6 @@
 // Any bytes are a valid graph or an Error; a graph can be printed and saved.
+// Source: core/ops/*.cpp
+// Source: core/batching/*.cpp
 #include "core/base/error.h"
 #include "core/ir/mindir.h"
 #include "core/ir/printer.h"

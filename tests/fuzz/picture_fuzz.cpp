@@ -1,4 +1,10 @@
 // Any bytes are a picture or an Error; so is any part of them.
+// Source: core/data/vision/bmp.cpp
+// Source: core/data/vision/color.cpp
+// Source: core/data/vision/jpeg.cpp
+// Source: core/data/vision/layout.cpp
+// Source: core/data/vision/orientation.cpp
+// Source: core/data/vision/png.cpp
 #include "core/base/error.h"
 #include "core/data/vision/decode.h"
 

@@ -1,4 +1,5 @@
 // Whatever text stands in x["..."]: an index or a syntax error.
+// Source: core/ops/indexing.cpp
 #include <cstddef>
 #include <cstdint>
 

@@ -1,4 +1,5 @@
 // Any bytes are tokens or an Error, and so they are as merges of byte pairs.
+// Source: core/data/text/pattern.cpp
 #include "core/base/error.h"
 #include "core/data/text/bytes.h"
 #include "core/data/text/tokens.h"
