@@ -19,7 +19,7 @@
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/host/callables.h"
 #include "interpreter/host/lua_host.h"
-#include "interpreter/jit/natives.h"
+#include "interpreter/host/natives.h"
 #include "interpreter/library/coroutines.h"
 #include "interpreter/library/patterns.h"
 #include "interpreter/library/table_functions.h"
@@ -101,7 +101,7 @@ void finish_last(lua_State* L) {
     lua_newuserdatauv(L, 0, 0);
     lua_createtable(L, 0, 1);
     lua_pushcfunction(L, [](lua_State* state) {
-        jit::end_natives(state);
+        end_natives(state);
         LuaHost::end(state);
         return 0;
     });

@@ -8,12 +8,12 @@
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
-#include "interpreter/saving/known.h"
-#include "interpreter/saving/program_check.h"
-#include "interpreter/saving/specializer.h"
+#include "interpreter/saving/lua_known.h"
 #include "interpreter/saving/typed_program.h"
 #include "interpreter/watchers/graph_trace.h"
 #include "jit/language.h"
+#include "jit/saving/program_check.h"
+#include "jit/saving/specializer.h"
 
 namespace lunaria {
 
@@ -224,7 +224,9 @@ class Exporter {
 
   private:
     const ir::Graph& program() {
-        if (!program_) program_ = specialize(host_, f_, inputs_);
+        if (program_) return *program_;
+        LuaKnown known(host_);
+        program_ = specialize(known, f_, inputs_);
         return *program_;
     }
 

@@ -5,9 +5,11 @@
 #include <lua.hpp>
 #include <string>
 
-namespace lunaria::jit {
-
+namespace lunaria::trace {
 struct Tree;
+}
+
+namespace lunaria::jit {
 
 inline constexpr const char* kMetatable = "lunaria.jit";
 
@@ -24,7 +26,7 @@ enum CompiledSlot : int {
 int open(lua_State* L);
 
 // The records of the compiled function at `index`; throws a Lua error where there is none.
-Tree& tree_at(lua_State* L, int index);
+trace::Tree& tree_at(lua_State* L, int index);
 
 // For hot.cpp, as Lua calls them: with the metatable as upvalue 1, the compiled function as argument 1. try_call(f,
 // arguments...): whether the call is done; take(f): its results then.

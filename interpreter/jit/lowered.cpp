@@ -2,7 +2,7 @@
 #include "core/ir/text.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/jit/function.h"
-#include "interpreter/jit/region.h"
+#include "jit/trace/region.h"
 
 namespace lunaria::jit {
 
@@ -47,7 +47,7 @@ void push_memory(lua_State* L, const graph::Executable& executable) {
     }
 }
 
-void push_regions(lua_State* L, Tree& tree, Block& block) {
+void push_regions(lua_State* L, trace::Tree& tree, trace::Block& block) {
     for (auto& region : block.regions) {
         if (!region->executable && !region->failed && !compile(block, *region)) tree.dirty = block.changed = true;
         lua_createtable(L, 0, 8);
@@ -72,7 +72,7 @@ void push_regions(lua_State* L, Tree& tree, Block& block) {
 }  // namespace
 
 int lowered(lua_State* L) {
-    Tree& tree = tree_at(L, 1);
+    trace::Tree& tree = tree_at(L, 1);
     lua_newtable(L);
     push_regions(L, tree, tree.root);
     if (tree.dirty) settle(tree);

@@ -6,21 +6,22 @@
 #include "core/ir/verifier.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/jit/compiled.h"
-#include "interpreter/jit/region.h"
+#include "jit/trace/region.h"
 
 namespace lunaria::jit {
 
 namespace {
 
-void count_kinds(const Block& block, std::map<std::string_view, int64_t>& counts, std::vector<std::string>& effects) {
-    for (const Step& step : block.steps) {
-        ++counts[name_of(step.kind)];
-        if (step.effect) effects.push_back(described(step.span(), name_of(step)));
+void count_kinds(const trace::Block& block, std::map<std::string_view, int64_t>& counts,
+                 std::vector<std::string>& effects) {
+    for (const trace::Step& step : block.steps) {
+        ++counts[trace::name_of(step.kind)];
+        if (step.effect) effects.push_back(trace::described(step.span(), trace::name_of(step)));
     }
     for (const auto& next : block.next) count_kinds(*next, counts, effects);
 }
 
-void for_each_region(const Block& block, const std::function<void(const Region&)>& f) {
+void for_each_region(const trace::Block& block, const std::function<void(const trace::Region&)>& f) {
     for (const auto& region : block.regions) f(*region);
     for (const auto& next : block.next) for_each_region(*next, f);
 }
@@ -37,8 +38,8 @@ void push_counts(lua_State* L, const std::map<std::string_view, int64_t>& counts
 }  // namespace
 
 int text(lua_State* L) {
-    Tree& tree = function_at(L, 1).tree;
-    tell_types(tree);
+    trace::Tree& tree = function_at(L, 1).tree;
+    trace::tell_types(tree);
     tree.root.write_ways();
     ir::verify(*tree.graph);
     push(L, std::string_view(ir::print(*tree.graph)));
@@ -47,7 +48,7 @@ int text(lua_State* L) {
 
 int kernels(lua_State* L) {
     std::string text;
-    for_each_region(function_at(L, 1).tree.root, [&](const Region& region) {
+    for_each_region(function_at(L, 1).tree.root, [&](const trace::Region& region) {
         text += str("region of ", region.operators, " operators");
         bool any = false;
         region.for_each_executable([&](const graph::Executable& e) {
@@ -97,7 +98,7 @@ int report(lua_State* L) {
     int64_t compiled = 0, operators = 0;
     double seconds = 0;
     std::map<std::string_view, int64_t> on_host;
-    for_each_region(f.tree.root, [&](const Region& region) {
+    for_each_region(f.tree.root, [&](const trace::Region& region) {
         region.for_each_executable([&](const graph::Executable& e) {
             for (std::string_view name : e.host_operators()) ++on_host[name];
             ++compiled;

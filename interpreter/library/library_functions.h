@@ -8,47 +8,10 @@
 #include <string>
 #include <string_view>
 
+#include "jit/saving/saved.h"
+#include "jit/vm/native.h"
+
 namespace lunaria {
-
-// What a recording makes of a call.
-enum class Native : uint8_t {
-    unknown,  // it may do anything
-    pure,     // plain arguments give plain results, always the same
-    text,     // the same, and all that it gives are texts
-    reader,   // looks at its arguments' content; changes nothing and calls nobody
-    local,    // an effect that leaves all tables and variables as they are
-    type_of,
-    select,
-    get_metatable,
-    set_metatable,
-    next_key,
-    pairs,
-    ipairs,
-    raw_equal,
-    raw_length,
-    item,
-    is_tensor,
-    is_parameter,
-    error,
-    handler,  // xpcall
-    check,    // assert
-    itself,   // its first argument
-    inside,   // whether this is a recording
-    ignored,  // nothing that a result depends on
-    refused,  // a call of it is left to Lua
-    shape,    // of tensors: what their type tells
-    rank,     // of tensors: what their type tells, but for the sizes
-};
-
-// What a saved program may do with it. Only what computes has a name there: a file cannot name what reaches files,
-// processes or the state of the session.
-enum class Saved : uint8_t {
-    unnamed,
-    called,  // by name, when the saved program runs
-    folded,  // the same, but with known arguments it is called when the program is saved
-    known,   // the latter only: no name in a file
-    writes   // by name; writes into the table that is its first argument
-};
 
 // What it does with the values that it is given.
 enum class Values : uint8_t {

@@ -8,6 +8,7 @@
 
 #include "interpreter/host/lua_host.h"
 #include "interpreter/library/library_functions.h"
+#include "jit/saving/names.h"
 
 namespace lunaria {
 
@@ -32,12 +33,5 @@ class FunctionNames {
 
 // The function of that name; nil: no saved program may refer to it.
 Value function_named(LuaHost& host, std::string_view name);
-
-// A function in a program that is to be saved.
-Value name_value(std::string_view name);
-// An operator as it is called in a program: with options by name, and what is left out.
-Value operator_name(const Op& op);
-// The operator that such a name stands for; null for other values.
-const Op* operator_named(const Value& name);
 
 }  // namespace lunaria

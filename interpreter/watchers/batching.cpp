@@ -13,11 +13,12 @@
 #include "core/tensor/element.h"
 #include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
+#include "interpreter/host/lua_host.h"
 #include "interpreter/host/lua_reference.h"
-#include "interpreter/jit/natives.h"
-#include "interpreter/jit/recorder.h"
+#include "interpreter/host/natives.h"
 #include "interpreter/protect.h"
 #include "jit/language.h"
+#include "jit/trace/recorder.h"
 #include "jit/vm/region.h"
 #include "jit/vm/watcher.h"
 
@@ -39,7 +40,7 @@ class Batcher final : public vm::Region, public Builder {
     Batcher(LuaHost& host, vm::Host& around, int64_t size)
         : Region(around),
           host_(host),
-          natives_(jit::natives_of(host.lua())),
+          natives_(natives_of(host.lua())),
           size_(size),
           outer_(vm::watcher()),
           around_(dynamic_cast<Batcher*>(outer_)),
@@ -94,7 +95,6 @@ class Batcher final : public vm::Region, public Builder {
     }
     const Op* operator_in(const Value& f) override { return inner_.operator_in(f); }
     vm::Values call(const Value& f, std::span<const Value> args) override {
-        using jit::Native;
         const Native kind = native(f);
         // Nothing is compiled in here, as within a recording.
         if (kind == Native::inside) return {Value(true)};
@@ -234,7 +234,7 @@ class Batcher final : public vm::Region, public Builder {
     bool before_call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
                      const vm::Destination& to) override {
         if (!recorder_) return false;
-        if (native(f) == jit::Native::item && !args.empty() && is_sample(args[0]))
+        if (native(f) == Native::item && !args.empty() && is_sample(args[0]))
             throw not_for_a_batch("a sample becomes a number");
         return recorder_->before_call(m, f, contexts, args, to);
     }
@@ -336,7 +336,7 @@ class Batcher final : public vm::Region, public Builder {
         for (uint32_t k = 0; sample && k < i.slot_count; ++k) {
             const vm::Slot& slot = m.slot(i, k);
             if (slot.items >= 0 || slot.at < 0 || m.get(slot).kind() != Value::Kind::object) continue;
-            if (jit::symbolic_number(m.get(slot))) m.reg(slot.at) = recorder_->settled(m.get(slot));
+            if (trace::symbolic_number(m.get(slot))) m.reg(slot.at) = recorder_->settled(m.get(slot));
         }
     }
     bool watched(vm::Machine& m, const vm::Instr& i) { return recorder_ && recorder_->step(m, i); }
@@ -360,13 +360,13 @@ class Batcher final : public vm::Region, public Builder {
         lua_pop(L, 1);
         return c;
     }
-    jit::Native native(const Value& f) const {
+    Native native(const Value& f) const {
         auto* r = vm::object_as<LuaReference>(f);
-        if (!r || r->type != LUA_TFUNCTION) return jit::Native::unknown;
+        if (!r || r->type != LUA_TFUNCTION) return Native::unknown;
         lua_State* L = host_.lua();
         luaL_checkstack(L, 4, kWhere.data());
         r->push(L);
-        const jit::Native kind = natives_.find(L, -1);
+        const Native kind = natives_.find(L, -1);
         lua_pop(L, 1);
         return kind;
     }
@@ -445,7 +445,7 @@ class Batcher final : public vm::Region, public Builder {
     }
 
     LuaHost& host_;
-    const jit::Natives& natives_;
+    const Natives& natives_;
     const int64_t size_;
     vm::Watcher* const outer_;
     Batcher* const around_;

@@ -68,7 +68,7 @@ const void* identity_of(const Value& v) {
     return v.kind() == Value::Kind::object ? v.object()->identity() : nullptr;
 }
 
-size_t Shadow::Hash::operator()(const Value& v) const {
+size_t KeyHash::operator()(const Value& v) const {
     switch (v.kind()) {
         case Value::Kind::string:
             return std::hash<std::string>()(v.string());
@@ -83,36 +83,13 @@ size_t Shadow::Hash::operator()(const Value& v) const {
     }
 }
 
-bool Shadow::Equal::operator()(const Value& a, const Value& b) const {
+bool KeyEqual::operator()(const Value& a, const Value& b) const {
     if (a.kind() != b.kind()) return false;
     if (a.kind() == Value::Kind::string) return a.string() == b.string();
     if (a.is_number()) return a.number() == b.number() && a.integer() == b.integer();
     if (a.kind() == Value::Kind::boolean) return a.boolean() == b.boolean();
     return identity_of(a) == identity_of(b);
 }
-
-namespace {
-
-// A key as a table has it: a float that is an integer is that integer.
-class TableKey {
-  public:
-    explicit TableKey(const Value& key) : key_(&key) {
-        if (key.kind() != Value::Kind::number) return;
-        const double x = key.number();
-        if (x != std::floor(x) || std::abs(x) >= 0x1p53) return;
-        integer_ = Value(static_cast<int64_t>(x));
-        key_ = &integer_;
-    }
-    TableKey(const TableKey&) = delete;
-    TableKey& operator=(const TableKey&) = delete;
-    operator const Value&() const { return *key_; }
-
-  private:
-    const Value* key_;
-    Value integer_;
-};
-
-}  // namespace
 
 Value Shadow::get(const Value& key) const {
     if (single_) return only_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/tensor/value.h"
+#include "jit/vm/table_key.h"
 #include "jit/vm/values.h"
 
 namespace lunaria::vm {
@@ -112,16 +113,10 @@ class Shadow final : public Object {
     void for_each_owned(const std::function<void(const Value&)>& f) const;
 
   private:
-    struct Hash {
-        size_t operator()(const Value& v) const;
-    };
-    struct Equal {
-        bool operator()(const Value& a, const Value& b) const;
-    };
     bool single_, box_ = false, texts_ = false, elsewhere_ = false;  // elsewhere_: under keys that are not in written_
     Value only_;
-    std::unordered_map<Value, Value, Hash, Equal> parts_;
-    std::unordered_map<Value, bool, Hash, Equal> written_;  // by key: whether it is followed
+    std::unordered_map<Value, Value, KeyHash, KeyEqual> parts_;
+    std::unordered_map<Value, bool, KeyHash, KeyEqual> written_;  // by key: whether it is followed
 };
 
 // One differentiation in progress. Objects that it has to follow have a shadow in it; values that depend on what it

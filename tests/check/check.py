@@ -30,7 +30,7 @@ LAYERS = {
     "kernel": {"kernel", "interpreter", "core"},
 }
 # How many pairs of folders include each other, in each of these layers: figures that may only fall.
-TWO_WAY = {"core": 0, "jit": 1, "interpreter": 30}
+TWO_WAY = {"core": 0, "jit": 1, "interpreter": 29}
 # Each third-party library has one folder that includes it; the others go through that folder's own headers.
 THIRD_PARTY = {
     r"(lua|lualib|lauxlib|luaconf)\.(h|hpp)": ["interpreter", "tests/jit", "tests/interpreter", "tests/gpu"],

@@ -144,6 +144,10 @@ class Checks(unittest.TestCase):
         long = "void Long::f() {\n" + "g();\n" * 600 + "}\n"
         self.assertEqual(self.complaints(check.complexity, "core/a.cpp", long), 0)
         self.assertEqual(self.complaints(check.complexity, "core/a.cpp", long + long.replace("f()", "h()")), 1)
+        friend = long + long.replace("Long::", "Other::")
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", friend), 0)
+        (check.ROOT / "core/a.h").write_text("class Long {\n  private:\n    friend class Other;\n};\nclass Last {};\n")
+        self.assertEqual(self.complaints(check.complexity, "core/a.cpp", friend), 1)
 
     def test_known_complexity_may_only_fall(self):
         if lizard.measure(check.ROOT, ["."]) is None:

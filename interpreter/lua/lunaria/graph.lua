@@ -1,5 +1,5 @@
 -- Graph mode: ms.jit and what shows what it did. A compiled function records what it does when it is called and from then
--- on goes through its records (interpreter/jit/); what they do not know is run by Lua.
+-- on goes through its records (jit/trace/); what they do not know is run by Lua.
 local core = require "lunaria.jit"
 local ms = require "lunaria"
 local counted = require "lunaria.rich.counted"

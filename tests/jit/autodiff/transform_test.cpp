@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "backends/cpu/device.h"
-#include "tests/jit/vm/text_host.h"
+#include "tests/jit/vm/text_program.h"
 
 namespace lunaria::testing {
 namespace {

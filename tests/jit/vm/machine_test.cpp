@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/device.h"
-#include "tests/jit/vm/text_host.h"
+#include "tests/jit/vm/text_program.h"
 
 namespace lunaria::testing {
 namespace {
@@ -59,7 +59,7 @@ TEST_F(MachineTest, only_nil_and_false_are_false) {
         "  %1 = branch(%0, @f.then, {}, @f.else, {}) : ?\n"
         "  return %1\n"
         "}\n");
-    for (const Value& yes : {Value(0), Value(""), Value(true), TextHost::table({}), vector({0})})
+    for (const Value& yes : {Value(0), Value(""), Value(true), vm::PlainHost::table({}), vector({0})})
         expect_values(program.run({yes}), {Value(1)});
     for (const Value& no : {Value(), Value(false)}) expect_values(program.run({no}), {Value(0)});
 }
@@ -233,10 +233,10 @@ TEST_F(MachineTest, metatables_are_asked_where_a_table_has_no_answer) {
         "  %3 = index(%0, \"inherited\") : ?\n"
         "  return {%2, %3}\n"
         "}\n");
-    const Value meta = TextHost::table(
-        {{Value("__add"), add.function()}, {Value("__index"), TextHost::table({{Value("inherited"), Value(9)}})}});
-    const Value a = TextHost::table({{Value("value"), Value(2)}}, meta),
-                b = TextHost::table({{Value("value"), Value(3)}});
+    const Value meta = vm::PlainHost::table(
+        {{Value("__add"), add.function()}, {Value("__index"), vm::PlainHost::table({{Value("inherited"), Value(9)}})}});
+    const Value a = vm::PlainHost::table({{Value("value"), Value(2)}}, meta),
+                b = vm::PlainHost::table({{Value("value"), Value(3)}});
     expect_values(program.run({a, b}), {Value(5), Value(9)});
     EXPECT_NE(program.error({b, b}).find("arithmetic"), std::string::npos);
 }
@@ -334,14 +334,15 @@ constexpr const char* kRaising =
 TEST_F(MachineTest, a_protected_call_meets_errors_with_any_value) {
     TextProgram program(kRaising);
     const Value pcall = function_value(vm::pcall_function()), error = function_value(vm::error_function());
-    const Value fine = TextHost::table({}), object = TextHost::table({{Value("bad"), TextHost::table({})}});
+    const Value fine = vm::PlainHost::table({}),
+                object = vm::PlainHost::table({{Value("bad"), vm::PlainHost::table({})}});
     auto results = program.run({pcall, error, fine});
     EXPECT_TRUE(results[0].boolean());
     EXPECT_EQ(results[1].object(), fine.object());
-    results = program.run({pcall, error, TextHost::table({{Value("bad"), Value("broken")}})});
+    results = program.run({pcall, error, vm::PlainHost::table({{Value("bad"), Value("broken")}})});
     expect_values(results, {Value(false), Value("risky.lua:5: broken")});
     results = program.run({pcall, error, object});
-    EXPECT_TRUE(TextHost().is_table(results[1]));
+    EXPECT_TRUE(vm::PlainHost().is_table(results[1]));
 }
 
 TEST_F(MachineTest, variables_are_closed_from_the_last_to_the_first_when_an_error_leaves) {
@@ -362,12 +363,12 @@ TEST_F(MachineTest, variables_are_closed_from_the_last_to_the_first_when_an_erro
         "  %5 = call(%2, {\"stop\", 0}) : ?\n"
         "  return {}\n"
         "}\n");
-    const Value meta = TextHost::table({{Value("__close"), closing.function()}}), log = TextHost::table({});
+    const Value meta = vm::PlainHost::table({{Value("__close"), closing.function()}}), log = vm::PlainHost::table({});
     auto guarded = [&](const char* name) {
-        return TextHost::table({{Value("name"), Value(name)}, {Value("log"), log}}, meta);
+        return vm::PlainHost::table({{Value("name"), Value(name)}, {Value("log"), log}}, meta);
     };
     EXPECT_EQ(program.error({guarded("a"), guarded("b"), function_value(vm::error_function())}), "stop");
-    TextHost host;
+    vm::PlainHost host;
     expect_values({host.raw_get(log, Value(1)), host.raw_get(log, Value(2)), host.length(log)},
                   {Value("b"), Value("a"), Value(2)});
     EXPECT_NE(program.error({Value(1), Value(), Value()}).find("variable 'a' got a non-closable value"),

@@ -1,0 +1,58 @@
+// What a program does with values that are known when it is saved, done by its host; and what the host knows of its
+// functions beside what the machine asks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jit/saving/saved.h"
+#include "jit/vm/host.h"
+
+namespace lunaria {
+
+// nil, a boolean, a number, a text or a dtype.
+bool is_plain(const Value& v);
+
+class Known {
+  public:
+    explicit Known(vm::Host& host) : host(host) {}
+    virtual ~Known() = default;
+    Known(const Known&) = delete;
+    Known& operator=(const Known&) = delete;
+
+    vm::Host& host;
+
+    // What an operation of the language gives; nothing where it fails.
+    std::optional<Value> computed(const Op& primitive, const std::vector<Value>& operands);
+    // What a function gives; nothing where it fails.
+    virtual std::optional<std::vector<Value>> called(const Value& f, const std::vector<Value>& args) = 0;
+    // The dtype that an object of the host is.
+    virtual std::optional<DType> dtype_of(const Value& object) = 0;
+
+    struct Content {
+        std::vector<Value> keys, values;
+        bool plain = true;  // no metatable, and keys that are plain values
+    };
+    virtual Content content_of(const Value& table) = 0;
+
+    // A function by which a saved program may refer to it: "string.format", "ms.vmap".
+    struct Named {
+        std::string name;
+        Saved saved;
+        bool reads;  // it only looks at tables that it is given, and gives none of them back
+    };
+    // Nothing for a function that has no name.
+    virtual std::optional<Named> named(const Value& f) = 0;
+    // The steps of `for ... in ipairs(t)`.
+    virtual bool is_ipairs_step(const Value& f) = 0;
+
+    // What ms.grad and its kin were called with to give a function; no name: another function.
+    struct Transformed {
+        std::string name;
+        std::vector<Value> args;
+    };
+    virtual Transformed transformed(const Value& f) = 0;
+};
+
+}  // namespace lunaria

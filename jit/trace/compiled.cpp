@@ -1,0 +1,157 @@
+#include "jit/trace/compiled.h"
+
+#include <chrono>
+#include <memory>
+
+#include "core/base/log.h"
+#include "core/random/random.h"
+#include "jit/trace/recorder.h"
+#include "jit/trace/runner.h"
+#include "jit/trace/size_pattern.h"
+
+namespace lunaria::trace {
+
+namespace {
+
+// Of functions that nobody asked to compile: beyond so many other steps for an operator, Lua is quicker.
+constexpr int64_t kStepsPerOperator = 300;
+
+void count_operators(const Block& block, int64_t& operators, int64_t& others) {
+    for (const Step& step : block.steps) ++(step.kind == Step::Kind::op ? operators : others);
+    for (const auto& next : block.next) count_operators(*next, operators, others);
+}
+
+std::string why_not_worth_it(const Tree& tree) {
+    int64_t operators = 0, others = 0;
+    count_operators(tree.root, operators, others);
+    if (operators == 0) return "it runs no operators on tensors";
+    if (others <= kStepsPerOperator * operators) return {};
+    return str("it runs only ", operators, " operators on tensors in ", others, " steps");
+}
+
+// Recordings that a function may have at once; more come with its calls, so that new cases never cost more than a part
+// of the time.
+constexpr int64_t kFreely = 64, kCallsPerRecording = 16;
+// Of a function that nobody asked to compile: refusals without a record after which it is not asked for again.
+constexpr int64_t kMostRefusals = 4;
+
+}  // namespace
+
+// For LUNARIA_LOG, after a recording.
+void Compiled::tell(Outside& outside, const Value& function, bool asked_before, bool stopped) const {
+    const Recording& last = recordings.back();
+    const auto report = [&](LogTopic topic, const std::string& text) {
+        if (logs(topic)) log(topic, str(label.empty() ? outside.host.describe(function) : label, ": ", text));
+    };
+    if (const std::string& why = eager.empty() && stopped ? refusal : eager; !why.empty()) {
+        report(LogTopic::fallbacks, str("it is left to Lua: ", why));
+    } else if (!last.failure.empty()) {
+        report(LogTopic::fallbacks, str("an error ends the recording: ", last.failure));
+    } else if (asked_before) {
+        report(LogTopic::recompiles, str("it is recorded again", last.surprise.empty() ? "" : ": ", last.surprise));
+    } else {
+        report(LogTopic::compiles, str("recorded in ", last.seconds * 1e3, " ms, ", tree.steps, " steps"));
+    }
+}
+
+bool Compiled::may_record() const { return calls >= retry_at && recorded < kFreely + calls / kCallsPerRecording; }
+
+void Compiled::refuse(std::string why) {
+    refusal = std::move(why);
+    refused_at = calls;
+    retry_at = calls + wait;
+    wait = std::min<int64_t>(2 * wait, 1 << 20);
+    if (unasked && tree.steps == 0 && ++fruitless >= kMostRefusals) eager = refusal;
+}
+
+// The same of a recording that was stopped. Behind an effect the call goes on in the machine, which is slower than the
+// outside: where that comes twice with no compiled call in between, calls are left to the outside from their beginning
+// for a while.
+void Compiled::refuse_recorded(std::string why) {
+    stopped_late = progress.effects && runs == runs_before;
+    if (runs != runs_before) wait = kFirstWait;
+    runs_before = runs;
+    refuse(std::move(why));
+}
+
+std::string Compiled::outside_graph(Outside& outside) {
+    std::string found;
+    for_each_step(tree, [&](Step& step) {
+        if (!found.empty() || step.kind != Step::Kind::call) return;
+        const Value& callee = step.args()[0];
+        found = described(step.span(), str("it calls ", callee.is_node() ? "a function" : outside.host.describe(callee),
+                                           ", which no graph holds"));
+    });
+    return found;
+}
+
+// Records what the tree does not know of the call.
+Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
+    ++recorded;
+    resumed += progress.effects;
+    const Value function = outside.function();
+    const auto start = std::chrono::steady_clock::now();
+    const size_t before = tree.steps;
+    Recorder recorder(outside, tree, progress, limits);
+    const vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
+    auto& made = recorder.recording();
+    const bool stopped = !made.records() && !made.interrupted();
+    // A recording that was stopped leads nowhere.
+    if (stopped) made.growth().withdraw();
+    if (Growth& growth = made.growth(); growth.way && !stopped) join_sizes(tree, *growth.block);
+    outside.keep(tree);
+    settle(tree);
+    if (stopped)
+        refuse_recorded(made.stopped());
+    else if (!made.growth().block && ++fruitless >= 32)
+        refuse("the same calls have to be recorded over and over");
+    if (std::string done = full ? outside_graph(outside) : ""; !done.empty()) {
+        refuse(std::move(done));
+        eager = refusal;
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (unasked && eager.empty() && outcome.ok && !stopped) eager = why_not_worth_it(tree);
+    std::string failure;
+    if (!outcome.ok && !made.restart())
+        failure = outcome.error.kind() == Value::Kind::string ? outcome.error.string() : "an error object";
+    recordings.push_back({made.surprise(), failure, seconds.count(), tree.steps});
+    if (recordings.size() > 100) recordings.erase(recordings.begin());
+    tell(outside, function, before > 0, stopped);
+    return {outcome.ok && !made.restart(), made.can_restart(), outcome.error};
+}
+
+bool Compiled::attempt(Outside& outside, vm::Values& results) {
+    struct Clear {
+        Progress& progress;
+        ~Clear() { progress.clear(); }
+    } clear{progress};
+    RandomStream random;
+    if (tree.random) random = default_generator().state();
+    if (trace::run(outside, tree, flat, progress, results)) {
+        ++runs;
+        if (tree.dirty) settle(tree);
+        return true;
+    }
+    results.clear();
+    if (!progress.effects && tree.random) default_generator().set_state(random);
+    if (!progress.effects && !may_record()) return false;
+    random = default_generator().state();
+    const Recorded made = record(outside, results);
+    // Of a function that nobody asked to compile it may be large, and nothing will look for it.
+    if (unasked && !eager.empty()) start_over();
+    if (made.ok) return true;
+    results.clear();
+    if (made.restart) {
+        default_generator().set_state(random);
+        return false;
+    }
+    outside.host.raise(made.error);
+    return false;
+}
+
+void Compiled::start_over() {
+    std::destroy_at(&tree);
+    std::construct_at(&tree);
+}
+
+}  // namespace lunaria::trace

@@ -1,0 +1,159 @@
+// A call that is being recorded: what it does is written down as events, see trace.h. The parts of a recording (its
+// loops, symbolic numbers, own tables, questions, sizes) know of one another through it.
+//
+// A call whose first steps were carried out by the runner is taken up by doing it all again: up to where it stopped,
+// the recording answers with what is known of those steps (placeholders of their type stand for tensors that are not
+// needed any more), from there on everything is real, and recorded as another branch of the tree.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/memory/memory.h"
+#include "jit/trace/counters.h"
+#include "jit/trace/loops.h"
+#include "jit/trace/outside.h"
+#include "jit/trace/own_tables.h"
+#include "jit/trace/progress.h"
+#include "jit/trace/questions.h"
+#include "jit/trace/symbolic_numbers.h"
+#include "jit/vm/watcher.h"
+
+namespace lunaria::trace {
+
+// The value as an operand, without marks.
+Value constant_operand(Value v);
+
+class Recording {
+  public:
+    // `watched`: the host of the machine that runs the call, which stands between it and the outside's host.
+    Recording(Outside& outside, Tree& tree, Progress& progress, const Limits& limits, vm::Host& watched);
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+    // The step's results: known already, or what `body` gives; written down.
+    vm::Values event(Step&& step, const std::function<void(vm::Values&)>& body);
+    Value ask(Step step, const Question& question);
+    // Runs an operator.
+    Value run(const Op& op, std::span<const Value> args);
+    // Runs the body where its error is caught. False: it raised one, which is the result.
+    bool attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results);
+    [[noreturn]] void raise(const Value& error);
+
+    // What would otherwise be recorded cannot be: the call goes on unrecorded, or is begun anew by the outside.
+    void stop(std::string why);
+    bool records() const { return stopped_.empty(); }
+    const std::string& stopped() const { return stopped_; }
+    // What stopped it says nothing of the function.
+    bool interrupted() const { return interrupted_; }
+    void interrupt_if(bool interrupted) { interrupted_ |= interrupted; }
+    bool restart() const { return restart_; }
+    bool can_restart() const { return effects_ == 0 && !progress_.effects; }
+    // Why a branch was added: the event that gave something new; empty if none was.
+    const std::string& surprise() const { return surprise_; }
+    Growth& growth() { return growth_; }
+
+    // A value as an operand of a step: one that stays inside, or that an effect gives away.
+    Value operand(const Value& v);
+    std::vector<Value> operands(std::span<const Value> values);
+    Value given(const Value& v);
+    // Once recording has stopped, what is made has no slot (-1) and no node.
+    Value node_at(int32_t slot) const { return slot < 0 ? Value() : Value(nodes_[static_cast<size_t>(slot)]); }
+    Value plain(const Value& v);    // without symbolic numbers: for an effect that is carried out now
+    Value outward(const Value& v);  // the same with the handles that tensors came with
+    // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
+    Value outside_key(const Value& key) { return key.is_tensor() ? outward(key) : key; }
+    Value decided(const Value& v);  // the number itself, upon which the trace now depends
+
+    // A tensor that was made of plain values alone.
+    void made(const Value& tensor);
+    bool is_made(const Value& tensor) const { return constants_.contains(vm::identity_of(tensor)); }
+    // A function of the machine that comes from outside.
+    void note_function(const Value& f);
+    bool is_noted(const Value& f) const { return functions_.contains(vm::identity_of(f)); }
+    // A variable of such a function, which is not one of this run.
+    bool is_foreign(const Value& cell) const { return !foreign_.empty() && foreign_.contains(cell.object()); }
+    // Whether a tensor came as an object of the outside, or went there.
+    bool has_handle(const Value& tensor) const { return handles_.contains(vm::identity_of(tensor)); }
+    bool is_counter(const Value& key) { return counters_.has(machine, instr, key); }
+    static bool is_plain(const Value& v) { return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string; }
+
+    // Where the recording is: steps from the root, and the block with the step before which it is.
+    size_t position() const { return position_; }
+    Block& block() const { return *block_; }
+    size_t at() const { return at_; }
+    // Whether the runner has carried out the next step already.
+    bool repeats() const { return position_ < progress_.done; }
+    // The next step, if it is known; null: it is not.
+    const Step* next_known() const;
+    // Back to behind the step `at` of the block, which gives these values now; nothing made since is known any more.
+    void rewind(Block& block, size_t at, int32_t slots, vm::Values& values);
+    size_t effects() const { return effects_; }  // so far
+    bool has_numbers() const { return open_; }   // symbolic ones
+
+    int32_t slots() const { return slots_; }
+    // The slot of a tensor or a table; -1: it has none.
+    int32_t slot_of(const Value& v) const;
+    // By slot; nil for those that cannot be used any more.
+    const std::vector<Value>& values() const { return values_; }
+
+    Outside& outside;
+    vm::Host& host;
+    Tree& tree;
+    vm::Machine machine;
+    const vm::Instr* instr = nullptr;  // that runs
+    const Op* whole = nullptr;         // the composite operator whose parts run
+    int catching = 0;                  // calls around this one that meet errors
+    bool exact = false;                // the error on its way has the words and the line that the language gives
+    bool handles_errors = false;       // xpcall was called
+    Loops loops{*this};
+    SymbolicNumbers numbers{*this};
+    OwnTables tables{*this};
+    Questions questions{*this};
+    Sizes sizes{*this};
+
+  private:
+    vm::Values repeat(Step& s, const std::function<void(vm::Values&)>& body);
+    vm::Values take_observed(Step& s);
+    void write(Step step, vm::Values& results);
+    std::vector<Expected> expect(const Step& s, const vm::Values& results, const std::vector<const Step*>& others);
+    Expected expect_known(const Step& s, const Value& v, int32_t slot) const;
+    Expected expect_tensor(const Step& s, const Value& v, size_t k, const std::vector<const Step*>& others) const;
+    void know(const Step& step, vm::Values& results);
+    uint32_t version_at(int32_t slot) const;
+    void count_writes(const Step& step);
+    void sweep();
+    // Once it is stopped, what was kept for the records is of no use any more, and the call may go on for long.
+    void forget();
+    bool is_in_code(const Value& tensor) const;
+
+    Progress& progress_;
+    const Limits& limits_;
+    Block* block_;
+    Growth growth_;
+    size_t at_ = 0;        // in it
+    size_t position_ = 0;  // steps from the root
+    size_t path_ = 1;      // of the runner's path: the next block
+    bool restart_ = false, open_ = false, interrupted_ = false;
+    size_t effects_ = 0;
+    std::string stopped_, surprise_;
+    int32_t slots_ = 0;
+    size_t operators_ = 0;  // since the last sweep
+    size_t live_ = 0;       // see Limits
+    uint64_t swept_at_ = thread_allocated_bytes();
+    std::vector<Value> values_;                         // by slot
+    std::vector<ir::Node*> nodes_;                      // by slot
+    std::vector<int32_t> alive_;                        // the slots of those that can be used
+    std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
+    std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
+    std::unordered_set<const void*> functions_;         // of the machine, which came from outside
+    std::unordered_set<const void*> foreign_;           // their variables
+    std::unordered_map<const void*, Value> handles_;    // of tensors that came from outside
+    bool forgot_ = false;                               // the outside remembers them
+    std::vector<const void*> pointers_;                 // of the event's results, as the outside identifies them
+    Counters counters_;
+};
+
+}  // namespace lunaria::trace

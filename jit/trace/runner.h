@@ -1,0 +1,13 @@
+// Carries out a tree of traces: the whole call, or as far as what is found is what a trace expects.
+#pragma once
+
+#include "jit/trace/outside.h"
+#include "jit/trace/progress.h"
+
+namespace lunaria::trace {
+
+// True when the call is done: `results` are there. False where no branch of the tree goes on.
+// `flat`: nothing is compiled, every operator runs by itself.
+bool run(Outside& outside, Tree& tree, bool flat, Progress& progress, vm::Values& results);
+
+}  // namespace lunaria::trace

@@ -1,0 +1,440 @@
+#include "jit/trace/symbolic_numbers.h"
+
+#include <algorithm>
+
+#include "jit/language.h"
+#include "jit/number.h"
+#include "jit/trace/recording.h"
+#include "jit/trace/symbolic_sizes.h"
+
+namespace lunaria::trace {
+
+Value scalar_tensor(const Value& number, DType dtype) {
+    return Value(Tensor::full(
+        dtype, {}, number.kind() == Value::Kind::integer ? static_cast<double>(number.integer()) : number.number()));
+}
+
+Value compute_plain(vm::Host& host, const Op& op, std::span<const Value> args) {
+    if (std::ranges::all_of(args, &Value::is_number) && op.name() != "concat") return lua::run_number(op, args);
+    if (op.name() == "concat") return host.concat(args[0], args[1]);
+    if (op.name() == "equal") return Value(identical(args[0], args[1]));
+    return op.name() == "length" ? host.length(args[0]) : Value(host.compare(op.name(), args[0], args[1]));
+}
+
+namespace {
+
+template <size_t N>
+bool one_of(std::string_view name, const std::string_view (&list)[N]) {
+    return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+// Instructions that hand values on without looking at them.
+bool only_moves(std::string_view name) {
+    static constexpr std::string_view kMovers[] = {
+        "call",       "j_call",     "closure",     "table",       "table_extend",     "new_table",
+        "cell",       "cell_set",   "cell_get",    "spread",      "result",           "results_from",
+        "list_at",    "list_shift", "list_concat", "list_length", "current_function", "not",
+        "stop_point", "source",     "touch",       "mark",        "box_of",           "content",
+        "unless",     "follow",     "stop",        "hold",        "unmark",           "pull",
+        "j_pull",     "accumulate", "shadow_take", "to_number",   "number_like",      "number_tensor"};
+    return one_of(name, kMovers);
+}
+
+// The same but for the operand in the middle, a key or a position.
+bool moves_last(std::string_view name) {
+    static constexpr std::string_view kMovers[] = {"shadow_put", "shadow_add", "shadow_items", "shadow_add_items",
+                                                   "mark_arguments"};
+    return one_of(name, kMovers);
+}
+
+// Whether the machine follows numbers through the instruction without looking at them: arithmetic, and functions of
+// numbers within Lua's own.
+bool has_rule(std::string_view name, const vm::Instr& i, bool listed) {
+    static constexpr std::string_view kOperations[] = {"less",    "less_equal", "equal",      "concat",
+                                                       "length",  "bit_and",    "bit_or",     "bit_xor",
+                                                       "bit_not", "shift_left", "shift_right"};
+    return !one_of(name, kOperations) && (listed || i.order == 0);
+}
+
+bool is_arithmetic(std::string_view name) {
+    static constexpr std::string_view kArithmetic[] = {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus"};
+    return one_of(name, kArithmetic);
+}
+
+}  // namespace
+
+// The instruction as it is written: the forms of derivatives have their operands in a list.
+struct SymbolicNumbers::Instruction {
+    Instruction(vm::Machine& machine, const vm::Instr& instr) : m(machine), i(instr) {
+        static const Op &arithmetic = lua::primitive("j_arith"), &operation = lua::primitive("j_op");
+        name = i.op ? i.op->name() : std::string_view();
+        of_language = i.op && i.op->belongs_to(lua::language());
+        is_operation = i.node && i.node->op == &operation;
+        listed = i.node && (i.node->op == &arithmetic || is_operation) && m.slot(i, 2).items >= 0;
+        if (listed) {
+            const auto items = m.items(m.slot(i, 2));
+            slots.assign(items.begin(), items.end());
+        } else {
+            for (uint32_t k = 0; k < i.slot_count; ++k) slots.push_back(m.slot(i, k));
+        }
+        spelled = std::ranges::all_of(slots, [](const vm::Slot& s) { return s.items < 0; });
+    }
+    void give(Value v) const {
+        if (!listed) return m.set(i, std::move(v));
+        if (is_operation) {
+            if (i.r_out >= 0) m.reg(i.r_out) = Value();
+            return m.set(i, std::move(v));
+        }
+        vm::Destination to = vm::Machine::destination(i);
+        to.results = 1;
+        to.returns = false;
+        m.give_one(to, std::move(v), {});
+    }
+    // Of writes into tables the last operand is only handed on.
+    bool writes() const { return name == "raw_set" || name == "set_index" || name == "j_set_index"; }
+
+    vm::Machine& m;
+    const vm::Instr& i;
+    std::string_view name;
+    bool of_language = false, is_operation = false, listed = false, spelled = false;
+    std::vector<vm::Slot> slots;
+};
+
+bool SymbolicNumbers::takes_tensors(const Op& op) {
+    static constexpr std::string_view kExact[] = {"add", "sub", "mul", "div"};
+    return one_of(op.name(), kExact);
+}
+
+bool SymbolicNumbers::holds(const Value& v) {
+    if (symbolic_number(v)) return true;
+    return v.is_list() && std::any_of(v.items().begin(), v.items().end(), holds);
+}
+
+bool SymbolicNumbers::any(const vm::Machine& m, const vm::Instr& i) {
+    bool found = false;
+    auto look = [&](const auto& self, const vm::Slot& s) -> void {
+        if (s.items >= 0) {
+            for (const vm::Slot& item : m.items(s)) self(self, item);
+        } else if (s.at >= 0) {
+            found |= holds(m.get(s));
+        }
+    };
+    for (uint32_t k = 0; k < i.slot_count; ++k) look(look, m.slot(i, k));
+    return found;
+}
+
+bool SymbolicNumbers::step(vm::Machine& m, const vm::Instr& i) {
+    if (!any(m, i)) return false;
+    const Instruction it(m, i);
+    if (r_.records()) {
+        if (hands_on(it)) return false;
+        if (it.spelled && (reads_texts(it) || differs_in_kind(it))) return true;
+        if (it.spelled && it.of_language && lua::is_number_primitive(*i.op))
+            if (const std::optional<bool> done = calculates(it)) return *done;
+    }
+    if (it.spelled && it.slots.size() >= 2) put_beside(m, i, it.slots[0], it.slots[1]);
+    settle(it);
+    return false;
+}
+
+// Whether it only hands its operands on.
+bool SymbolicNumbers::hands_on(const Instruction& it) {
+    static const Op &begins = lua::primitive("seed"), &touches = lua::primitive("touch");
+    vm::Machine& m = it.m;
+    const vm::Instr& i = it.i;
+    if (!i.op || (it.of_language && only_moves(it.name))) {
+        if (i.op == &touches && vm::marks_of(m.value(m.slot(i, 2))) != 0)
+            keep_key(m, m.operand(i, 0), m.operand(i, 1), m.operand(i, 3));
+        return true;
+    }
+    if (it.of_language && moves_last(it.name)) {
+        // What has one part has it under any key.
+        const auto* shadow = vm::object_as<vm::Shadow>(m.operand(i, 0));
+        const bool parts = it.name == "mark_arguments" || (shadow && !shadow->single());
+        if (const vm::Slot& key = m.slot(i, 1); parts && key.at >= 0 && holds(m.get(key)))
+            m.reg(key.at) = r_.decided(m.get(key));
+        return true;
+    }
+    if (i.op != &begins) return false;
+    // A number, which has one as its cotangent.
+    const Value& values = m.operand(i, 1);
+    const SymbolicNumber* first =
+        values.is_list() && !values.items().empty() ? symbolic_number(values.items()[0]) : nullptr;
+    return first && first->value.is_number();
+}
+
+// Texts that are put together, compared or measured.
+bool SymbolicNumbers::reads_texts(const Instruction& it) {
+    static constexpr std::string_view kOperations[] = {"concat", "length", "equal", "less", "less_equal"};
+    if (!one_of(it.name, kOperations)) return false;
+    const bool joins = it.name == "concat";
+    vm::Values args, real;
+    uint16_t marks = 0;
+    for (const vm::Slot& slot : it.slots) {
+        args.push_back(it.m.get(slot));
+        real.push_back(r_.plain(args.back()));
+        marks |= args.back().marks();
+        if (real.back().kind() != Value::Kind::string && !(joins && real.back().is_number())) return false;
+    }
+    if (marks != 0 && !joins) return false;
+    Step s(Step::Kind::number, *it.i.op, r_.operands(args), {});
+    Value result = r_.event(std::move(s),
+                            [&](vm::Values& values) { values.push_back(compute_plain(r_.host, *it.i.op, real)); })[0];
+    // Nobody makes a number of it in silence.
+    result.set_marks(marks);
+    it.give(std::move(result));
+    return true;
+}
+
+// A number is never equal to what is none, a text neither.
+bool SymbolicNumbers::differs_in_kind(const Instruction& it) {
+    if (it.name != "equal" || it.slots.size() != 2) return false;
+    const Value &a = vm::shown(it.m.get(it.slots[0])), &b = vm::shown(it.m.get(it.slots[1]));
+    const auto is_text = [](const Value& v) { return v.kind() == Value::Kind::string; };
+    if (a.is_number() == b.is_number() && is_text(a) == is_text(b)) return false;
+    it.give(Value(false));
+    return true;
+}
+
+// Arithmetic and comparisons: done, or the machine does it and the recorder follows; none: neither.
+std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
+    vm::Values args, real;
+    bool plain_numbers = true, tensor = false, marked = false;
+    for (const vm::Slot& slot : it.slots) {
+        const Value& v = it.m.get(slot);
+        tensor |= v.is_tensor();
+        marked |= v.marks() != 0;
+        plain_numbers &= v.is_number() || symbolic_number(v);
+        args.push_back(v);
+        real.push_back(r_.plain(v));
+    }
+    // What is differentiated is a number of its own; whether it is less than another has no derivative.
+    if (plain_numbers && (!marked || it.name == "less" || it.name == "less_equal" || it.name == "equal")) {
+        Step s(Step::Kind::number, *it.i.op, r_.operands(args), {});
+        Value result;
+        try {
+            result = lua::run_number(*it.i.op, real);
+        } catch (const Error&) {
+            // The machine raises it, for these numbers.
+            return {};
+        }
+        it.give(r_.event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0]);
+        return true;
+    }
+    // The machine computes it and keeps what its rule needs.
+    if (plain_numbers) return has_rule(it.name, it.i, it.listed) ? std::optional<bool>(false) : std::nullopt;
+    if (!tensor || !is_arithmetic(it.name) || args.size() > 2) return {};
+    // The machine asks for the operands as it can follow them.
+    if (it.listed) {
+        vm::Values kept;
+        const bool follows = marked || it.is_operation || vm::Machine::has_box(it.m.contexts_of(it.i, kept), args);
+        if (follows) return false;
+    }
+    const Op* op = r_.host.tensor_operator(it.name);
+    const bool fits =
+        std::ranges::all_of(args, [](const Value& v) { return v.is_tensor() || v.is_number() || symbolic_number(v); });
+    if (marked || !fits || !op) return {};
+    const Value first = args[0], last = args.back();
+    args[0] = beside(first, last, *it.i.op);
+    if (args.size() > 1) args.back() = beside(last, first, *it.i.op);
+    for (size_t k = args.size(); k < op->signature.params.size(); ++k)
+        args.push_back(op->signature.params[k].default_value);
+    it.give(r_.run(*op, args));
+    return true;
+}
+
+// What is left wants the numbers themselves.
+void SymbolicNumbers::settle(const Instruction& it) {
+    vm::Machine& m = it.m;
+    auto settle = [&](const auto& self, const vm::Slot& s) -> void {
+        if (s.items >= 0) {
+            for (const vm::Slot& item : m.items(s)) self(self, item);
+        } else if (s.at >= 0 && holds(m.get(s))) {
+            m.reg(s.at) = r_.decided(m.get(s));
+        }
+    };
+    const bool writes = it.writes();
+    const uint32_t count = writes && r_.records() ? it.i.slot_count - 1 : it.i.slot_count;
+    const bool any_key = writes ? leaves_key(m, it.i) : reads_by_any_key(it);
+    for (uint32_t k = 0; k < count; ++k)
+        if (!any_key || k + 1 != count) settle(settle, m.slot(it.i, k));
+}
+
+// Whether the key by which the instruction reads may be another one the next time: that of a table of the outside which
+// has no shadow, whose parts are told by their keys.
+bool SymbolicNumbers::reads_by_any_key(const Instruction& it) {
+    if (!r_.records() || it.listed || it.m.region()) return false;
+    const bool plain = it.name == "index" || it.name == "raw_index";
+    if ((!plain && it.name != "j_index") || (it.name == "raw_index" && it.m.code().graph->order > 0)) return false;
+    const Value &table = it.m.operand(it.i, it.i.slot_count - 2), &key = it.m.operand(it.i, it.i.slot_count - 1);
+    if (!symbolic_number(key) || key.marks()) return false;
+    if (table.is_tensor()) return is_position(key);
+    if (!r_.host.is_table(table) || r_.tables.find(table)) return false;
+    vm::Values kept;
+    const std::span<const Value> contexts = plain ? std::span<const Value>() : it.m.contexts_of(it.i, kept);
+    constexpr int kMostMetatables = 100;
+    Value holder = table;
+    for (int k = 0; !contexts.empty() && k < kMostMetatables && r_.host.is_table(holder); ++k) {
+        const auto has_shadow = [&](const Value& c) { return static_cast<vm::Context*>(c.object())->find(holder); };
+        if (std::ranges::any_of(contexts, has_shadow)) return false;
+        holder = r_.questions.meta(holder, "__index");
+    }
+    return true;
+}
+
+// Within what stands for a call of an operator, whose registers are its own.
+void SymbolicNumbers::put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b) {
+    if (!i.op || i.op->belongs_to(lua::language()) || !takes_tensors(*i.op)) return;
+    const Value first = m.get(a), second = m.get(b);
+    if (symbolic_number(first)) m.reg(a.at) = beside(first, second, *i.op);
+    if (symbolic_number(second)) m.reg(b.at) = beside(second, first, *i.op);
+}
+
+// Whether the key under which the instruction writes may be another one the next time.
+bool SymbolicNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
+    if (!r_.records() || i.slot_count < 3) return false;
+    const auto* key = symbolic_number(m.operand(i, i.slot_count - 2));
+    const Value &object = m.operand(i, i.slot_count - 3), &value = m.operand(i, i.slot_count - 1);
+    if (!key || key->value.kind() != Value::Kind::integer) return false;
+    if (object.is_tensor()) return i.order == 0 && value.marks() == 0 && !m.region();
+    if (i.order > 1 || (value.marks() != 0 && (i.order == 0 || m.depth > 1))) return false;
+    if (!r_.questions.takes_any_key(object)) return false;
+    vm::Values kept;
+    const std::span<const Value> contexts = i.order > 0 ? m.contexts_of(i, kept) : std::span<const Value>();
+    auto known = open_keys_.find(vm::identity_of(object));
+    for (const Value& c : contexts)
+        if (known == open_keys_.end() && static_cast<vm::Context*>(c.object())->find(object)) return false;
+    if (value.marks() != 0) open_keys_[vm::identity_of(object)].push_back(m.operand(i, i.slot_count - 2));
+    return true;
+}
+
+bool SymbolicNumbers::is_position(const Value& key) {
+    const SymbolicNumber* number = symbolic_number(key);
+    return number && number->value.kind() == Value::Kind::integer;
+}
+
+// Where on the axis of a tensor an integer stands, if that or the size is open: as a tensor without axes, or from 0 on.
+// The record is for those that are within the axis, on this side of zero; nil: it is not.
+Value SymbolicNumbers::position_of(const Value& key, const Value& tensor, int axis) {
+    static const Op &less = lua::primitive("less"), &add = lua::primitive("add");
+    if (axis >= tensor.tensor().rank()) return {};
+    const auto is_less = [&](const Value& a, const Value& b) {
+        const Value operands[] = {a, b};
+        return compute(less, operands).boolean();
+    };
+    const Value size = size_of(r_, tensor, axis);
+    Value at = key;
+    if (is_less(at, Value(0))) {
+        const Value operands[] = {at, size};
+        at = compute(add, operands);
+    }
+    if (is_less(at, Value(0)) || !is_less(at, size)) return {};
+    return symbolic_number(at) ? tensor_of(at, DType::i64, {}) : at;
+}
+
+// The same with an index that is such an integer or a table of integers, one for each axis.
+Value SymbolicNumbers::positions_of(const Value& key, const Value& tensor) {
+    if (!r_.records() || key.marks()) return {};
+    const bool list = r_.tables.find(key) != nullptr;
+    if (!list && vm::shown(key).kind() != Value::Kind::integer) return {};
+    const bool symbolic_sizes = r_.sizes.of(tensor);
+    if (!list) return is_position(key) || symbolic_sizes ? position_of(key, tensor, 0) : Value();
+    vm::Values items;
+    bool open = symbolic_sizes;
+    for (int64_t k = 1;; ++k) {
+        items.push_back(r_.host.raw_get(key, Value(k)));
+        if (items.back().is_nil()) break;
+        if (vm::shown(items.back()).kind() != Value::Kind::integer || items.back().marks()) return {};
+        open |= is_position(items.back());
+    }
+    if (!open) return {};
+    const Value made = r_.host.new_table(items.size(), 0);
+    for (size_t k = 0; k + 1 < items.size(); ++k) {
+        const Value at = position_of(items[k], tensor, static_cast<int>(k));
+        if (at.is_nil()) return {};
+        r_.host.raw_set(made, Value(static_cast<int64_t>(k) + 1), at);
+    }
+    return made;
+}
+
+// What is differentiated is about to be written into a table under an open key.
+void SymbolicNumbers::keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key) {
+    const SymbolicNumber* number = symbolic_number(key);
+    if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 || !r_.questions.takes_any_key(table))
+        return;
+    const bool known = open_keys_.contains(vm::identity_of(table));
+    if (known || !static_cast<vm::Context*>(context.object())->find(table))
+        open_keys_[vm::identity_of(table)].push_back(key);
+}
+
+void SymbolicNumbers::decide_keys(const Value& table) {
+    if (open_keys_.empty() || r_.machine.depth == 0) return;
+    auto found = open_keys_.find(vm::identity_of(table));
+    if (found == open_keys_.end()) return;
+    const vm::Values keys = std::move(found->second);
+    open_keys_.erase(found);
+    for (const Value& key : keys) r_.decided(key);
+}
+
+// A tensor goes into graphs and has rules for derivatives; a number would part the graph in two.
+Value SymbolicNumbers::beside(const Value& v, const Value& other, const Op& primitive) {
+    const auto* number = symbolic_number(v);
+    if (!number) return v;
+    const bool fits =
+        other.is_tensor() && (other.tensor().dtype() == DType::f32 || other.tensor().dtype() == DType::f64);
+    if (!fits || !number->value.is_number() || v.marks() || !r_.records() || !takes_tensors(primitive)) return v;
+    return tensor_of(v, other.tensor().dtype(), {});
+}
+
+Value SymbolicNumbers::tensor_of(const Value& v, DType dtype, const Shape& shape) {
+    const SymbolicNumber* number = symbolic_number(v);
+    if (!r_.records()) return Value(Tensor::full(dtype, shape, number->value.number()));
+    if (shape.rank() > 0) {
+        static const Op& spread = registry().get("broadcast_to");
+        const Value args[] = {tensor_of(v, dtype, {}), Value::ints(shape)};
+        return r_.run(spread, args);
+    }
+    const char kind = dtype == DType::f32 ? 'f' : dtype == DType::i64 ? 'i' : 'd';
+    const std::string id = question(kind, nullptr, Value(static_cast<int64_t>(number->slot)));
+    if (auto found = r_.questions.answers().find(id); found != r_.questions.answers().end()) return found->second;
+    Step s(Step::Kind::scalar, {r_.node_at(number->slot), Value(dtype)});
+    const Value tensor =
+        r_.event(std::move(s), [&](vm::Values& values) { values.push_back(scalar_tensor(number->value, dtype)); })[0];
+    if (r_.records()) r_.questions.answers()[id] = tensor;
+    return tensor;
+}
+
+Value SymbolicNumbers::compute(const Op& primitive, std::span<const Value> operands) {
+    vm::Values real;
+    for (const Value& v : operands) real.push_back(r_.plain(v));
+    if (!r_.records()) return lua::run_number(primitive, real);
+    Value result;
+    try {
+        result = lua::run_number(primitive, real);
+    } catch (const Error&) {
+        // It is one for these numbers.
+        for (const Value& v : operands) r_.decided(v);
+        throw;
+    }
+    return r_.event(Step(Step::Kind::number, primitive, r_.operands(operands), {}),
+                    [&](vm::Values& values) { values.push_back(result); })[0];
+}
+
+// What is left open is computed with as it is, or becomes a tensor beside one.
+void SymbolicNumbers::settle_operands(const Op& primitive, vm::Values& operands) {
+    if (std::ranges::none_of(operands, [](const Value& v) { return symbolic_number(v) != nullptr; })) return;
+    bool numbers = true, tensor = false, exact = true;
+    for (const Value& v : operands) {
+        numbers &= v.is_tensor() || vm::shown(v).is_number();
+        tensor |= v.is_tensor();
+        if (v.is_tensor()) exact &= v.tensor().dtype() == DType::f32 || v.tensor().dtype() == DType::f64;
+    }
+    if (r_.records() && numbers && !tensor) return;
+    const Value first = operands[0], last = operands.back();
+    operands[0] = beside(first, last, primitive);
+    if (operands.size() > 1) operands.back() = beside(last, first, primitive);
+    if (r_.records() && numbers && exact) return;
+    for (Value& v : operands) v = r_.decided(v);
+}
+
+}  // namespace lunaria::trace

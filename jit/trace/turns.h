@@ -1,0 +1,40 @@
+// The loops of a record that a call is in, the outermost first, and the way back to where a turn begins: what the turn
+// before has bound is forgotten, so that a turn finds everything as the first one did.
+#pragma once
+
+#include "jit/trace/progress.h"
+
+namespace lunaria::trace {
+
+// Where a call is in its record.
+struct Place {
+    Block* block = nullptr;
+    size_t at = 0;                 // step of the block
+    size_t region = 0, group = 0;  // of the block, the next ones
+};
+
+class Turns {
+  public:
+    Turns(Progress& progress, vm::Host& host) : progress_(progress), host_(host) {}
+
+    // The step `loop` at the place is done.
+    void begin(const Step& loop, const Place& place);
+    // Takes the values with which another turn would begin; false: the loop is for others.
+    bool fits(const Step& again);
+    // That turn begins.
+    void go_back(const Step& again, Place& place);
+
+  private:
+    struct Loop {
+        const Step* step;
+        size_t at, path, done, sizes, bodies, tables;
+    };
+    const Step& loop_of(const Step& again);
+
+    Progress& progress_;
+    vm::Host& host_;
+    std::vector<Loop> loops_;
+    std::vector<Value> next_;
+};
+
+}  // namespace lunaria::trace

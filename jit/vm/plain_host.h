@@ -1,0 +1,96 @@
+// A host without an interpreter: tables in memory, and functions written in C++. Programs that are graphs of the IR,
+// such as saved ones, run in it. A table that comes to hold itself is not freed.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "jit/vm/host.h"
+#include "jit/vm/machine.h"
+#include "jit/vm/native.h"
+
+namespace lunaria::vm {
+
+// What raise() carries through C++.
+struct Raised {
+    Value value;
+};
+
+class PlainHost final : public Host {
+  public:
+    class Table final : public Object {
+      public:
+        Value get(const Value& key) const;
+        // A value of nil takes the key out.
+        void set(const Value& key, Value value);
+        // The key after that one, in the order of insertion; nil: there is none. From nil on: the first.
+        Value next(const Value& key) const;
+        // Of the list that begins at 1.
+        int64_t length() const;
+        // Moves all of another table here, in place of what is here.
+        void take(Table& other);
+        void for_each(const std::function<void(const Value& key, const Value& value)>& f) const;
+        Value metatable;
+
+      private:
+        std::vector<std::pair<Value, Value>> fields_;  // also those that were taken out
+        std::unordered_map<Value, size_t, KeyHash, KeyEqual> places_;
+        size_t gone_ = 0;
+    };
+    // A function of the outside.
+    class Function final : public Object {
+      public:
+        using Body = std::function<Values(std::span<const Value> args)>;
+        Function(std::string name, Native native, Body body)
+            : name(std::move(name)), native(native), body(std::move(body)) {}
+        const std::string name;
+        const Native native;  // what a recording makes of a call
+        const Body body;
+    };
+
+    // A table with those fields; its metatable, if any, is another one.
+    static Value table(std::vector<std::pair<Value, Value>> fields, Value metatable = {});
+    static Value function(std::string name, Native native, Function::Body body);
+    int lines = 0;  // how many stop points began a line
+
+    Callee resolve(const Value& f) override;
+    const Op* operator_in(const Value& f) override { return operator_of(f); }
+    Field find_field(const Value& object, const Value& key) override;
+    Field find_new_field(const Value& object, const Value& key) override;
+    Value metamethod(const Value& a, const Value& b, std::string_view event) override;
+    const Op* tensor_operator(std::string_view primitive) override;
+    Value index(const Value& object, const Value& key) override;
+    void set_index(const Value& object, const Value& key, const Value& value) override;
+    Values call(const Value& f, std::span<const Value> args) override;
+    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
+    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value concat(const Value& a, const Value& b) override;
+    Value length(const Value& a) override;
+    Value new_table(size_t array, size_t fields) override;
+    Value raw_get(const Value& table, const Value& key) override;
+    void raw_set(const Value& table, const Value& key, const Value& value) override;
+    bool is_table(const Value& v) override;
+    bool is_function(const Value& v) override;
+    std::string describe(const Value& v) override;
+    bool is_harmless(const Value&) override { return false; }
+    bool gives_keys(const Value&) override { return false; }
+    Value stand_in(const Value&) override { return {}; }
+    bool holds_floats(const Value&) override { return true; }
+    std::string why_opaque(const Value&) override { return "it is not a part of the program"; }
+    Bound bind(const Op& op, std::span<const Value> args) override;
+    Part part_of(const Value& tensor, const Value& key) override;
+    bool is_part(const Value&) override { return false; }
+    Part put_part(const Value& tensor, const Value& key, const Value& value) override;
+    void for_each_table(const Value& table, const std::function<void(const Value&)>& f) override;
+    Protected call_protected(const std::function<void()>& body) override;
+    [[noreturn]] void raise(const Value& error) override;
+    void poll() override {}
+    void at_line() override { ++lines; }
+};
+
+}  // namespace lunaria::vm

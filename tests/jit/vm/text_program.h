@@ -1,0 +1,42 @@
+// A text of the IR (core/ir/printer.h has its form) as a function that runs.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/parser.h"
+#include "jit/vm/machine.h"
+#include "jit/vm/plain_host.h"
+
+namespace lunaria::testing {
+
+class TextProgram {
+  public:
+    // The first graph of the text is the function. Throws what the parser and the verifier throw.
+    explicit TextProgram(std::string_view text);
+
+    std::vector<Value> run(std::span<const Value> args);
+    std::vector<Value> run(std::initializer_list<Value> args) { return run(std::span(args.begin(), args.size())); }
+    // The first result and its derivative by the argument at `position`.
+    std::pair<Value, Value> gradient(std::initializer_list<Value> args, int64_t position = 0);
+    // The derivative of that derivative by the same argument.
+    Value second_derivative(std::initializer_list<Value> args, int64_t position = 0);
+    // The message of the error that it raises, with its place; "no error".
+    std::string error(std::initializer_list<Value> args);
+
+    const ir::Graph& graph() const { return *parsed_.graph; }
+    Value function() const;
+    vm::PlainHost& host() { return host_; }
+
+  private:
+    ir::ParsedGraph parsed_;
+    vm::PlainHost host_;
+    vm::Machine machine_{host_};
+};
+
+// A function of the machine as a value: vm::pcall_function() and its like.
+Value function_value(const vm::OperatorFunction& f);
+
+}  // namespace lunaria::testing
