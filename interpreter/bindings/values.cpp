@@ -519,14 +519,16 @@ bool is_options(lua_State* L, int index) {
         // The fields of an object or a class of the library name no arguments.
         if (!object_at(L, index).empty()) return false;
     }
+    // Any name will do, for the order of the fields differs from run to run; table.pack gives a list the field n.
+    const bool list = lua_rawlen(L, index) > 0;
+    bool named = false;
     lua_pushvalue(L, index);
     lua_pushnil(L);
-    if (!lua_next(L, -2)) {
+    while (!named && lua_next(L, -2)) {
         lua_pop(L, 1);
-        return false;
+        named = lua_type(L, -1) == LUA_TSTRING && !(list && std::string_view("n") == lua_tostring(L, -1));
     }
-    const bool named = lua_type(L, -2) == LUA_TSTRING;
-    lua_pop(L, 3);
+    lua_pop(L, named ? 2 : 1);
     return named;
 }
 
