@@ -65,7 +65,7 @@ def main():
     parser.add_argument("seconds", type=int)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--junit")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     targets = [args.folder.resolve() / f"{name}_fuzz" for name in args.names or all_names()]
     missing = [(t.name, f"{t} was not built", False) for t in targets if not t.is_file()]
     targets = [t for t in targets if t.is_file()]
