@@ -1,5 +1,8 @@
 #include "jit/language.h"
 
+#include <array>
+#include <utility>
+
 namespace lunaria::lua {
 
 namespace {
@@ -180,6 +183,27 @@ const Registry& language() {
 const Op& primitive(std::string_view name) {
     if (const Op* op = language().find(name)) return *op;
     throw state_error("language", str("there is no primitive '", name, "'"));
+}
+
+const Op* tensor_operator(std::string_view primitive) {
+    static const std::array<std::pair<std::string_view, const Op*>, 14> kOperators{
+        {{"add", registry().find("add")},
+         {"sub", registry().find("sub")},
+         {"mul", registry().find("mul")},
+         {"div", registry().find("div")},
+         {"mod", registry().find("remainder")},
+         {"pow", registry().find("pow")},
+         {"floor_div", registry().find("floor_divide")},
+         {"minus", registry().find("neg")},
+         {"bit_and", registry().find("bitwise_and")},
+         {"bit_or", registry().find("bitwise_or")},
+         {"bit_xor", registry().find("bitwise_xor")},
+         {"bit_not", registry().find("bitwise_not")},
+         {"shift_left", registry().find("bitwise_left_shift")},
+         {"shift_right", registry().find("bitwise_right_shift")}}};
+    for (const auto& [name, op] : kOperators)
+        if (name == primitive) return op;
+    return nullptr;
 }
 
 }  // namespace lunaria::lua

@@ -12,6 +12,9 @@ const Registry& language();
 // The primitive of that name; throws state_error when there is none.
 const Op& primitive(std::string_view name);
 
+// The operator that the primitive of that name means for tensors; null: it is none of arithmetic and bits.
+const Op* tensor_operator(std::string_view primitive);
+
 // What derivatives consist of; part of language().
 void add_adjoint_primitives(Registry& registry);
 

@@ -45,8 +45,8 @@ bool BatchCall::is_batched(size_t i) const {
 }
 
 Shape BatchCall::with_batch(const Shape& sample) const {
-    Shape shape{size};
-    for (int64_t n : sample.dims()) shape.push_back(n);
+    Shape shape = sample;
+    shape.insert(0, size);
     return shape;
 }
 

@@ -1,6 +1,5 @@
 // Lua's operations on behalf of the machine.
 #include <algorithm>
-#include <array>
 #include <unordered_set>
 
 #include "core/base/visit.h"
@@ -14,6 +13,7 @@
 #include "interpreter/host/lua_reference.h"
 #include "interpreter/protect.h"
 #include "jit/frontend/ast.h"
+#include "jit/language.h"
 
 namespace lunaria {
 
@@ -127,26 +127,7 @@ Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event
     return {};
 }
 
-const Op* LuaHost::tensor_operator(std::string_view primitive) {
-    static const std::array<std::pair<std::string_view, const Op*>, 14> kOperators{
-        {{"add", registry().find("add")},
-         {"sub", registry().find("sub")},
-         {"mul", registry().find("mul")},
-         {"div", registry().find("div")},
-         {"mod", registry().find("remainder")},
-         {"pow", registry().find("pow")},
-         {"floor_div", registry().find("floor_divide")},
-         {"minus", registry().find("neg")},
-         {"bit_and", registry().find("bitwise_and")},
-         {"bit_or", registry().find("bitwise_or")},
-         {"bit_xor", registry().find("bitwise_xor")},
-         {"bit_not", registry().find("bitwise_not")},
-         {"shift_left", registry().find("bitwise_left_shift")},
-         {"shift_right", registry().find("bitwise_right_shift")}}};
-    for (const auto& [name, op] : kOperators)
-        if (name == primitive) return op;
-    return nullptr;
-}
+const Op* LuaHost::tensor_operator(std::string_view primitive) { return lua::tensor_operator(primitive); }
 
 Value LuaHost::index(const Value& object, const Value& key) {
     luaL_checkstack(L, 6, "index");

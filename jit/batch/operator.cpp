@@ -44,11 +44,7 @@ class BatchTracer {
 
   private:
     Value parameter(TensorType type, bool batched) {
-        if (batched) {
-            Shape shape{size_};
-            for (int64_t n : type.shape.dims()) shape.push_back(n);
-            type.shape = shape;
-        }
+        if (batched) type.shape.insert(0, size_);
         return Value(raw_.add_parameter("", ir::NodeType::of(std::move(type))));
     }
 
@@ -121,7 +117,7 @@ std::shared_ptr<const ir::Graph> operator_graph(const Op& op, std::span<const Va
     std::string key;
     append_bytes(key, op.id);
     append_bytes(key, size);
-    // A tensor in an attribute's place, whose elements nobody compares.
+    // A tensor in an attribute's place, whose elements are not compared.
     const auto refused = [](std::string&, const Value&) { return false; };
     bool known = true;
     for (size_t i = 0; i < args.size(); ++i) {

@@ -13,7 +13,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// Of functions that nobody asked to compile: beyond so many other steps for an operator, Lua is quicker.
+// Of functions that are compiled unasked: beyond so many other steps for an operator, Lua is quicker.
 constexpr int64_t kStepsPerOperator = 300;
 
 void count_operators(const Block& block, int64_t& operators, int64_t& others) {
@@ -32,7 +32,7 @@ std::string why_not_worth_it(const Tree& tree) {
 // Recordings that a function may have at once; more come with its calls, so that new cases never cost more than a part
 // of the time.
 constexpr int64_t kFreely = 64, kCallsPerRecording = 16;
-// Of a function that nobody asked to compile: refusals without a record after which it is not asked for again.
+// Of a function that is compiled unasked: refusals without a record after which it is not asked for again.
 constexpr int64_t kMostRefusals = 4;
 
 }  // namespace
@@ -137,7 +137,7 @@ bool Compiled::attempt(Outside& outside, vm::Values& results) {
     if (!progress.effects && !may_record()) return false;
     random = default_generator().state();
     const Recorded made = record(outside, results);
-    // Of a function that nobody asked to compile it may be large, and nothing will look for it.
+    // Of a function that is compiled unasked it may be large, and nothing will look for it.
     if (unasked && !eager.empty()) start_over();
     if (made.ok) return true;
     results.clear();

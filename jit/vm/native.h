@@ -9,7 +9,7 @@ enum class Native : uint8_t {
     unknown,  // it may do anything
     pure,     // plain arguments give plain results, always the same
     text,     // the same, and all that it gives are texts
-    reader,   // looks at its arguments' content; changes nothing and calls nobody
+    reader,   // looks at its arguments' content; changes nothing and calls no function
     local,    // an effect that leaves all tables and variables as they are
     type_of,
     select,

@@ -4,6 +4,7 @@
 
 #include "core/ir/substitution.h"
 #include "core/tensor/element.h"
+#include "jit/language.h"
 
 namespace lunaria::vm {
 
@@ -164,12 +165,7 @@ Value PlainHost::metamethod(const Value& a, const Value& b, std::string_view eve
     return {};
 }
 
-const Op* PlainHost::tensor_operator(std::string_view primitive) {
-    if (primitive == "minus") return registry().find("neg");
-    if (primitive == "mod") return registry().find("remainder");
-    if (primitive == "floor_div") return registry().find("floor_divide");
-    return registry().find(primitive);
-}
+const Op* PlainHost::tensor_operator(std::string_view primitive) { return lua::tensor_operator(primitive); }
 
 Value PlainHost::index(const Value& object, const Value& key) {
     if (const Field field = find_field(object, key); field.raw) return field.value;

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/device.h"
 #include "core/io/file.h"
 #include "core/ir/mindir.h"
 #include "core/ir/verifier.h"
@@ -52,10 +51,7 @@ class PlainKnown final : public Known {
     Transformed transformed(const Value&) override { return {}; }
 };
 
-class SpecializerTest : public ::testing::Test {
-  protected:
-    void SetUp() override { set_current_device(&cpu::device()); }
-};
+class SpecializerTest : public CpuTest {};
 
 // An operator that a file refers to by its name.
 Value operator_named_in(const std::string& name) {

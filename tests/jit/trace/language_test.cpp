@@ -1,7 +1,6 @@
 // The language in recorded calls: numbers, texts, closures, errors that are met, nested loops, guards of each kind.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/device.h"
 #include "jit/trace/region.h"
 #include "tests/jit/trace/recorded_program.h"
 
@@ -11,10 +10,7 @@ namespace {
 using Kind = trace::Step::Kind;
 using vm::PlainHost;
 
-class LanguageTest : public ::testing::Test {
-  protected:
-    void SetUp() override { set_current_device(&cpu::device()); }
-};
+class LanguageTest : public CpuTest {};
 
 TEST_F(LanguageTest, arithmetic_on_open_numbers_is_a_part_of_the_record) {
     RecordedProgram f(

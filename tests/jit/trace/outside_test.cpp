@@ -1,7 +1,6 @@
 // What a record asks of the outside and does there: tables, functions, errors.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/device.h"
 #include "jit/trace/region.h"
 #include "tests/jit/trace/recorded_program.h"
 
@@ -11,10 +10,7 @@ namespace {
 using Kind = trace::Step::Kind;
 using vm::PlainHost;
 
-class OutsideTest : public ::testing::Test {
-  protected:
-    void SetUp() override { set_current_device(&cpu::device()); }
-};
+class OutsideTest : public CpuTest {};
 
 // x * config.scale + config.shift[1]
 constexpr const char* kConfigured =

@@ -1,7 +1,6 @@
 // Calls of functions that are texts of the IR: recorded, compiled, run from their records.
 #include <gtest/gtest.h>
 
-#include "backends/cpu/device.h"
 #include "core/random/random.h"
 #include "tests/jit/trace/recorded_program.h"
 
@@ -11,10 +10,7 @@ namespace {
 using Kind = trace::Step::Kind;
 using vm::PlainHost;
 
-class RecordTest : public ::testing::Test {
-  protected:
-    void SetUp() override { set_current_device(&cpu::device()); }
-};
+class RecordTest : public CpuTest {};
 
 constexpr const char* kChain =
     "graph f(%0 x: ?, %1 y: ?) {\n"

@@ -3,16 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "backends/cpu/device.h"
 #include "tests/jit/vm/text_program.h"
 
 namespace lunaria::testing {
 namespace {
 
-class MachineTest : public ::testing::Test {
-  protected:
-    void SetUp() override { set_current_device(&cpu::device()); }
-};
+class MachineTest : public CpuTest {};
 
 Value vector(std::vector<double> values) {
     Tensor t = Tensor::empty(DType::f64, {static_cast<int64_t>(values.size())});

@@ -1,16 +1,25 @@
 // A text of the IR (core/ir/printer.h has its form) as a function that runs.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "backends/cpu/device.h"
 #include "core/ir/parser.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/plain_host.h"
 
 namespace lunaria::testing {
+
+// Tests whose operators run on the CPU.
+class CpuTest : public ::testing::Test {
+  protected:
+    void SetUp() override { set_current_device(&cpu::device()); }
+};
 
 class TextProgram {
   public:
