@@ -32,7 +32,7 @@ void in_ranges(int64_t count, int64_t range, F f) {
     }
 }
 
-// Elements of which each is some nanoseconds of work, or is fetched from anywhere in memory.
+// For loops whose elements take some nanoseconds each, or are fetched from anywhere in memory.
 inline constexpr int64_t kElementsBetweenLooks = 1 << 17;
 
 // Calls f(i) for 0 .. count - 1, with looks at an interrupt.
@@ -43,14 +43,14 @@ void for_elements(int64_t count, F f) {
     });
 }
 
-// A comparison that looks at an interrupt once in a while, for the algorithms of the standard library.
+// A comparison that checks for an interrupt now and then, for the algorithms of the standard library.
 template <class Less>
 class InterruptibleLess {
   public:
     explicit InterruptibleLess(Less less) : less_(less) {}
     template <class A, class B>
     bool operator()(const A& a, const B& b) {
-        // Copies of it count for themselves, each long enough.
+        // Algorithms copy the comparison; each copy counts for itself and lives long enough for that.
         if (++count_ % kComparisons == 0) poll_interrupt();
         return less_(a, b);
     }

@@ -9,7 +9,7 @@ namespace {
 
 struct Decoded {
     uint32_t code;
-    size_t length;  // 0: no UTF-8
+    size_t length;  // 0: not UTF-8
 };
 
 Decoded decode(std::string_view text) {
@@ -25,7 +25,7 @@ Decoded decode(std::string_view text) {
         if ((byte(i) & 0xc0) != 0x80) return {0, 0};
         code = code << 6 | (byte(i) & 0x3f);
     }
-    // Longer than it need be, half of a pair, or past the last one.
+    // An overlong form, half of a surrogate pair, or a code point past the last one.
     const bool wrong = (length == 3 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
                        (length == 4 && code < 0x10000) || code > 0x10ffff;
     return {code, wrong ? 0 : length};

@@ -1,5 +1,5 @@
-// Text of others on its way to a terminal. Names come from files, and a file may hold any bytes: what a terminal would
-// take for a command is shown as an escape instead.
+// Text from outside the program on its way to a terminal. Names come from files, and a file may hold any bytes:
+// characters that a terminal would take for a command are shown as escapes.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,12 @@
 
 namespace lunaria {
 
-// The bytes of the UTF-8 character at the start of a text; 0 where it is none, or one that does not print: a control
-// character (C0, DEL, C1), a separator of lines or what turns the direction of text.
+// The number of bytes of the UTF-8 character at the start of a text. 0 where the text does not begin with one, or with
+// one that does not print: a control character (C0, DEL, C1), a line separator, or a mark that changes the direction of
+// text.
 size_t printable_length(std::string_view text);
 
-// The text, with \x1b or \u{202e} for what does not print; new lines and tabs stay.
+// The text with escapes (\x1b, \u{202e}) for characters that do not print; newlines and tabs stay.
 std::string printable(std::string_view text);
 
 }  // namespace lunaria

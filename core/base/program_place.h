@@ -1,4 +1,5 @@
-// The line of the program that runs, for what speaks of it later than it is there: work that a device was given.
+// The line of the user's program that is running. Work that a device does later keeps it, so that its errors can name
+// the line that asked for the work.
 #pragma once
 
 #include <functional>
@@ -8,7 +9,7 @@ namespace lunaria {
 
 // "file:line" of the program that this thread runs; empty where there is none.
 std::string program_place();
-// For this thread; an empty function takes it away.
+// Sets the function that finds the place for this thread; an empty function removes it.
 void set_program_place(std::function<std::string()> place);
 
 }  // namespace lunaria

@@ -10,13 +10,13 @@ namespace lunaria {
 
 namespace {
 
-// Of one thread. One that is there already, a sanitizer's for instance, is kept.
+// The alternate stack of one thread. A stack that is already set, by a sanitizer for instance, is kept.
 class SignalStack {
   public:
     SignalStack() {
         stack_t present{};
         if (sigaltstack(nullptr, &present) != 0 || !(present.ss_flags & SS_DISABLE)) return;
-        // What the processor's registers take, and what handlers do.
+        // Room for the processor's registers and for the handlers.
         constexpr long kHandlers = 64 * 1024;
         const auto size = static_cast<size_t>(std::max<long>(sysconf(_SC_MINSIGSTKSZ), 0) + kHandlers);
         memory_ = std::make_unique_for_overwrite<char[]>(size);

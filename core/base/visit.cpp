@@ -8,7 +8,7 @@ namespace lunaria {
 
 namespace {
 
-// Threads other than the one of the visitor have none.
+// Only the thread that called set_visitor has a visitor.
 std::function<void()>& visitor() {
     thread_local std::function<void()> ours;
     return ours;

@@ -12,7 +12,7 @@ namespace lunaria {
 
 namespace {
 
-// Places that were warned about; past this many the process is told no more.
+// The number of places that are remembered; once there are so many, no further warnings are printed.
 constexpr size_t kPlaces = 1000;
 
 bool is_new(std::string_view place) {

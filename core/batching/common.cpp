@@ -31,7 +31,7 @@ Value reduced_by_one(const BatchCall& c, const Types& types, std::string_view in
 
 }  // namespace
 
-// The arguments with their operands spread.
+// As promised in helpers.h: the arguments with their operands spread.
 std::vector<Value> spread_all(const BatchCall& c) {
     std::vector<Value> args = arguments(c);
     for (size_t i = 0; i < args.size(); ++i)
@@ -79,7 +79,7 @@ Value along_axis(const BatchCall& c, size_t at) {
         if (is_operand(c, i) && (c.args[i].is_list() || c.rank(i) == 0 || c.rank(i) != c.rank(0))) return {};
     std::vector<Value> args = spread_all(c);
     if (c.args[at].is_list())
-        // Here no axes are none of them, not all as in a reduction.
+        // No axes means none here, not all as in a reduction.
         args[at] = Value::ints(c.ints(at).empty() ? std::vector<int64_t>() : shifted(c.axes(at, 0)));
     else
         args[at] = c.has(at) ? Value(static_cast<int64_t>(c.axis(at, 0)) + 1) : Value(int64_t{-1});
@@ -100,7 +100,7 @@ Value reduced(const BatchCall& c, const Types& types, size_t at) {
 }
 
 Value reduction_by_one(const BatchCall& c, const Types& types) { return reduced_by_one(c, types, {}); }
-// With an axis these two give indices, too.
+// With an axis these two return indices as well.
 Value largest(const BatchCall& c, const Types& types) { return reduced_by_one(c, types, "amax"); }
 Value smallest(const BatchCall& c, const Types& types) { return reduced_by_one(c, types, "amin"); }
 

@@ -1,4 +1,4 @@
-// What the rules of vmap share.
+// Steps that several rules of vmap share.
 #pragma once
 
 #include "core/batching/batching.h"
@@ -10,7 +10,7 @@ inline bool is_operand(const BatchCall& c, size_t i) {
     return is_tensor_type(c.op.signature.params[i].type) && c.has(i);
 }
 inline Value emit(const BatchCall& c, std::vector<Value> args) { return c.builder.emit(c.op, args); }
-// The arguments, for a rule that changes some of them.
+// A copy of the arguments, for a rule that changes some of them.
 inline std::vector<Value> arguments(const BatchCall& c) { return {c.args.begin(), c.args.end()}; }
 
 std::vector<Value> spread_all(const BatchCall& c);  // the arguments with their operands spread

@@ -5,7 +5,7 @@ namespace lunaria::batch {
 
 namespace {
 
-// Indices of sample b count from b * count on; negative ones stay negative where `keep`, and count from the end
+// Moves the indices of sample b by b * count. Negative indices stay negative where `keep`, and count from the end
 // otherwise.
 Expr offset_indices(const BatchCall& c, const Expr& indices, int64_t count, bool keep) {
     Shape column{c.size};
@@ -31,7 +31,7 @@ Value gather(const BatchCall& c, const Types&) {
             if (k != axis) order.push_back(k);
         return y.transpose(order).value();
     }
-    // One table of all samples, one row for each index.
+    // The tables of all samples become one, with one row for each index.
     Shape front{0, axis + 1};
     for (int k = 1; k <= rank; ++k)
         if (k != axis + 1) front.push_back(k);

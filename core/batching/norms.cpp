@@ -11,7 +11,7 @@ Value layer_norm(const BatchCall& c, const Types& types) {
     return y.value();
 }
 
-// The gradients of weight and bias are sums over the rows of one sample each.
+// The gradients of weight and bias are sums over the rows of one sample.
 Value layer_norm_grad(const BatchCall& c, const Types& types) {
     if (c.is_batched(2)) return {};
     const Expr dy = c.spread(0), x = c.spread(1);

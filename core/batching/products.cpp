@@ -11,7 +11,7 @@ namespace {
 Expr product(const BatchCall& c, const Expr& a, const Shape& a_shape, bool a_batched, const Expr& b,
              const Shape& b_shape, bool b_batched, const Shape& result) {
     const int ra = a_shape.rank(), rb = b_shape.rank();
-    // Rows that all meet one matrix are one product.
+    // Rows that all meet the same matrix are one product.
     if (!b_batched && rb == 2) return c.call("matmul", {a, b}).reshape(c.with_batch(result));
     if (!a_batched && ra == 2 && rb == 1)
         return c.call("matmul", {b, a.transpose({1, 0})}).reshape(c.with_batch(result));
@@ -28,7 +28,8 @@ Expr product(const BatchCall& c, const Expr& a, const Shape& a_shape, bool a_bat
         return x.shape() == full ? x : x.reshape(full);
     };
     const Expr left = matrices(a, a_shape, a_batched, true), right = matrices(b, b_shape, b_batched, false);
-    // Of one column and one row it is no sum: a product of elements writes long rows as fast as memory takes them.
+    // A product of one column and one row sums nothing: as an elementwise product it writes long rows as fast as memory
+    // takes them.
     constexpr int64_t kLongRow = 256;
     const bool outer = left.shape()[left.rank() - 1] == 1 && right.shape()[right.rank() - 1] >= kLongRow;
     return (outer ? left * right : c.call("matmul", {left, right})).reshape(c.with_batch(result));

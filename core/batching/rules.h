@@ -12,14 +12,14 @@ Value reduced(const BatchCall& c, const Types& types, size_t at);
 
 // Operators that broadcast and work element by element.
 Value elementwise(const BatchCall& c, const Types& types);
-// What works on the last axes alone, at least so many, whatever is in front of them.
+// Operators that work on the last axes only, at least so many, whatever is in front of them.
 template <int least = 0>
 Value last_axes(const BatchCall& c, const Types&) {
     return last_axes_of(c, least);
 }
 // The same where only the first operand may differ from sample to sample.
 Value of_first(const BatchCall& c, const Types& types);
-// All operands have one rank and the operator works along an axis, parameter `at`.
+// Operators along an axis, parameter `at`, whose operands all have the same rank.
 template <size_t at>
 Value along(const BatchCall& c, const Types&) {
     return along_axis(c, at);
@@ -29,7 +29,7 @@ template <size_t at>
 Value reduction(const BatchCall& c, const Types& types) {
     return reduced(c, types, at);
 }
-// Reductions by one axis: nil stands for the elements in a row.
+// Reductions by one axis: nil means all elements in a row.
 Value reduction_by_one(const BatchCall& c, const Types& types);
 Value largest(const BatchCall& c, const Types& types);
 Value smallest(const BatchCall& c, const Types& types);

@@ -26,7 +26,8 @@ std::vector<int64_t> in_front(int64_t first, std::vector<int64_t> list) {
     return list;
 }
 
-// begin, end, strides and masks of strided_slice and slice_assign from parameter `at` on, for the whole batch first.
+// The arguments begin, end, strides and masks of strided_slice and slice_assign, from parameter `at` on, with the whole
+// batch in front.
 std::vector<Value> strided(const BatchCall& c, size_t at, std::vector<Value> args) {
     const std::vector<int64_t> begin = c.ints(at), end = c.ints(at + 1);
     std::vector<int64_t> strides = c.has(at + 2) ? c.ints(at + 2) : std::vector<int64_t>(begin.size(), 1);

@@ -25,13 +25,13 @@ class CustomOp final : public Op {
   public:
     struct Input {
         std::string name;
-        bool mask = false;  // a tensor of booleans; others are promoted to one dtype
+        bool mask = false;  // takes a tensor of booleans; the other inputs are promoted to one dtype
     };
     // Element by element. The formula's parameters stand for the inputs, in their order, as f32 (masks: bool); where an
     // input of another dtype is given it is written anew for that.
     static const CustomOp& define(std::string name, std::string doc, std::vector<Input> inputs,
                                   const ir::Graph& formula);
-    // The same at each point of an index space; what the result has no index for is reduced.
+    // The same at each point of an index space; indices that the result does not have are reduced.
     static const CustomOp& define(std::string name, std::string doc, std::vector<Input> inputs,
                                   const ir::Graph& formula, IndexRule rule);
 
@@ -40,7 +40,7 @@ class CustomOp final : public Op {
     // The derivative by input i as an operator over the inputs and the cotangent of the result.
     const CustomOp& derivative(size_t i) const;
 
-    // What the runtime keeps: compiled forms.
+    // A holder for the compiled forms that the runtime keeps.
     mutable std::mutex mutex;
     mutable std::unique_ptr<ir::Attachment> compiled;
 
@@ -58,7 +58,7 @@ class CustomOp final : public Op {
     const CustomOp* parent_ = nullptr;         // of a derivative
     size_t position_ = 0;
     std::optional<IndexRule> rule_;
-    const CustomOp* element_ = nullptr;  // of a rule: what it does at each point
+    const CustomOp* element_ = nullptr;  // of a rule: its formula at each point
     mutable std::mutex formula_mutex_;
     mutable std::map<DType, std::unique_ptr<const Formula>> formulas_;
     mutable std::map<size_t, const CustomOp*> derivatives_;
@@ -74,8 +74,8 @@ const Op& operator_named(std::string_view name);
 // Whether a node with this operator works element by element on operands that broadcast.
 bool is_pointwise(const Op& op);
 
-// How custom operators are run in one piece, from now on; nullptr: what they are made of is run. It gets the call as
-// kernels do and may replace the output.
+// Sets the function that runs custom operators in one piece from now on; nullptr: the operators of the formula run one
+// by one. The function gets the call as kernels do and may replace the output.
 void set_custom_kernel(Kernel kernel);
 
 }  // namespace lunaria

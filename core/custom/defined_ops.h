@@ -13,12 +13,12 @@ namespace lunaria {
 
 class DefinedOps {
   public:
-    // Held by a definition from the choice of the name until the operator is there, and around all that follows.
+    // Held by a definition from the choice of the name until the operator exists and is complete.
     std::mutex mutex;
 
-    // The name, or with a number behind it where that is taken.
+    // The name, or the name with a number appended where it is taken.
     std::string free_name(const std::string& name) const;
-    // Gives the operator an id and lets its name lead to it.
+    // Gives the operator an id and enters it under its name.
     template <class T>
     T& add(std::unique_ptr<T> op) {
         T& kept = *op.release();

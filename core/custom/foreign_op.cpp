@@ -14,9 +14,9 @@ namespace lunaria {
 
 namespace {
 
-// Under the lock of defined_ops().
+// Guarded by the lock of defined_ops().
 struct Known {
-    Registry registry;  // stays empty: it tells these operators from others
+    Registry registry;  // always empty: its address tells these operators from others
     std::unordered_map<std::string, const ForeignOp*> by_content;
 };
 
@@ -25,7 +25,7 @@ Known& known() {
     return *instance;
 }
 
-// The sizes that the operands of a call give to names.
+// The sizes of named axes, as the operands of a call give them.
 class Sizes {
   public:
     explicit Sizes(const Call& call) : call_(call) {}

@@ -10,7 +10,7 @@ namespace lunaria {
 
 class ForeignOp final : public Op {
   public:
-    // Sizes of axes: names, which stand for one size throughout a call, or numbers.
+    // Sizes of axes: numbers, or names, each of which means one size throughout a call.
     struct Axes {
         bool leading = false;  // any axes in front, the same wherever `leading` is
         std::vector<std::string> sizes;
@@ -19,7 +19,7 @@ class ForeignOp final : public Op {
         std::string name;
         Axes axes;
     };
-    // Fills call.out; throws what goes wrong. Called by any thread.
+    // Fills call.out and throws on failure. Called from any thread.
     using Function = std::function<void(const KernelCall& call)>;
 
     // `content` tells definitions apart: the same one again gives the same operator. `gradient` is called with the

@@ -96,8 +96,8 @@ class Sizes {
                                              " and ", size, " in ", param_name(c_, input)));
     }
 
-    // What an axis of so many elements leaves to the one index of an access that is not known; nothing where it is not
-    // the only one.
+    // The index of an access that has no size yet, and the size that an axis of so many elements allows it. Nothing
+    // where all indices have sizes or several have none.
     std::optional<std::pair<std::string, int64_t>> left_to(const IndexAccess& at, int64_t size) const {
         const IndexAccess::Term* open = nullptr;
         int64_t last = at.offset;
@@ -116,7 +116,7 @@ class Sizes {
         return std::pair{open->index, size - 1 >= last ? (size - 1 - last) / factor + 1 : 0};
     }
 
-    // As many values as all accesses allow that have this index left.
+    // Finds the size of one index: the largest that all accesses with only this index left allow.
     bool solve_one() {
         std::string index;
         int64_t size = 0;
@@ -164,13 +164,14 @@ IndexSizes index_sizes(const Call& c, const IndexRule& rule) { return Sizes(c, r
 
 namespace {
 
-// What an index is replaced by.
+// The replacement of an index.
 struct Shift {
     IndexAccess by;
-    std::vector<std::string> reversed;  // indices that then count down
+    std::vector<std::string> reversed;  // indices that count down after the replacement
 };
 
-// How the axis tells one of its indices from its position and the others, which stand alone everywhere else.
+// Solves an axis for one of its indices: that index as a function of the position and of the other indices. All of them
+// must be plain everywhere else.
 std::optional<std::pair<std::string, Shift>> solved(const IndexRule& rule, size_t input, const IndexAccess& at,
                                                     const IndexSizes& sizes) {
     auto stands_alone = [&](const std::string& index) {
@@ -262,7 +263,7 @@ AtPoints::AtPoints(const ExpandCall& c, const IndexRule& rule, const IndexSizes&
         value_ = builder_.call("pad", {value_, Arg(amounts), Arg("constant"), Arg(rule.outside.value_or(0))});
         padding_ = padding;
     }
-    std::vector<std::string> labels;  // of the axes; empty: an axis that goes
+    std::vector<std::string> labels;  // of the axes; empty: an axis that is dropped
     std::vector<std::string> windows;
     for (int axis = 0; axis < rank; ++axis) {
         const IndexAccess& at = accesses[static_cast<size_t>(axis)];

@@ -30,7 +30,7 @@ struct IndexRule {
     std::vector<std::vector<IndexAccess>> inputs;        // per operand and axis
     std::string reduce;                                  // sum, mean, amax, amin, prod; empty: nothing to reduce
     std::vector<std::pair<std::string, int64_t>> sizes;  // of indices, where they are given
-    std::optional<double> outside;                       // what is read beyond the edges; nothing: that is an error
+    std::optional<double> outside;                       // read beyond the edges; nothing: that is an error
 
     // All indices, those of the output first.
     std::vector<std::string> indices() const;
@@ -42,26 +42,27 @@ struct IndexRule {
 
 using IndexSizes = std::unordered_map<std::string, int64_t>;
 
-// The rule of the derivative by `input`, whose windows overlap, with one point for each element of it and each point
-// that reads this: element h of x[i + p] is read where i = h - p. The cotangent is the last input; operands are to be
-// reversed along the axes of `reversed`, so that indices count up: q = P - 1 - p. Nothing where an index cannot be told
-// from the others.
+// The rule of the derivative by an `input` whose windows overlap: one point for each of its elements and each point of
+// the forward rule that reads the element. Element h of x[i + p] is read where i = h - p. The cotangent is the last
+// input. Operands are to be reversed along the axes of `reversed`, so that indices count up: q = P - 1 - p. Nothing
+// where the axis cannot be solved for one index.
 struct GatherRule {
     IndexRule rule;
     std::vector<Shape> reversed;       // per input
-    std::vector<std::string> shifted;  // indices that are gone: operands that have them are read beyond their edges
+    std::vector<std::string> shifted;  // replaced indices: operands that have them are read beyond their edges
 };
 std::optional<GatherRule> gather_rule(const IndexRule& rule, size_t input, const IndexSizes& sizes);
 
 // The sizes of all indices for the operands at hand. Throws shape_error where they do not fit the rule.
 IndexSizes index_sizes(const Call& c, const IndexRule& rule);
 
-// An operand as the points see it: with one axis for each of the rule's indices, of size 1 where it has not the index.
+// An operand as the points see it: one axis for each index of the rule, of size 1 where the operand does not have the
+// index.
 class AtPoints {
   public:
     AtPoints(const ExpandCall& c, const IndexRule& rule, const IndexSizes& sizes, size_t input);
     const Expr& value() const { return value_; }
-    // The cotangent of the operand for that of value().
+    // The cotangent of the operand, given the cotangent of value().
     Expr adjoint(Expr d) const;
 
   private:

@@ -19,20 +19,22 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 
-constexpr int64_t kMostRows = 64;                             // in a piece
-constexpr auto kWorthAPiece = std::chrono::microseconds(50);  // of making
-// Of making a piece that the host has drawn: less than that is done before another thread would have begun.
+constexpr int64_t kMostRows = 64;                             // rows in a piece
+constexpr auto kWorthAPiece = std::chrono::microseconds(50);  // time to make a piece
+// The time to make a piece that the host has drawn, from which on a second thread helps: a shorter piece is done before
+// that thread would have begun.
 constexpr int64_t kWorthAThread = 20'000;  // nanoseconds
-// Of rows that wait, where the memory is bounded, and the pieces for each thread that wait all the same.
+// The bytes of waiting rows where memory is bounded, and the number of pieces that wait for each thread in any case.
 constexpr int64_t kMostBytes = 64 << 20;
 constexpr int64_t kLeastWaiting = 2;
-// Between two looks at an interrupt.
+// The time between two looks at an interrupt.
 constexpr auto kLook = std::chrono::milliseconds(50);
-// Pieces that are brought to a device before their turn: its memory is scarce.
+// The number of pieces that are brought to a device before their turn: its memory is scarce.
 constexpr int64_t kMostBrought = 2;
 
-// Pieces of rows go through a ring of slots: free, drawn (a ticket each, in order), taken by the thread that makes the
-// rows, made, for a device brought there before their turn, and given out in order. Drawing is under a lock of its own.
+// Pieces of rows go through a ring of slots. A slot is free, drawn (a ticket for each row, in order), taken by the
+// thread that makes the rows, made, brought to a device where there is one, and given out in order. Drawing has a lock
+// of its own.
 class Ahead final : public Cursor, private Job {
   public:
     Ahead(std::unique_ptr<Cursor> cursor, bool native, bool single, int workers, const Epoch& epoch, StageTimes* times)
@@ -80,8 +82,8 @@ class Ahead final : public Cursor, private Job {
         bool is_brought = false;  // its rows are on the device, as far as there are any
         std::vector<Draft> drafts;
         std::vector<Row> rows;
-        size_t count = 0, made = 0;  // rows that were drawn, and made without a problem; none: the end
-        std::exception_ptr problem;  // behind the rows that are made
+        size_t count = 0, made = 0;  // rows that were drawn, and rows made without a problem; no rows: the end
+        std::exception_ptr problem;  // raised by the row behind those that were made
     };
 
     void release(Slot& slot) {
@@ -91,10 +93,11 @@ class Ahead final : public Cursor, private Job {
             const std::lock_guard lock(mutex_);
             slot.state = State::free;
             ++given_;
-            // Only the host draws there.
+            // Without native drawing only the host's thread draws: a free slot is no work for other threads.
             if (!native_ && !device_) return;
-            // Threads look for work when half of the ring should be free. To wake one takes longer than to give out a
-            // row, and where all processors compute the one who asks may lose its own to it: only when it has to be.
+            // Threads look for work by themselves when half of the ring should be free. Waking a thread takes longer
+            // than giving out a row, and with all processors busy the woken thread takes the caller's. So threads are
+            // woken only when three quarters of the ring are free.
             const int64_t waiting = drawn_ - given_;
             if (!device_ && waiting > std::max<int64_t>(1, places_ / 4)) return;
         }
@@ -104,7 +107,7 @@ class Ahead final : public Cursor, private Job {
         return native_ ? std::chrono::nanoseconds(interval_.load(std::memory_order_relaxed) * half()) : Job::pause();
     }
     int64_t half() const { return (places_.load(std::memory_order_relaxed) + 1) / 2; }
-    // How long it takes until the next slot is asked for, of late.
+    // Updates interval_, the recent mean time between two requests for a slot.
     void note_time() {
         const auto now = Time::now();
         const int64_t passed = (now - std::exchange(asked_, now)).count();
@@ -112,7 +115,8 @@ class Ahead final : public Cursor, private Job {
         interval_.store(before + (std::min(passed, 2 * before + 1000) - before) / 4, std::memory_order_relaxed);
     }
 
-    // Whether there is such a slot. Until it is made, the one who asks works as well: on what it needs first.
+    // Waits until the slot is made; false at the end of the rows. Meanwhile the calling thread works too, first on the
+    // pieces that it needs first.
     bool wait_for(Slot& slot) {
         if (times_) look();
         for (;;) {
@@ -120,7 +124,7 @@ class Ahead final : public Cursor, private Job {
             {
                 std::unique_lock lock(mutex_);
                 if (slot.state == State::made) slot.state = State::given;
-                // An error that was given stays.
+                // An error that was given out is given out again.
                 if (slot.state == State::given) return true;
                 if (finished_ && given_ == drawn_) return false;
             }
@@ -128,7 +132,7 @@ class Ahead final : public Cursor, private Job {
             if (work()) continue;
             std::unique_lock lock(mutex_);
             const auto begin = Time::now();
-            // Nothing is left to do here: the slot is being made, or there is none.
+            // No work is left for this thread: another thread is making the slot, or there are no more rows.
             made_.wait_for(lock, kLook, [&] { return slot.state == State::made || (finished_ && given_ == drawn_); });
             if (times_) times_->waiting += (Time::now() - begin).count();
         }
@@ -143,7 +147,7 @@ class Ahead final : public Cursor, private Job {
         times_->waits += ring_[static_cast<size_t>(given_) % ring_.size()].state != State::made;
     }
 
-    // Rows that the host draws: one that is needed and one ahead, so that the first does not wait for the last.
+    // Draws rows on the host's thread: the one that is needed and one more, so that threads always have one to make.
     void draw_some() {
         for (int i = 0; i < 2; ++i) {
             if (Slot* slot = free_slot()) {
@@ -152,7 +156,7 @@ class Ahead final : public Cursor, private Job {
             }
         }
     }
-    // Under drawing_, or by the host alone where only it draws.
+    // Called under drawing_, or by the host's thread where only that draws.
     Slot* free_slot() {
         const std::lock_guard lock(mutex_);
         if (finished_ || drawn_ >= given_ + places_) return nullptr;
@@ -161,7 +165,7 @@ class Ahead final : public Cursor, private Job {
     void fill(Slot& slot) {
         slot.count = slot.made = 0;
         slot.problem = nullptr;
-        // What the host draws comes one by one, so that each error has a slot.
+        // The host draws pieces of one row, so that each error has a slot.
         const size_t rows = native_ ? static_cast<size_t>(piece_.load(std::memory_order_relaxed)) : 1;
         slot.drafts.resize(std::max(rows, slot.drafts.size()));
         bool last = false;
@@ -191,7 +195,7 @@ class Ahead final : public Cursor, private Job {
         if (!slot && native_) {
             const std::lock_guard turn(drawing_);
             if ((slot = free_slot())) fill(*slot);
-            // What is drawn may go to another thread than this one.
+            // Another thread may take the slot that this one filled.
             slot = taken();
         }
         if (!slot) return false;
@@ -203,7 +207,8 @@ class Ahead final : public Cursor, private Job {
         made_.notify_one();
         return true;
     }
-    // One of the pieces that come next, while another one is in use: copies then go on beside the work on the device.
+    // Brings one of the next pieces to the device while an earlier one is in use: copies go on beside the device's
+    // work.
     bool bring() {
         Slot* slot = nullptr;
         {
@@ -260,7 +265,7 @@ class Ahead final : public Cursor, private Job {
             piece_ = std::max<int64_t>(1, now / 2);
     }
 
-    // So many pieces like this one that they take no more memory than they may.
+    // Limits the ring to as many pieces of this size as the memory allows.
     void bound(const Slot& slot) {
         int64_t bytes = 1;
         for (size_t i = 0; i < slot.made; ++i)
@@ -283,9 +288,9 @@ class Ahead final : public Cursor, private Job {
     int64_t drawn_ = 0, taken_ = 0, given_ = 0;
     bool finished_ = false;
     std::atomic<int64_t> piece_{1}, interval_{1000};
-    std::atomic<int64_t> places_;     // of the ring that are used
-    std::atomic<int64_t> making_{0};  // nanoseconds for a piece, of late
-    // Of the one who asks.
+    std::atomic<int64_t> places_;     // slots of the ring that are used
+    std::atomic<int64_t> making_{0};  // nanoseconds to make a piece, recent mean
+    // Members that only the thread that asks for rows uses.
     Time::time_point asked_ = Time::now();
     size_t at_ = 0;
     bool begun_ = false, ended_ = false;

@@ -5,13 +5,13 @@
 
 namespace lunaria::data {
 
-// The rows of the cursor, which is of the node, in their order. Where the node is native the threads draw rows too, one
-// at a time, else only the one who asks for rows does. At most workers * prefetch rows wait (more, if they take next to
-// no time); those that come next are brought to the device of the epoch. An error comes where its row would, and again
-// when asked again. Gives the cursor back where there is nothing to gain.
+// A cursor over the same rows in the same order, made ahead by threads. `cursor` is a cursor of `node`. Where the node
+// is native the threads draw rows too, one at a time; otherwise only the calling thread draws. At most workers *
+// prefetch rows wait (more, if they take next to no time); the next ones are brought to the epoch's device. An error
+// comes in place of its row, and again when asked again. Returns `cursor` itself where there is nothing to gain.
 std::unique_ptr<Cursor> ahead(std::unique_ptr<Cursor> cursor, const Node& node, const Epoch& epoch);
 
-// What a cursor that takes whole rows draws from. Rows are made ahead if their ids are never asked for.
+// The source of rows for a cursor that takes whole rows. Rows are made ahead unless their ids are asked for.
 class Feed {
   public:
     Feed(const Node& node, const Epoch& epoch) : node_(node), epoch_(epoch), cursor_(node.open(epoch)) {
@@ -21,7 +21,7 @@ class Feed {
     bool next(Row& row, int64_t& id);
     int64_t skip(int64_t count) { return cursor_->skip(count); }
     bool has_ids() const { return has_ids_; }
-    // By id, or ahead, not both.
+    // Exactly one of the two: rows by id, or rows made ahead.
     bool next_id(int64_t& id) { return cursor_->next_id(id); }
     void fetch(int64_t id, Row& row) { cursor_->fetch(id, row); }
 

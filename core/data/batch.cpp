@@ -11,10 +11,11 @@ namespace lunaria::data {
 
 namespace {
 
-// Bytes that a tensor's memory may have beyond its elements.
+// Bytes that a tensor's memory may have in excess of its elements.
 constexpr size_t kMaxSlack = 4096;
 
-// The rows as one tensor where they are parts of one that has nothing else, in order: rows that were made together.
+// The rows as one tensor without copying, where they are, in order, all the parts of one tensor: rows that were made
+// together.
 std::optional<Tensor> lying_together(std::span<Row> rows, size_t column, const Shape& shape) {
     const Tensor& first = rows.front()[column].tensor();
     const size_t bytes = first.nbytes();
@@ -32,7 +33,7 @@ std::optional<Tensor> lying_together(std::span<Row> rows, size_t column, const S
     return first.view(shape, strides);
 }
 
-// `given`: a tensor for the result where there is one, in which some of the rows may lie already.
+// `given`: a tensor for the result where there is one; some of the rows may already lie in it.
 Value join_column(std::string_view where, const std::string& name, std::span<Row> rows, size_t column, int64_t number,
                   const Tensor* given = nullptr) {
     const Value& first = rows.front()[column];
@@ -96,7 +97,7 @@ void copy_corner(const char* from, const Shape& shape, char* to, const Shape& bl
                     block, axis + 1, each);
 }
 
-// As join_column, but smaller tensors are filled up at their ends.
+// As join_column, but smaller tensors are padded at their ends.
 Value join_padded(std::string_view where, const std::string& name, std::span<Row> rows, size_t column, int64_t number,
                   const Padding& padding) {
     const Value& first = rows.front()[column];
@@ -145,10 +146,10 @@ Row lists(const Names& columns, std::span<Row> rows) {
     return batch;
 }
 
-// The memory of the largest column of a batch, which its rows are written into where transforms can do that.
+// The memory for the largest column of a batch. Its rows are written there directly where the transforms can do that.
 class Together {
   public:
-    // By the first row.
+    // Chooses the column by the first row.
     void choose(const Row& first, size_t rows) {
         constexpr size_t kWorthIt = 1024;
         size_t most = kWorthIt - 1;
@@ -176,7 +177,7 @@ class Together {
             const PlaceInBatch here(place);
             make();
         }
-        // What lies there otherwise than the row's value in this column should needs memory of its own.
+        // A tensor that lies in the place but is not the row's value in this column is copied.
         const char *begin = place.data<char>(), *end = begin + place.nbytes();
         for (size_t c = 0; c < row.size(); ++c) {
             if (!row[c].is_tensor()) continue;
@@ -199,7 +200,7 @@ class Together {
     size_t column_ = 0;
 };
 
-// A batch is drawn row by row, and made with its rows.
+// A batch is drawn row by row and made together with its rows.
 class BatchCursor final : public Cursor {
   public:
     BatchCursor(std::unique_ptr<Cursor> child, const BatchOptions& options, const Names& columns, bool joined)

@@ -39,7 +39,7 @@ void write_value(std::string& out, const Value& v) {
     }
 }
 
-// Of bytes that this process has written.
+// Reads a row from bytes that this process has written.
 class Reader {
   public:
     explicit Reader(std::string_view rest) : rest_(rest) {}
@@ -128,7 +128,7 @@ class RowCache final : public Cache {
         if (kept_.contains(key) || spilled_.contains(key)) return;
         if (bytes_ + size <= most_) {
             bytes_ += size;
-            // Views would keep all of what they are of.
+            // A view would keep the whole tensor in memory.
             Row own;
             for (const Value& v : row) own.push_back(v.is_tensor() ? Value(v.tensor().contiguous()) : v);
             kept_.emplace(key, std::move(own));
@@ -152,7 +152,7 @@ class RowCache final : public Cache {
             std::string path = "/tmp/lunaria_cache_XXXXXX";
             file_ = mkostemp(path.data(), O_CLOEXEC);
             if (file_ < 0) throw file_error("cache", str(path, " cannot be made: ", std::strerror(errno)));
-            // Without a name it goes with the process.
+            // The file has no name, so that it ends with the process.
             unlink(path.c_str());
         }
         std::string text;
@@ -167,7 +167,7 @@ class RowCache final : public Cache {
     const bool spilling_;
     mutable std::mutex mutex_;
     std::unordered_map<int64_t, Row> kept_;                             // under mutex_
-    std::unordered_map<int64_t, std::pair<int64_t, int64_t>> spilled_;  // likewise: where in the file, and its bytes
+    std::unordered_map<int64_t, std::pair<int64_t, int64_t>> spilled_;  // place in the file and bytes; under mutex_
     int64_t bytes_ = 0, end_ = 0;
     int file_ = -1;
     std::atomic<int64_t> hits_{0};
@@ -211,7 +211,7 @@ class CacheCursor final : public FollowingCursor {
     }
 
   private:
-    // A row that is there is not drawn below: functions of the host language are not called for it.
+    // Rows in the cache are not drawn from the child: functions of the host language are not called for them.
     bool found(int64_t id, Draft& draft) {
         if (!cache_.find(id, draft.row)) return false;
         draft.numbers.back() = -1;

@@ -1,4 +1,4 @@
-// Random numbers by position: no state, so that any of them can be had at any time, on any thread.
+// Random numbers by position: there is no state, so that any thread can compute any of them at any time.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace lunaria::data {
 
-// What the numbers are for: streams of one seed that must not be the same.
+// The purposes of random numbers: streams of one seed that must differ.
 enum class Purpose : uint64_t { order = 1, buffer, classes, row };
 
 class Draws {
@@ -42,15 +42,16 @@ class Draws {
 };
 
 // 0 .. count - 1 in random order without a list, for many rows: any position is found at once. Pairs (a, b) of digits
-// with respect to a square grid of at least `count` places go through rounds of additions that the other digit decides
-// (a Feistel network over numbers); what falls outside of the rows goes through again.
+// in a square grid of at least `count` places go through rounds of additions that depend on the other digit (a Feistel
+// network over numbers); a result outside of the rows goes through again.
 class Scattered {
   public:
     Scattered(const Draws& draws, int64_t count) : count_(static_cast<uint64_t>(count)) {
         while (side_ * side_ < count_) ++side_;
         for (size_t i = 0; i < keys_.size(); ++i) keys_[i] = draws.bits(i);
     }
-    // From how many rows on. Fewer have a list, in which all orders come equally often.
+    // The number of rows from which on this class is used. The order of fewer rows is a list, so that all orders are
+    // equally likely.
     static constexpr int64_t kLeast = 1 << 16;
 
     int64_t at(int64_t position) const {
@@ -68,7 +69,7 @@ class Scattered {
     }
 
   private:
-    // Every bit of the result depends on every one of x (Stafford's mixer 13).
+    // A mixer whose every bit depends on every bit of x (Stafford's mixer 13).
     static uint64_t mixed(uint64_t x) {
         x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
         x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;

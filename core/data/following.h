@@ -1,4 +1,4 @@
-// A cursor over the rows of one child, which it changes or keeps one by one. Rows that have no ids are counted.
+// A cursor over the rows of one child, which it changes or leaves out one by one. Rows without ids are counted.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class FollowingCursor : public Cursor {
     int64_t at_ = 0;
 };
 
-// Makes each row of the child's by plan.apply(whole, row, epoch, number), on any thread.
+// Makes each row from the child's by plan.apply(whole, row, epoch, number), on any thread.
 template <class Plan>
 class MadeCursor final : public FollowingCursor {
   public:
@@ -49,7 +49,7 @@ class MadeCursor final : public FollowingCursor {
     bool draw(Draft& draft) override {
         if (!child_->draw(draft)) return false;
         draft.numbers.push_back(has_ids() ? draft.id : at_++);
-        // What functions of the host gave is there as soon as it is drawn.
+        // Results of the host's functions exist as soon as the row is drawn.
         if constexpr (requires { plan_.drawn(draft.row, epoch_); }) plan_.drawn(draft.row, epoch_);
         return true;
     }

@@ -1,4 +1,4 @@
-// Functions of the host language whose copies run on the threads that make rows.
+// Functions of the host language that run as copies on the threads that make rows.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -20,7 +20,7 @@ struct Plan {
     uint64_t seed;
     bool numbered;
 
-    bool by_stream = false;  // what is below runs on the host's thread
+    bool by_stream = false;  // the child's rows are made on the host's thread
     const void* owner = nullptr;
     bool tolerant = false;
 
@@ -58,7 +58,7 @@ struct Plan {
         if (!numbered && std::ranges::all_of(inputs, [&](size_t at) { return at < whole.size(); }))
             epoch.host->show_example(function, owner, arguments_of(whole, epoch, 0));
     }
-    // A row, as it is drawn or made by the host's thread.
+    // Shows the host a row that its thread has drawn or made, where an example is wanted.
     void drawn(const Row& row, const Epoch& epoch) const {
         if (by_stream && !row.empty() && epoch.host->wants_example(function, owner)) show_example(row, epoch);
     }
@@ -85,7 +85,7 @@ class Copies final : public MakingNode {
             Row row;
             if (child().open(epoch)->next(row)) plan_.show_example(row, epoch);
         } catch (const Error& e) {
-            // The row that fails is asked for in its turn, or never.
+            // An error of the row is reported when the row's turn comes, or never.
             if (e.kind() == ErrorKind::interrupt) throw;
         }
     }

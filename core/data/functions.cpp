@@ -46,7 +46,7 @@ class MapCursor final : public Cursor {
         feed_.fetch(id, whole_);
         apply(id, row);
     }
-    // Functions run where rows are drawn, and when they are: on the host's thread, in order.
+    // Functions run when and where rows are drawn: on the host's thread, in order.
     bool draw(Draft& draft) override { return next(draft.row, draft.id); }
     void prepare(int64_t id, Draft& draft) override {
         draft.id = id;

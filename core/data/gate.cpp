@@ -34,14 +34,14 @@ class Gate final : public Node {
     std::string name_;
     int64_t count_;
     uint64_t function_;
-    mutable std::atomic<int64_t> left_;  // rows that may pass
+    mutable std::atomic<int64_t> left_;  // rows that may still pass
 };
 
 class GateCursor final : public Cursor {
   public:
     GateCursor(std::unique_ptr<Cursor> child, const Gate& gate) : child_(std::move(child)), gate_(gate) {}
     bool next(Row& row) override {
-        // At the end no consent is needed, where it is known.
+        // The end needs no consent, where it is known.
         if (rows_ != kUnknownRows && at_ >= rows_) return false;
         gate_.pass();
         ++at_;

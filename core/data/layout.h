@@ -1,4 +1,4 @@
-// How the columns of a row change where an operation replaces some of them.
+// The columns of a row after an operation has replaced some of them.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ inline Names chosen(const Names& names, const std::vector<size_t>& positions) {
     return list;
 }
 
-// Columns that are not among the inputs keep their places; the results come where the first input was.
+// Columns that are not among the inputs keep their places; the results come at the place of the first input.
 struct Layout {
     static constexpr size_t kResults = SIZE_MAX;
     std::vector<size_t> order;  // a column of the row, or kResults
@@ -30,7 +30,7 @@ struct Layout {
             }
         }
     }
-    // Appends what is kept of `whole`, and `made` at its place.
+    // Appends the columns of `whole` that are kept, and `made` at its place.
     void place(Row& whole, Row& made, Row& row) const {
         for (size_t at : order) {
             if (at == kResults)

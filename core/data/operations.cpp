@@ -12,7 +12,7 @@ namespace lunaria::data {
 
 namespace {
 
-// A buffer of rows, or of their ids, from which one is drawn each time and replaced by the next that comes.
+// A buffer of rows, or of their ids. Each step draws one of them at random and puts the next item in its place.
 template <class Item>
 class Buffer {
   public:
@@ -71,7 +71,8 @@ class ShuffledIds final : public IdCursor {
     bool next_id(int64_t& id) override {
         return buffer_.next(id, [&](int64_t& fresh) { return child_->next_id(fresh); });
     }
-    // Rows go through the buffer by their places in the child, as ~place; only those that stay in it need their ids.
+    // Rows go through the buffer by their places in the child, as ~place; only the places that stay in it are turned
+    // into ids.
     int64_t skip(int64_t count) override {
         const std::optional<int64_t> left = child_->ids_left();
         if (!left) return IdCursor::skip(count);
@@ -132,7 +133,7 @@ class Shuffle final : public Unary {
     uint64_t seed_;
 };
 
-// Of a draft that one of several cursors has drawn.
+// Finishes a draft by the cursor that drew it, one of several.
 void finish_turn(Draft& draft, Row& row) {
     const std::shared_ptr<Cursor> turn = std::move(draft.turns.back());
     draft.turns.pop_back();
@@ -176,7 +177,7 @@ class RepeatCursor final : public Cursor {
     }
 
   private:
-    // Opens the next turn if none is open. A child without rows is not tried for ever.
+    // Opens the next turn if none is open. Ends where a turn had no rows, which could go on for ever.
     bool enter() {
         if (current_) return true;
         if (turn_ == count_ || (turn_ > 0 && !any_)) return false;
@@ -197,7 +198,7 @@ class RepeatCursor final : public Cursor {
     const Node& child_;
     int64_t count_, turn_ = 0;
     Epoch epoch_;
-    std::shared_ptr<Cursor> current_;  // with the drafts that it has drawn
+    std::shared_ptr<Cursor> current_;  // shared with the drafts that it has drawn
     bool any_ = false;
 };
 
@@ -218,7 +219,7 @@ class Repeat final : public Unary {
     int64_t count_;
 };
 
-// What skip and take share: a cursor that gives on what another gives, ids too, up to a number of rows.
+// The cursor of skip and take: passes on the rows and ids of another cursor, up to a number of rows.
 class Limited final : public Cursor {
   public:
     Limited(std::unique_ptr<Cursor> child, int64_t left) : child_(std::move(child)), left_(left) {}
@@ -403,7 +404,7 @@ class ConcatCursor final : public Cursor {
     const std::vector<NodePtr>& children_;
     Epoch epoch_;
     size_t at_ = 0;
-    std::shared_ptr<Cursor> current_;  // with the drafts that it has drawn
+    std::shared_ptr<Cursor> current_;  // shared with the drafts that they have drawn
 };
 
 Names joined_names(const std::vector<NodePtr>& children) {

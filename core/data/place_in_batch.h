@@ -1,4 +1,4 @@
-// Where a row will lie in its batch: the last transform of a pipeline writes its result there, and nothing is copied.
+// The place of a row in its batch: the last transform of a pipeline writes its result there, so that nothing is copied.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace lunaria::data {
 
-// While it lives, the thread's next result of this dtype and shape may be written into `memory`.
+// While this object lives, the thread's next result of this dtype and shape may be written into `memory`.
 class PlaceInBatch {
   public:
     explicit PlaceInBatch(const Tensor& memory);
@@ -15,7 +15,8 @@ class PlaceInBatch {
     PlaceInBatch(const PlaceInBatch&) = delete;
     PlaceInBatch& operator=(const PlaceInBatch&) = delete;
 
-    // While one of these lives nothing is: what is made then is no result yet.
+    // While an object of this class lives, no result is written into the batch: tensors made then are intermediate
+    // ones.
     class Hidden {
       public:
         Hidden();
@@ -31,7 +32,8 @@ class PlaceInBatch {
     const Tensor* before_;
 };
 
-// A tensor for a transform's result: the place in the batch, once, if it fits. Contents undefined.
+// A tensor for a transform's result: the place in the batch, once, if dtype and shape fit; otherwise new memory.
+// Contents undefined.
 Tensor result_tensor(DType dtype, const Shape& shape);
 
 }  // namespace lunaria::data

@@ -18,14 +18,14 @@ namespace lunaria::data {
 
 using Time = std::chrono::steady_clock;
 
-constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(200);  // of a thread without a job
-// Between two looks for work.
+constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(200);  // life of a thread without a job
+// The shortest time between two looks for work.
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::microseconds(200);
 constexpr int kMostMisses = 9;
 
 class Pool {
   public:
-    // Before the memory that jobs use, which is older.
+    // Stops the threads before the memory that their jobs use is destroyed, which is older than the pool.
     ~Pool() {
         {
             const std::lock_guard lock(mutex_);
@@ -75,9 +75,9 @@ class Pool {
     }
 
   private:
-    // A thread that waits for work, each with a condition of its own: notifying the next of several that wait for one
-    // may block until the last one that was notified has run, which is long where all processors compute. They stay
-    // when their threads go, for the next ones.
+    // The condition on which one thread waits for work. Each thread has its own: notifying the next of several threads
+    // that share one may block until the last notified thread has run, which is long when all processors are busy. A
+    // condition stays when its thread ends and serves the next thread.
     struct Sleeper {
         std::condition_variable called;
         bool is_called = false;
@@ -103,7 +103,7 @@ class Pool {
         for (std::thread& thread : gone_) thread.join();
         gone_.clear();
     }
-    // The next job that may have work, in turns.
+    // The next job that may have work; jobs take turns.
     Job* choose() {
         for (size_t i = 0; i < jobs_.size(); ++i) {
             Job* job = jobs_[(turn_ + i) % jobs_.size()];
@@ -113,7 +113,7 @@ class Pool {
         }
         return nullptr;
     }
-    // Until the thread is called, or for a while. One thread looks at the jobs whose time has come.
+    // Waits until the thread is called, or for a while. One of the waiting threads looks at the jobs that are due.
     bool sleep(Sleeper& rest, std::unique_lock<std::mutex>& lock) {
         const bool looks = !is_looked_;
         Time::time_point until = Time::now() + kPatience;
@@ -136,7 +136,7 @@ class Pool {
         return false;
     }
     void live() {
-        // Libraries that ask OpenMP take one thread, our own loops too.
+        // OpenMP in libraries uses one thread, and so do our own loops.
         omp_set_num_threads(1);
         const LoneThread alone;
         std::unique_lock lock(mutex_);
@@ -179,7 +179,7 @@ class Pool {
     size_t turn_ = 0;
     std::list<Sleeper> sleepers_;
     std::vector<Sleeper*> spare_, sleeping_;
-    bool ending_ = false, is_looked_ = false;  // whether one of the threads that sleep looks for work
+    bool ending_ = false, is_looked_ = false;  // is_looked_: whether one of the sleeping threads looks at due jobs
 };
 
 namespace {

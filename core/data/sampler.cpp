@@ -104,7 +104,8 @@ class Weighted final : public Sampler {
             for (size_t i = 0; i < sums.size(); ++i) sums[i] = sum += weights_[i];
             for_elements(n, [&](int64_t i) {
                 const double u = draws.unit(static_cast<uint64_t>(i)) * sum;
-                // The first whose sum is above u has a weight above 0; rounding may put u on the last sum.
+                // Takes the first position whose sum is above u, which has a weight above 0; rounding may put u on the
+                // last sum.
                 size_t at = static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), u) - sums.begin());
                 at = std::min(at, sums.size() - 1);
                 while (weights_[at] <= 0) --at;

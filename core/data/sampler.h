@@ -1,4 +1,4 @@
-// Which rows of a source an epoch takes, and in which order.
+// Samplers: the rows of a source that an epoch takes, and their order.
 #pragma once
 
 #include <cstdint>
@@ -39,28 +39,28 @@ struct Order {
 class Sampler {
   public:
     virtual ~Sampler() = default;
-    // For a source of `rows` rows. Throws when it does not fit.
+    // The positions for a source of `rows` rows. Throws when the sampler does not fit it.
     virtual Order order(int64_t rows, uint64_t epoch) const = 0;
     // The number of positions in every order.
     virtual int64_t count(int64_t rows) const = 0;
 };
 
-// Owners: sources, handles in the host language, samplers that go on from another's choice. Samplers never change.
+// Owners: sources, handles in the host language, samplers that choose from another's choice. Samplers never change.
 using SamplerPtr = std::shared_ptr<const Sampler>;
 
-// Without `samples`: as many as there are.
+// Without `samples`: as many as there are rows.
 using Samples = std::optional<int64_t>;
 
 SamplerPtr sequential_sampler(int64_t start, Samples samples);
 SamplerPtr random_sampler(bool replacement, Samples samples, uint64_t seed);
 SamplerPtr subset_sampler(std::vector<int64_t> positions, Samples samples, bool shuffled, uint64_t seed);
 SamplerPtr weighted_sampler(std::vector<double> weights, Samples samples, bool replacement, uint64_t seed);
-// Every shard gets the same number of rows; positions past the end begin at the start again.
+// Every shard gets the same number of rows; positions past the end wrap around to the start.
 SamplerPtr distributed_sampler(int64_t shards, int64_t shard, bool shuffled, Samples samples, uint64_t seed);
 // `each` rows of each class, of `classes` classes or of all that have enough rows. `labels`: the class of every row.
 SamplerPtr class_sampler(std::vector<int64_t> labels, int64_t each, std::optional<int64_t> classes, bool shuffled,
                          Samples samples, uint64_t seed);
-// What `second` takes of what `first` takes.
+// The selection of `second` from the selection of `first`.
 SamplerPtr chained_sampler(SamplerPtr first, SamplerPtr second);
 
 }  // namespace lunaria::data

@@ -1,4 +1,4 @@
-// How long the stages of a pipeline take.
+// Times of the stages of a pipeline.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace lunaria::data {
 
-// One stage. Times are in nanoseconds, those of the stages below are in them.
+// The times of one stage in nanoseconds, including the stages below.
 struct StageTime {
     std::atomic<int64_t> drawing{0}, making{0}, rows{0};
 };
@@ -18,7 +18,7 @@ class StageTimes {
     explicit StageTimes(const Node& root) { add(root); }
     StageTime& of(const Node& node) { return stages_.at(&node); }
 
-    // Of the queue between the threads and the one who asks for rows.
+    // Counters of the queue between the threads and the consumer of rows.
     std::atomic<int64_t> waits{0}, asked{0}, waiting{0}, full{0}, places{0};
 
   private:
@@ -29,7 +29,7 @@ class StageTimes {
     std::map<const Node*, StageTime> stages_;
 };
 
-// The same cursor, but it adds its times to `time`.
+// A cursor over the same rows that adds its times to `time`.
 std::unique_ptr<Cursor> timed(std::unique_ptr<Cursor> cursor, StageTime& time);
 
 }  // namespace lunaria::data

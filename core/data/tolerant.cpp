@@ -43,7 +43,7 @@ class GoodCursor final : public Cursor {
     const std::string& where_;
     const bool replace_;
     Row last_;          // the last good one
-    int64_t owed_ = 0;  // rows that still have to be given for bad ones, and for the first good one behind them
+    int64_t owed_ = 0;  // rows still to be given in place of bad ones, and for the first good one after them
 };
 
 class Good final : public Node {

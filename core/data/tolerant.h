@@ -1,5 +1,5 @@
-// Rows that an operation fails for, where the pipeline is to go on: the operation gives bad ones in their places, which
-// are left out or replaced right behind it.
+// Rows for which an operation fails, in pipelines that go on: the operation marks the row as bad, and the next step
+// leaves it out or replaces it.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ inline bool is_bad(const Row& row) {
     return std::all_of(row.begin(), row.end(), [](const Value& v) { return v.is_nil(); });
 }
 
-// The rows without bad ones; with `replace` the last good row before, or the first one behind, comes in their places.
-// `where`: the operation, for messages.
+// The rows without the bad ones; with `replace` the last good row before, or the first one after, comes in place of
+// each bad one. `where`: the operation, for messages.
 NodePtr without_bad_rows(NodePtr child, std::string where, bool replace);
 
 }  // namespace lunaria::data

@@ -28,7 +28,7 @@ struct Plan {
     void apply(Row& whole, Row& row, const Epoch& epoch, int64_t number) const {
         Row values;
         for (size_t at : inputs) values.push_back(whole[at]);
-        // The row has no further use for tensors that are replaced: transforms may then write into them.
+        // The row no longer needs the tensors that are replaced: transforms may write into them.
         for (size_t at : inputs) whole[at] = Value();
         for (size_t i = 0; i < transforms.size(); ++i) {
             RowDraws draws(seed, epoch.number, number, i);
@@ -40,7 +40,7 @@ struct Plan {
                 if (e.kind() == ErrorKind::interrupt) throw;
                 std::string names;
                 for (const std::string& name : input_names) names += (names.empty() ? "'" : ", '") + name + "'";
-                // What is said about the row comes last, behind a hint.
+                // The text about the row goes to the end of the message, after the hint.
                 const std::string text = e.what() + std::string(e.where()).append(": ").size();
                 throw Error(e.kind(), e.where(),
                             str(text, "\n  in map: ", input_names.size() == 1 ? "column " : "columns ", names, ", row ",

@@ -1,4 +1,4 @@
-// Transforms: what pipelines do to the values of a row without the host language.
+// Transforms: operations on the values of a row without the host language.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace lunaria::data {
 
-// The random numbers of one row in one epoch for one transform: the same whenever and on whatever thread it is made.
+// The random numbers for one row in one epoch and one transform: the same at any time and on any thread.
 class RowDraws {
   public:
-    // `step`: which of the transforms of an operation it is.
+    // `step`: the number of the transform among those of its operation.
     RowDraws(uint64_t seed, uint64_t epoch, int64_t row, uint64_t step)
         : numbers_(Draws(Draws(seed, epoch, Purpose::row).bits(static_cast<uint64_t>(row)), step, Purpose::row)) {}
 
@@ -32,7 +32,7 @@ class RowDraws {
     Draws::InOrder numbers_;
 };
 
-// Never changes once it is made; several threads use it at once.
+// A transform never changes after it was made; several threads use it at once.
 class Transform {
   public:
     explicit Transform(std::string name) : name_(std::move(name)) {}
@@ -40,9 +40,9 @@ class Transform {
     Transform(const Transform&) = delete;
     Transform& operator=(const Transform&) = delete;
 
-    // What messages call it.
+    // The transform's name in messages.
     const std::string& name() const { return name_; }
-    // How many values it makes of `inputs`. Throws where it takes another number of them.
+    // The number of values that it makes from `inputs` values. Throws where it takes another number.
     virtual size_t results(size_t inputs) const { return inputs; }
     // Replaces the values by the results.
     virtual void apply(Row& row, RowDraws& draws) const = 0;
@@ -54,9 +54,9 @@ class Transform {
 // Owners: nodes, transforms made of others, handles in the host language.
 using TransformPtr = std::shared_ptr<const Transform>;
 
-// Gives the columns at `inputs` through the transforms, one after the other; the results are called `outputs` and come
-// at the place of the first input. `workers`: how many threads, without it as many as the epoch says.
-// `tolerant`: a row that fails is a bad one (tolerant.h).
+// Passes the columns at `inputs` through the transforms, one after the other; the results are called `outputs` and come
+// at the place of the first input. `workers`: the number of threads, without it as many as the epoch says. `tolerant`:
+// a row that fails is a bad one (tolerant.h).
 NodePtr transform(NodePtr child, std::vector<TransformPtr> transforms, std::vector<size_t> inputs, Names outputs,
                   uint64_t seed, std::optional<int> workers, bool tolerant = false);
 

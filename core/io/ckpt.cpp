@@ -1,7 +1,7 @@
 // Checkpoint { repeated Value value = 1 }, Value { string tag = 1; TensorProto tensor = 2; MapTensorProto map = 3 },
-// TensorProto { repeated int64 dims = 1; string tensor_type = 2; bytes tensor_content = 3 }. A tag that is repeated by
-// the next entry goes on with its content. The checksum is "crc_num" and ten bytes, big-endian: CRC-32 of what
-// precedes.
+// TensorProto { repeated int64 dims = 1; string tensor_type = 2; bytes tensor_content = 3 }. An entry with the tag of
+// the entry before continues its content. The checksum is "crc_num" and ten bytes, big-endian: CRC-32 of the bytes
+// before.
 #include "core/io/ckpt.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr Type kTypes[] = {{"Float32", DType::f32},         {"Float16", DType::f
                            {"UInt32", DType::u32},          {"UInt64", DType::u64},        {"Complex128", DType::c128},
                            {"Float8E4M3FN", DType::f8e4m3}, {"Float8E5M2", DType::f8e5m2}, {"Int4", DType::q4x2}};
 
-// Fields of a message within a source. Small ones are read into memory, contents are left where they are.
+// The fields of a message within a source. Small contents are read into memory, large ones stay in the file.
 class Fields {
   public:
     Fields(const Source& source, uint64_t begin, uint64_t end) : source_(source), at_(begin), end_(end) {}
@@ -107,7 +107,7 @@ class Fields {
         fail(start_, "a number is longer than 64 bits");
     }
 
-    // Bytes come in small blocks: one call of the system for each would be most of the time.
+    // Bytes come in small blocks, and one system call for each would take most of the time.
     unsigned char byte_at(uint64_t at) {
         if (at < block_at_ || at >= block_at_ + block_.size()) {
             constexpr uint64_t kBlock = 64;
@@ -172,7 +172,7 @@ uint32_t checksum_of(const Source& source, uint64_t end) {
     return sum;
 }
 
-// Where the messages end. Compares the checksum.
+// The end of the messages; compares the checksum.
 uint64_t end_of_messages(const Source& source, CkptCheck check) {
     const uint64_t size = source.size();
     const bool present = size >= kTrailer && source.text(size - kTrailer, kMark.size()) == kMark;
@@ -246,7 +246,7 @@ void append_utf8(std::string& text, uint32_t code) {
     }
 }
 
-// The code points of UTF-8 that is known to be right, four bytes each.
+// The code points of valid UTF-8 text, four bytes each.
 std::string to_utf32(std::string_view text) {
     std::string result;
     for (size_t i = 0; i < text.size();) {
@@ -269,7 +269,7 @@ std::string varint_bytes(uint64_t value) {
     return bytes;
 }
 
-// A length-delimited field up to its content.
+// The start of a length-delimited field, up to its content.
 std::string field_start(uint32_t field, uint64_t bytes) { return varint_bytes(field << 3 | 2) + varint_bytes(bytes); }
 
 // Passes bytes on and adds them to a checksum.
@@ -371,7 +371,7 @@ CkptValue CkptFile::read(const Entry& entry) const {
     const auto* type = std::ranges::find(kTypes, entry.type, &Type::name);
     if (type == std::end(kTypes)) throw stream.error(str("has the type '", entry.type, "', which tensors do not have"));
     std::vector<int64_t> dims = entry.dims;
-    // Old files write scalars so.
+    // Old files write scalars without a shape.
     if (dims.size() == 1 && dims[0] == 0 && entry.bytes() == size_of(type->dtype)) dims.clear();
     Tensor tensor = read_elements(stream, type->dtype, dims);
     stream.finish();

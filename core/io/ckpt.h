@@ -1,5 +1,5 @@
-// MindSpore's .ckpt files: protobuf messages, one after the other, with a tensor by name each, and at the end, if the
-// writer wanted it, a checksum of the rest.
+// MindSpore's .ckpt files: protobuf messages, one after the other, each with the name of a tensor and the tensor, and
+// at the end, optionally, a checksum of the rest.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace lunaria {
 using CkptValue = std::variant<Tensor, std::string>;
 using NamedCkptValue = std::pair<std::string, CkptValue>;
 
-// What becomes of a file's checksum: it is compared where there is one, it must be there, or it is not looked at.
+// The treatment of a file's checksum: compare it if there is one, require it, or ignore it.
 enum class CkptCheck { present, required, never };
 
 // An open file: its structure is read and checked, contents are read when they are asked for.
@@ -27,11 +27,11 @@ class CkptFile {
 
     // In the order of the file.
     std::vector<std::string> names() const;
-    // Throws when there is nothing of this name, or its type is one that tensors do not have.
+    // Throws when there is nothing of this name, or when tensors cannot have its type.
     CkptValue read(const std::string& name) const;
     std::vector<NamedCkptValue> read_all() const;
 
-    // A value may be cut into pieces, which lie one after the other but not at one place.
+    // A value may be cut into pieces, which follow each other in the file but need not touch.
     struct Piece {
         uint64_t offset = 0, bytes = 0;
     };

@@ -19,7 +19,7 @@
 namespace lunaria {
 namespace {
 
-// Between two looks at the interrupt flag: some milliseconds of work.
+// The block between two looks at the interrupt flag: some milliseconds of work.
 constexpr size_t kChunk = size_t{8} << 20;
 
 std::string reason(int code) { return std::system_category().message(code); }
@@ -75,7 +75,7 @@ std::string random_name() {
     std::array<unsigned char, 12> bytes;
     std::string name(bytes.size(), 'x');
     if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-        // Names need not be secret, for nothing that exists is ever opened; they must differ.
+        // Names need not be secret, since a name that exists is never opened; they must differ.
         static std::atomic<uint64_t> count = 0;
         const uint64_t number = static_cast<uint64_t>(getpid()) << 32 ^ count++;
         for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(number >> (5 * i));
@@ -95,7 +95,7 @@ std::string under_free_name(const std::string& stem, std::string_view ending, co
     return {};
 }
 
-// Removes the file of this name unless a writer holds its lock, which ends with the writer's process.
+// Removes the file of this name unless a writer holds its lock. A lock ends with the writer's process.
 void remove_abandoned(const char* path) {
     const Descriptor left(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat opened, named;
@@ -197,12 +197,12 @@ FileSink::FileSink(const std::string& path, Interrupts interrupts, unsigned perm
         fail("cannot be given the permissions of the old file");
 }
 
-// The lock is on the old file, until it is replaced; on the way to it another writer may have done that, so that the
-// name stands for another file by now.
+// The lock is on the old file. Before the lock was taken another writer may have replaced that file, so that the name
+// belongs to a new one.
 void FileSink::lock_old() {
     for (;;) {
         old_.reset(open(target_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-        if (!old_) return;  // what may not be read cannot be locked
+        if (!old_) return;  // a file that may not be read cannot be locked
         if (flock(old_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
             throw file_error(name(), "is being written by another program or thread");
         struct stat ours, theirs;
@@ -214,7 +214,7 @@ void FileSink::lock_old() {
 
 void FileSink::open_draft(unsigned permissions) {
     file_.reset(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, permissions));
-    // It gets its name by way of this path.
+    // The file gets its name through this path.
     if (file_ && access(path_of_descriptor(file_.number()).c_str(), F_OK) == 0) {
         flock(file_.number(), LOCK_EX | LOCK_NB);
         return;
@@ -223,7 +223,7 @@ void FileSink::open_draft(unsigned permissions) {
         file_.reset(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, permissions));
         if (!file_) return -1;
         flock(file_.number(), LOCK_EX | LOCK_NB);
-        // Before the lock another writer may have taken the file for an abandoned one.
+        // Another writer may have taken the file for an abandoned one before it was locked.
         struct stat info;
         if (fstat(file_.number(), &info) == 0 && info.st_nlink > 0) return file_.number();
         errno = EEXIST;
@@ -262,13 +262,13 @@ void FileSink::write_some(const char* bytes, size_t count) {
     }
 }
 
-// Sends what is written on its way to the disk, a little of it at a time: all of a large file in commit() would be
-// seconds in which no interrupt is noticed.
+// Starts writing a little at a time to the disk: flushing all of a large file in commit() would take seconds in which
+// no interrupt is noticed.
 void FileSink::hurry() {
     constexpr uint64_t kUnderWay = 4 * kChunk;
     auto sync = [this](uint64_t from, uint64_t to, unsigned how) {
         if (sync_file_range(file_.number(), static_cast<off_t>(from), static_cast<off_t>(to - from), how) == 0) return;
-        // Told here, it would not be told again at the end; some file systems have no such call.
+        // An error reported here would not be reported again at the end; some file systems do not have this call.
         if (errno == EIO || errno == ENOSPC || errno == EDQUOT) fail("writing failed");
     };
     sync(begun_, at_, SYNC_FILE_RANGE_WRITE);
@@ -308,7 +308,7 @@ void FileSink::commit() {
             });
         if (draft_.empty() || rename(draft_.c_str(), target_.c_str()) != 0) fail("cannot be replaced");
         draft_.clear();
-        // The rename itself is on the disk only when the folder is.
+        // The rename is on the disk only once the folder is.
         const Descriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (folder) fsync(folder.number());
     }

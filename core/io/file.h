@@ -22,7 +22,7 @@ class Source {
     void read(uint64_t offset, void* to, size_t bytes) const;
     std::string text(uint64_t offset, size_t bytes) const;
     uint64_t size() const { return size_; }
-    // What messages call it: the path.
+    // The file's name in messages: the path.
     const std::string& name() const { return name_; }
     // "name: message", to be thrown.
     Error error(std::string_view message) const { return file_error(name_, message); }
@@ -40,10 +40,10 @@ class Source {
 std::unique_ptr<Source> memory_source(std::string name, std::string_view bytes);
 // Regular files only: a directory, a pipe or a device is refused (opening a pipe would wait, a device may never end).
 std::unique_ptr<Source> open_source(const std::string& path);
-// A whole file of at most `limit` bytes.
+// The contents of a file of at most `limit` bytes.
 std::string read_file(const std::string& path, uint64_t limit = uint64_t{1} << 31);
 
-// Where a writer puts its bytes, front to back.
+// The destination of a writer's bytes, front to back.
 class Sink {
   public:
     virtual ~Sink() = default;
@@ -71,7 +71,8 @@ class StringSink final : public Sink {
     std::string text_;
 };
 
-// Counts and drops: for whoever wants to know beforehand whether something can be written, and how long it is.
+// Counts the bytes and drops them, for a writer that must know beforehand whether something can be written, and its
+// length.
 class NullSink final : public Sink {
   public:
     explicit NullSink(std::string name) : Sink(std::move(name)) {}
@@ -80,11 +81,11 @@ class NullSink final : public Sink {
     void write_some(const char*, size_t) override {}
 };
 
-// Writes a file without a name (where the file system has none such: with one that nothing else has) and puts it in the
-// place of PATH in commit(), after fsync: whoever opens PATH sees the old file or the new one, whole, even after a
+// Writes a file without a name (where the file system has none such: with a unique one) and puts it in the place of
+// PATH in commit(), after fsync. A reader that opens PATH gets the old file or the new one, complete, even after a
 // crash, and a writer that is killed leaves nothing behind. Without commit() PATH stays as it was. A second writer of
-// the same file gets an error; of two that make a new file, the one that commits last stays. An existing character
-// device (/dev/null, /dev/full) is written as it is.
+// the same file gets an error; of two that make a new file, the one that commits last wins. An existing character
+// device (/dev/null, /dev/full) is written directly.
 class FileSink final : public Sink {
   public:
     // Whether Ctrl-C ends the writing. A thread that writes beside the program goes on: the file was asked for earlier.
@@ -93,9 +94,9 @@ class FileSink final : public Sink {
     explicit FileSink(const std::string& path, Interrupts interrupts = Interrupts::noticed,
                       unsigned permissions = 0666);
     ~FileSink() override;
-    // Bytes at a place of their own, for formats whose beginning is known last. Others are where they were.
+    // Writes bytes at a given place, for formats whose beginning is known last. All other bytes stay where they are.
     void write_at(uint64_t offset, std::string_view bytes);
-    // A path by which this process can read what is written so far.
+    // A path by which this process can read the bytes written so far.
     std::string draft() const;
     bool is_device() const { return is_device_; }
     void commit();
@@ -109,21 +110,21 @@ class FileSink final : public Sink {
     [[noreturn]] void fail(std::string_view doing) const;
 
     std::string target_;  // the path with its last symbolic links resolved
-    std::string draft_;   // the draft's path; empty for a device, and where the draft has no name
+    std::string draft_;   // the draft's path; empty for a device, and for a draft without a name
     Interrupts interrupts_;
     bool is_device_ = false;
-    Descriptor old_, file_;                      // the file that is there, locked, and the one that is written
-    uint64_t at_ = 0, begun_ = 0, on_disk_ = 0;  // written, on its way to the disk, and there
+    Descriptor old_, file_;                      // the existing file, locked, and the new one
+    uint64_t at_ = 0, begun_ = 0, on_disk_ = 0;  // bytes written, sent towards the disk, and on the disk
 };
 
 // Replaces the file by `bytes`.
 void write_file(const std::string& path, std::string_view bytes);
 
-// The folder that a file lies in, "." where its path has none.
+// The folder of a file, "." where its path has none.
 std::string folder_of(const std::string& path);
 
-// In the folder for temporary files (TMPDIR, or /tmp), for this user alone: an empty file whose name nothing else has,
-// which it gives; and one that is read by its draft() and never committed.
+// Files in the folder for temporary files (TMPDIR, or /tmp), for this user alone. The first returns the name of a new
+// empty file; the second is a file that is read by its draft() and never committed.
 std::string make_temporary(std::string_view ending);
 std::unique_ptr<FileSink> open_temporary();
 

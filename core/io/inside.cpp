@@ -42,7 +42,8 @@ std::unique_ptr<Source> open_inside(const std::string& folder, const std::string
     if (path[0] == '/') throw refuse("which is not relative to its own folder");
     Descriptor at(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (at.number() < 0) throw refuse(str("whose folder cannot be opened: ", std::strerror(errno)));
-    // One name after the other without following links: what is opened is what was looked at.
+    // Opens the names one after the other without following links, so that the file that is opened is the file that was
+    // checked.
     for (size_t begin = 0; begin <= path.size();) {
         const size_t end = std::min(path.find('/', begin), path.size());
         const std::string part = path.substr(begin, end - begin);
@@ -53,7 +54,7 @@ std::unique_ptr<Source> open_inside(const std::string& folder, const std::string
             if (last) throw refuse("which is a folder");
             continue;
         }
-        // Without waiting, should it be a pipe.
+        // Does not wait, should it be a pipe.
         const int flags = last ? O_RDONLY | O_NONBLOCK : O_PATH | O_DIRECTORY;
         const int next = openat(at.number(), part.c_str(), flags | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0)

@@ -1,5 +1,5 @@
-// Files that other files refer to by name (external data of models): only what lies inside the folder of the file that
-// refers to them is opened, and nothing that a name could be made to lead elsewhere by.
+// Files that other files refer to by name (external data of models). Only a file inside the folder of the referring
+// file is opened; no name can lead out of the folder.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace lunaria {
 // leave the folder, symbolic links, files with several hard links and anything that is no regular file.
 std::unique_ptr<Source> open_inside(const std::string& folder, const std::string& path, const std::string& name);
 
-// The files inside a folder, of which the last one stays open.
+// A path of opened files inside a folder; the last one stays open.
 class FilesInside {
   public:
     explicit FilesInside(std::string folder) : folder_(std::move(folder)) {}

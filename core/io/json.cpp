@@ -10,7 +10,7 @@ namespace lunaria {
 
 namespace {
 
-// Passes nlohmann's events on. It stops by itself at the first error.
+// Passes on nlohmann's events and stops at the first error.
 class Adapter final : public nlohmann::json_sax<nlohmann::json> {
   public:
     Adapter(std::string_view text, JsonEvents& events, int max_depth)
@@ -69,7 +69,7 @@ class Adapter final : public nlohmann::json_sax<nlohmann::json> {
         return true;
     }
     bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& e) override {
-        // nlohmann counts from 1 and points behind what it read.
+        // nlohmann counts from 1 and points past the text that it has read.
         const std::string_view before = text_.substr(0, std::min(position ? position - 1 : 0, text_.size()));
         const auto line = 1 + std::ranges::count(before, '\n');
         const size_t start = before.rfind('\n') + 1;  // npos + 1 is 0

@@ -7,13 +7,13 @@
 
 namespace lunaria {
 
-// What a reader is told, in the order of the text.
+// The events that a reader receives, in the order of the text.
 class JsonEvents {
   public:
     virtual ~JsonEvents() = default;
     virtual void null() = 0;
     virtual void boolean(bool value) = 0;
-    virtual void integer(int64_t value) = 0;  // what does not fit comes as a number
+    virtual void integer(int64_t value) = 0;  // an integer that does not fit comes as a number
     virtual void number(double value) = 0;
     virtual void string(const std::string& value) = 0;
     virtual void begin_object() = 0;
@@ -23,14 +23,14 @@ class JsonEvents {
     virtual void end_array() = 0;
 };
 
-// Reads one JSON value that fills the text. Throws value_error with line and column when it is none, or when it is
-// nested deeper than `max_depth`.
+// Reads one JSON value that fills the text. Throws value_error with line and column when the text is not one, or when
+// it is nested deeper than `max_depth`.
 void read_json(std::string_view text, JsonEvents& events, int max_depth = 200);
 
 // The text in quotes. Throws value_error when it is not UTF-8.
 std::string json_string(std::string_view text);
 
-// The shortest text that reads back as the same number and shows that it is none of the integers: 1.0, 0.1, 1e+300.
+// The shortest text that reads back as the same number and shows that the number is not an integer: 1.0, 0.1, 1e+300.
 std::string json_number(double value);
 
 }  // namespace lunaria

@@ -20,7 +20,7 @@ namespace lunaria {
 
 namespace {
 
-// What is mapped, for a signal handler: no locks, nothing that moves. A slot with a begin of 0 is free.
+// The mapped ranges, for a signal handler: no locks, and nothing moves. A slot with a begin of 0 is free.
 struct Slot {
     std::atomic<uintptr_t> begin{0}, end{0};
 };
@@ -36,7 +36,7 @@ bool is_mapped(uintptr_t at) {
     return false;
 }
 
-// A page of a mapped file that is no longer there.
+// Handles an access to a page that the mapped file no longer has.
 void on_lost_page(int, siginfo_t* info, void*) {
     constexpr char kMessage[] =
         "lunaria: a file became shorter while its tensors were mapped: the program is interrupted\n";
@@ -45,7 +45,7 @@ void on_lost_page(int, siginfo_t* info, void*) {
     const uintptr_t begin = at / page * page;
     if (!is_mapped(at) || mmap(reinterpret_cast<void*>(begin), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                                -1, 0) == MAP_FAILED) {
-        // Not ours: the instruction comes here once more, with what was done about it before.
+        // Not one of our mappings, or no memory: the earlier handler is put back, and the instruction faults once more.
         sigaction(SIGBUS, &previous, nullptr);
         return;
     }
@@ -69,7 +69,7 @@ void watch_for_lost_pages() {
 size_t take_slot(uintptr_t begin, size_t size) {
     for (size_t i = 0; i < kSlots; ++i) {
         uintptr_t none = 0;
-        // The end is written before anything reads it: no page of the file is looked at yet.
+        // The end may follow the begin: no page of the file is accessed before both are set.
         if (slots[i].begin.compare_exchange_strong(none, begin, std::memory_order_acq_rel)) {
             slots[i].end.store(begin + size, std::memory_order_release);
             return i;

@@ -1,5 +1,5 @@
-// Files in memory without being read: their pages come when somebody looks at them. For tensors over the contents of a
-// large file that the user asked to have mapped; everything else is read (core/io/file.h says why).
+// Files mapped into memory: a page is read when it is accessed. For tensors over the contents of a large file that the
+// user asked to have mapped; all other files are read (core/io/file.h says why).
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace lunaria {
 
-// The bytes of a regular file, as they are when they are looked at. A file that is replaced (as our writers do) stays
-// mapped as it was. Of one that somebody makes shorter the lost pages read as zero, the standard error output says so,
-// and the program is interrupted, so that nothing goes on with wrong numbers.
+// The bytes of a regular file, as they are when they are accessed. A file that is replaced (as our writers do) stays
+// mapped as it was. If another program truncates the file, the lost pages read as zero, a message goes to the standard
+// error stream, and the program is interrupted, so that it does not go on with wrong numbers.
 class Mapping : public std::enable_shared_from_this<Mapping> {
   public:
     // Throws file_error when the file cannot be mapped.
@@ -21,8 +21,8 @@ class Mapping : public std::enable_shared_from_this<Mapping> {
     Mapping& operator=(const Mapping&) = delete;
 
     size_t size() const { return size_; }
-    // A tensor over the bytes from `offset`, which are in the file; it and its views keep the mapping. Nothing writes
-    // to it: whoever changes a tensor over foreign memory makes a copy first. Null when the bytes do not lie at a
+    // A tensor over the bytes from `offset`, which must lie in the file; it and its views keep the mapping. The mapping
+    // is never written to: a write to a tensor over foreign memory copies first. Null when the bytes do not lie at a
     // multiple of the dtype's size.
     Tensor tensor(DType dtype, const Shape& shape, size_t offset);
 

@@ -122,7 +122,7 @@ class HeaderParser {
 struct Element {
     DType dtype;
     bool big_endian;
-    // Of a text: bytes that a character and the whole have; 0: it is a number.
+    // The bytes of a character and of the whole text; 0: the dtype is a number.
     size_t character = 0, width = 0;
 };
 
@@ -176,7 +176,7 @@ std::string next_text(Stream& stream, const Element& element) {
     return text;
 }
 
-// Texts along the axes from this one on, where neighbours are `step` texts apart on the last axis, or on the first.
+// Texts along the axes from this one on, with neighbours `step` texts apart on the last axis, or on the first.
 Value nested(std::span<const int64_t> dims, const std::vector<std::string>& texts, int64_t at, int64_t step,
              bool fortran) {
     if (dims.empty()) return Value(std::string_view(texts[static_cast<size_t>(at)]));
@@ -192,7 +192,7 @@ Value nested(std::span<const int64_t> dims, const std::vector<std::string>& text
 Value read_texts(Stream& stream, const Element& element, std::span<const int64_t> dims, bool fortran) {
     const Shape shape = checked_shape(stream.name(), dims, std::max<size_t>(element.width, 1));
     const auto count = static_cast<uint64_t>(shape.size());
-    // Texts without characters take no bytes: their number is bounded by itself.
+    // Texts without characters take no bytes, so their number needs a bound of its own.
     if (count * element.width > stream.most() || count > uint64_t{1} << 26)
         throw stream.error(str("truncated or corrupt: ", count, " texts of ", element.width, " bytes cannot be there"));
     std::vector<std::string> texts;

@@ -11,8 +11,8 @@ namespace lunaria {
 Tensor read_npy(const std::string& path);
 Tensor read_npy(const Source& source);
 Tensor read_npy(Stream& stream);
-// The same, where texts (dtypes U and S) may be as well: a tensor, a text (of an array without axes), or lists of them,
-// in UTF-8 or, of S, as the bytes are. Zeros at a text's end are no part of it.
+// The same, but texts (dtypes U and S) are allowed too: the result is a tensor, a text (for an array without axes), or
+// nested lists of texts, in UTF-8 or, for S, the bytes as they are. Zeros at a text's end are not part of it.
 Value read_npy_value(Stream& stream);
 Value read_npy_value(const Source& source);
 

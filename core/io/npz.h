@@ -8,7 +8,7 @@
 
 namespace lunaria {
 
-// An open archive: members are read when they are asked for, so one that cannot be read does not spoil the others.
+// An open archive. Members are read when they are asked for, so that an unreadable one does not spoil the others.
 class NpzFile {
   public:
     explicit NpzFile(const std::string& path) : NpzFile(open_source(path)) {}

@@ -58,7 +58,7 @@ Tensor external_elements(const ProtoReader& p, const TensorContents& c, DType dt
     return t;
 }
 
-// The shape and what is inside of a sequence or an optional are messages with one field of interest each.
+// The shape and the content of a sequence or an optional are messages with one relevant field each.
 constexpr Field<TypeEntry> kShape[] = {
     {1, [](TypeEntry& t, const ProtoReader& p) { read_value(*t.shape, p); },
      [](const TypeEntry& t, uint32_t n, ProtoWriter& w) { write_value(*t.shape, n, w); }}};
@@ -85,7 +85,7 @@ constexpr Field<TypeEntry> type_of(uint32_t number) {
             }};
 }
 
-// Of a kind of attributes: their value is the member.
+// The attributes of one kind: the member is their value.
 template <Attribute::Kind kind, auto member>
 constexpr Field<Attribute> value(uint32_t number) {
     return {number,
@@ -113,7 +113,7 @@ constexpr Field<Attribute> value(uint32_t number) {
             }};
 }
 
-// Empty lists and zeros are not written: the type says what there is.
+// Empty lists and zeros are not written: the type tells which value is meant.
 void settle(const ProtoReader& p, Attribute& a) {
     using Kind = Attribute::Kind;
     if (a.type > static_cast<int64_t>(Kind::strings)) a.kind = Kind::other;
@@ -306,7 +306,7 @@ TestValue test_value(ProtoReader p, const TypeEntry& type) {
     return v;
 }
 
-// TensorProto, SequenceProto or OptionalProto, of which the last two number their content by what it is.
+// A TensorProto, SequenceProto or OptionalProto. The last two number their content fields by kind.
 ProtoWriter test_value_message(const TestValue& value, const TypeEntry& type) {
     if (type.inner.empty()) {
         if (!value.tensor) throw state_error("onnx-run", str("the output '", value.name, "' is no tensor"));
@@ -314,7 +314,7 @@ ProtoWriter test_value_message(const TestValue& value, const TypeEntry& type) {
     }
     const TypeEntry& inner = type.inner[0];
     const bool optional = type.kind == TypeEntry::Kind::optional;
-    // elem_type, and where a value is: a tensor is 1 and in field 3, a sequence 3 and in field 5.
+    // elem_type, and the number and the field of a value: a tensor is 1 and in field 3, a sequence 3 and in field 5.
     const bool tensors = inner.inner.empty();
     ProtoWriter w;
     if (!value.name.empty()) w.bytes(1, value.name);

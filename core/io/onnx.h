@@ -1,6 +1,5 @@
-// What an ONNX file says, message by message: the parts of onnx.proto that models need, with its field numbers (given
-// in onnx.cpp). What the messages mean as a function is the matter of
-// interpreter/lua/lunaria/onnx/.
+// The contents of an ONNX file, message by message: the parts of onnx.proto that models need, with its field numbers
+// (given in onnx.cpp). interpreter/lua/lunaria/onnx/ gives the messages their meaning as a function.
 #pragma once
 
 #include <optional>
@@ -47,7 +46,7 @@ struct Graph;
 
 struct Attribute {
     enum class Kind : uint8_t { none, number, integer, string, tensor, graph, numbers, integers, strings, other };
-    std::string name, reference;  // of the function's attribute whose value it takes
+    std::string name, reference;  // reference: the function's attribute whose value it takes
     Kind kind = Kind::none;
     int64_t type = 0;  // AttributeProto.AttributeType as a file says it
     std::vector<double> numbers;
@@ -98,17 +97,18 @@ struct Model {
     static proto::Fields<Model> fields();
 };
 
-// Throws file_error, which begins with the file's name, for what is damaged or has no form here (tensors of strings
-// and other types that tensors do not have). External data is looked for in the folder; without one it is refused.
+// Throws file_error, which begins with the file's name, for damaged files and for contents that have no form here
+// (tensors of strings and other types that tensors do not have). External data is looked for in the folder; without a
+// folder it is refused.
 Model read_model(const Source& source, const std::optional<std::string>& folder);
 std::string write_model(const Model& model);
 
-// The files that the ONNX test folders hold inputs and outputs in: a tensor, a list of them, or nothing, as the type
-// says that the model gives.
+// The value in a file of the ONNX tests' inputs and outputs: a tensor, a list of them, or nothing, according to the
+// type that the model gives.
 struct TestValue {
     std::string name;
     bool missing = false;          // an optional without a value
-    std::optional<Tensor> tensor;  // else a sequence
+    std::optional<Tensor> tensor;  // otherwise a sequence
     std::vector<TestValue> items;
 };
 TestValue read_test_value(const Source& source, const TypeEntry& type);

@@ -38,8 +38,8 @@ void append_chunk(std::string& to, std::string_view type, std::string_view body)
                                                static_cast<uInt>(to.size() - start))));
 }
 
-// A row as differences from the pixel before it or from the row above it. The sum of their sizes tells well enough
-// which of them deflate makes least of.
+// A row as differences from the pixel before it or from the row above it. The sum of absolute differences is PNG's
+// usual estimate of how small deflate will make a row.
 uint64_t filter_row(Filter filter, std::string_view row, std::string_view above, size_t channels, std::string& out) {
     out.assign(1, static_cast<char>(filter));
     uint64_t cost = 0;
@@ -99,7 +99,7 @@ std::string file_of(int64_t width, int64_t height, unsigned char color_type, con
     return file;
 }
 
-// The number of each colour in the palette, for every pixel; nothing when there are more than 256.
+// The index of each pixel's colour in the palette; nothing when there are more than 256 colours.
 std::optional<std::string> indexed(std::string_view pixels, int keep_bits, std::string& palette) {
     std::unordered_map<uint32_t, unsigned char> known;
     std::string numbers;
@@ -138,7 +138,7 @@ std::string drawing_png_bytes(std::string_view pixels, int64_t width, int64_t he
     std::string palette;
     for (const int bits : {8, 5, 4})
         if (const auto numbers = indexed(pixels, bits, palette)) {
-            // Neighbours in a palette are no neighbours in colour: no filter helps.
+            // Neighbours in a palette are not neighbours in colour, so that no filter helps.
             std::string rows;
             for (int64_t y = 0; y < height; ++y)
                 rows += '\0' + numbers->substr(static_cast<size_t>(y * width), static_cast<size_t>(width));

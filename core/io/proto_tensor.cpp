@@ -37,7 +37,7 @@ void fill(const ProtoReader& p, const TensorContents& c, Tensor& t, size_t wante
             else
                 p.fail(str(c.called(), " has complex elements as integers"));
         } else if constexpr (requires { out.bits; }) {
-            // Floats of 16 and fewer bits are in int32_data by their bits.
+            // Floats of 16 and fewer bits are stored in int32_data as their bits.
             if (c.int32s.empty()) p.fail(str(c.called(), " has its elements in the wrong field"));
             out.bits = static_cast<decltype(out.bits)>(c.int32s[i]);
         } else if constexpr (std::is_floating_point_v<T>) {

@@ -1,5 +1,5 @@
-// The message TensorProto as ONNX and MindIR have it: their fields have other numbers, the numbers of the data types
-// and the forms that elements may have are the same.
+// The message TensorProto as ONNX and MindIR have it: the numbers of their fields differ, the numbers of the data types
+// and the forms of elements are the same.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace lunaria::proto {
 
 // TensorProto.DataType by name; empty for a number that has none.
 std::string_view type_name(int64_t type);
-// The dtype of tensors with it; nothing where there is none.
+// The tensor dtype for this number; nothing where there is none.
 std::optional<DType> dtype_of(int64_t type);
 // 0 where there is none.
 int64_t type_number(DType dtype);
 
-// What the message says, with its elements wherever they are.
+// The contents of the message, with its elements wherever they are.
 struct TensorContents {
     std::string name, key;
     std::vector<int64_t> dims;
@@ -28,7 +28,7 @@ struct TensorContents {
     std::vector<double> doubles;
     std::vector<int64_t> int32s, int64s;  // 64-bit unsigned ones by their bits
     bool has_strings = false, is_segmented = false, is_compressed = false;
-    // In another file; its place there is pairs of texts.
+    // External data; pairs of texts give its place.
     bool is_external = false;
     struct Entry {
         std::string key, value;
@@ -40,9 +40,9 @@ struct TensorContents {
     std::string called() const;  // its name in messages
 };
 
-// What does not fit is an error of `p`. The sizes are compared before memory is taken for them.
+// A message that does not fit is an error of `p`. The sizes are checked before memory is allocated for them.
 Shape shape_of(const ProtoReader& p, const TensorContents& c, DType dtype);
-// The elements that the message itself holds.
+// The elements that are in the message itself.
 Tensor elements(const ProtoReader& p, const TensorContents& c, DType dtype);
 // Any byte but zero means true.
 void normalise(Tensor& t);

@@ -139,7 +139,7 @@ bool is_utf8(std::string_view text) {
             if ((next & 0xc0) != 0x80) return false;
             code = code << 6 | (next & 0x3f);
         }
-        // Overlong forms, surrogates, beyond Unicode.
+        // Refuses overlong forms, surrogates, and code points beyond Unicode.
         if ((more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) ||
             (more == 3 && (code < 0x10000 || code > 0x10ffff)))
             return false;

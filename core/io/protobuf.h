@@ -1,6 +1,6 @@
-// The wire format of Protocol Buffers, which MindIR, checkpoints and ONNX files are written in. Our own reader and
-// writer, because the four kinds of fields take less code than the library's start-up costs, and because a reader of
-// files from anywhere needs its own bounds: lengths against the bytes that are there, depth, no groups.
+// The wire format of Protocol Buffers, in which MindIR, checkpoints and ONNX files are written. We have our own reader
+// and writer, because the four kinds of fields take less code than the library's start-up costs, and because a reader
+// of untrusted files needs its own bounds: lengths against the bytes that are there, depth, no groups.
 #pragma once
 
 #include <bit>
@@ -13,21 +13,21 @@ namespace lunaria {
 
 class FilesInside;
 
-// The fields of one message, front to back. Unknown ones are the caller's to skip. Every error is a file_error that
-// begins with the file's name.
+// The fields of one message, front to back. The caller skips unknown ones. Every error is a file_error that begins with
+// the file's name.
 class ProtoReader {
   public:
-    // `others`: the files that messages may name, for what is not in this one.
+    // `others`: the files that messages may name, for contents outside of this file.
     ProtoReader(std::string_view bytes, std::string_view file, FilesInside* others = nullptr)
         : rest_(bytes), file_(file), others_(others) {}
 
     // Goes to the next field; false at the end.
     bool next();
     uint32_t field() const { return field_; }
-    // Whether its content is bytes, a text or a message.
+    // Whether the field's content is bytes, a text or a message.
     bool has_bytes() const { return wire_ == 2; }
 
-    // The field's content; throws when it was written as another kind.
+    // The field's content; throws when the file has it as another kind.
     int64_t integer() const;
     bool boolean() const { return integer() != 0; }
     float float32() const;
@@ -36,7 +36,7 @@ class ProtoReader {
     std::string text() const;  // throws when it is not UTF-8
     // The message in the field; messages may be nested kDeepest times.
     ProtoReader message() const;
-    // All numbers of a repeated field, packed or not, are added to the list.
+    // Adds all numbers of a repeated field, packed or not, to the list.
     template <class List>
     void integers(List& list) const {
         if (wire_ != 2) return list.push_back(integer());

@@ -13,7 +13,7 @@ namespace lunaria {
 // An open file: the header is read and checked, tensors are read when they are asked for.
 class SafetensorsFile {
   public:
-    // How contents come: read, or mapped where they lie as tensors in memory do (core/io/mapping.h).
+    // The way to contents: read, or mapped where their alignment allows it (core/io/mapping.h).
     enum class Contents { read, mapped };
     explicit SafetensorsFile(const std::string& path, Contents contents = Contents::read)
         : SafetensorsFile(open_source(path)) {
@@ -38,7 +38,7 @@ class SafetensorsFile {
     Tensor read(const Entry& entry) const;
     void map();
     std::unique_ptr<Source> source_;
-    std::shared_ptr<Mapping> mapping_;  // null: contents are read; tensors share it
+    std::shared_ptr<Mapping> mapping_;  // null: contents are read; tensors share the mapping
     uint64_t data_ = 0;                 // offset of the data in the file
     std::vector<Entry> entries_;
     std::map<std::string, size_t, std::less<>> places_;

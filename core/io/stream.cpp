@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kChunk = size_t{1} << 18;
 constexpr uint64_t kMostRatio = 1032;
-constexpr int kRaw = -15, kGzip = 15 + 16;  // zlib's window bits, which also say which wrapper there is
+constexpr int kRaw = -15, kGzip = 15 + 16;  // zlib's window bits, which also state the wrapper
 
 uint64_t times_ratio(uint64_t stored) {
     constexpr uint64_t limit = std::numeric_limits<uint64_t>::max() / (2 * kMostRatio);
@@ -25,7 +25,7 @@ uint32_t checksum(const void* bytes, size_t count, uint32_t start) {
     return static_cast<uint32_t>(crc32_z(start, static_cast<const Bytef*>(bytes), count));
 }
 
-// Bytes as they are; with a checksum when they are a member of an archive.
+// Bytes as they are; compared with a checksum when they are a member of an archive.
 class PlainStream final : public Stream {
   public:
     PlainStream(std::string name, const Source& source, uint64_t offset, uint64_t size)
@@ -93,7 +93,7 @@ class InflateStream final : public Stream {
     }
 
   private:
-    // Zero at the end of the data only.
+    // Returns zero at the end of the data only.
     size_t inflate_some(char* to, size_t bytes) {
         bytes = std::min(bytes, kChunk);
         state_.next_out = reinterpret_cast<Bytef*>(to);
@@ -127,7 +127,7 @@ class InflateStream final : public Stream {
         state_.avail_in = static_cast<uInt>(input_.size());
     }
 
-    // A gzip file may be several, one after another.
+    // A gzip file may be several of them, one after another.
     void end_of_part() {
         refill();
         if (gzip_ && state_.avail_in > 0)

@@ -12,8 +12,8 @@ class Stream {
     virtual ~Stream() = default;
     // Exactly `bytes` bytes; throws file_error when they are not there.
     virtual void read(void* to, size_t bytes) = 0;
-    // An upper bound on what is still to come, known without decompressing: deflate cannot make more than 1032 bytes
-    // out of one. A reader compares it with what a header promises before it allocates.
+    // An upper bound on the bytes still to come, known without decompressing: deflate expands a byte to at most 1032. A
+    // reader compares it with what a header promises before it allocates.
     virtual uint64_t most() const = 0;
     // To be called at the end: throws when bytes are left over or a checksum is wrong.
     virtual void finish() = 0;
@@ -35,9 +35,9 @@ std::unique_ptr<Stream> gzip_stream(const Source& source);
 
 // A member of an archive.
 struct Stretch {
-    std::string name;       // for messages
+    std::string name;       // name in messages
     uint64_t offset = 0;    // of the stored bytes in the source
-    uint64_t stored = 0;    // bytes there
+    uint64_t stored = 0;    // number of stored bytes
     uint64_t size = 0;      // bytes when unpacked
     uint32_t checksum = 0;  // CRC-32 of the unpacked bytes
     bool deflated = false;

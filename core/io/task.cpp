@@ -24,7 +24,7 @@ void Task::run() {
     } catch (...) {
         failure = std::current_exception();
     }
-    // Gives back what the work held, tensors for instance, as soon as it is done.
+    // Frees what the work held, tensors for instance, as soon as it is done.
     work_ = nullptr;
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
@@ -60,7 +60,7 @@ void BackgroundWriter::finish() {
     try {
         task_->wait();
     } catch (const Error& error) {
-        // After an interrupt the file goes on being written.
+        // An interrupt does not end the writing of the file.
         if (error.kind() != ErrorKind::interrupt) task_.reset();
         throw;
     } catch (...) {
@@ -75,11 +75,11 @@ bool BackgroundWriter::is_busy() const { return task_ && !task_->is_done(); }
 void write_file_later(const std::string& path, std::function<void(Sink&)> write) {
     NullSink nothing(path);
     write(nothing);
-    // The file before this one may have the same path.
+    // The previous file may have the same path.
     BackgroundWriter& writer = BackgroundWriter::instance();
     writer.finish();
     auto sink = std::make_shared<FileSink>(path, FileSink::Interrupts::ignored);
-    // Shared because a function must be one that could be copied; the thread is the only owner.
+    // Shared because std::function needs a copyable function; the thread is the only owner.
     writer.start(path, [sink = std::move(sink), write = std::move(write)] {
         write(*sink);
         sink->commit();

@@ -13,17 +13,17 @@
 
 namespace lunaria {
 
-// A piece of work on a thread of its own. What it throws is thrown to the first that waits for it.
+// A piece of work on a thread of its own. Its exception is thrown to the first caller that waits for it.
 class Task {
   public:
     explicit Task(std::function<void()> work);
-    // Waits for the end; what was thrown is lost.
+    // Waits for the end; an exception of the work is lost.
     ~Task();
     Task(const Task&) = delete;
     Task& operator=(const Task&) = delete;
 
     bool is_done() const;
-    // Returns when the work is done, or throws what it threw. An interrupt ends the waiting, not the work.
+    // Returns when the work is done, or throws its exception. An interrupt ends the waiting, not the work.
     void wait();
 
   private:
@@ -34,17 +34,17 @@ class Task {
     bool done_ = false;
     std::exception_ptr failure_;
     std::function<void()> work_;
-    std::thread thread_;  // last: it uses the others
+    std::thread thread_;  // last: it uses the other members
 };
 
-// The files that a program has asked to be written without waiting, one after the other: at most one is under way.
+// The files that the program writes in the background, one after the other: at most one is under way.
 class BackgroundWriter {
   public:
-    // The one of this process. At the end of the process, os.exit included, it waits for the file that is under way; if
-    // that fails then, the standard error output says so, and the process ends with status 1.
+    // The writer of this process. At the end of the process, os.exit included, it waits for the file that is under way;
+    // if that fails, a message goes to the standard error stream, and the process ends with status 1.
     static BackgroundWriter& instance();
 
-    // Waits for the file before this one and throws if that one failed: the new one is not begun then.
+    // Waits for the previous file and throws if that one failed: the new one is not begun then.
     void start(std::string name, std::function<void()> work);
     // Waits for the file that is under way, if there is one, and throws if it failed.
     void finish();
@@ -58,9 +58,9 @@ class BackgroundWriter {
     std::string name_;
 };
 
-// Writes the file `path` with BackgroundWriter. What can be told without writing is thrown at once: a folder that is
-// missing or read-only, contents that the format cannot hold. `write` is called twice and keeps what it writes, which
-// must not change meanwhile.
+// Writes the file `path` with BackgroundWriter. Errors that can be found without writing are thrown at once: a folder
+// that is missing or read-only, contents that the format cannot hold. `write` is called twice and keeps its contents,
+// which must not change meanwhile.
 void write_file_later(const std::string& path, std::function<void(Sink&)> write);
 
 }  // namespace lunaria

@@ -12,7 +12,7 @@ constexpr size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size =
 constexpr uint32_t kMany = 0xffffffff;  // "see the zip64 field"
 constexpr uint64_t kLongestDirectory = uint64_t{64} << 20;
 
-// Little-endian numbers of a record that is known to be long enough.
+// Little-endian numbers of a record whose length was checked.
 class Record {
   public:
     explicit Record(std::string_view bytes) : bytes_(bytes) {}
@@ -33,7 +33,7 @@ struct Directory {
     uint64_t offset = 0, size = 0, count = 0;
 };
 
-// The end record is the last thing in the file but for its comment.
+// The end record is the last part of the file except for its comment.
 Directory find_directory(const Source& source) {
     if (source.size() < kEndSize) throw source.error("is not a zip archive: it is too short (truncated or empty)");
     size_t tail_size = static_cast<size_t>(std::min<uint64_t>(source.size(), kEndSize + 0xffff));
@@ -51,7 +51,7 @@ Directory find_directory(const Source& source) {
         throw source.error("is one part of a zip archive in several files, which is not supported");
     Directory directory{record.u32(at + 16), record.u32(at + 12), record.u16(at + 10)};
     uint64_t end = tail_offset + at;
-    // Some writers add the zip64 records without need; they count only where the end record defers to them.
+    // Some writers add zip64 records that are not needed; they count only where the end record refers to them.
     std::string locator = end >= kLocator64Size ? source.text(end - kLocator64Size, kLocator64Size) : "";
     if (!locator.empty() && Record(locator).u32(0) == kLocator64) {
         uint64_t where = Record(locator).u64(8);
@@ -83,7 +83,7 @@ void check_name(const Source& source, const std::string& name) {
     if (padded.find("/../") != std::string::npos) refuse("it leads out of the archive");
 }
 
-// Sizes and offset that do not fit into 32 bits come in the extra field 1, in this order, those that are needed only.
+// Sizes and offsets that do not fit into 32 bits are in the extra field 1, in this order, only those that are needed.
 void read_zip64(const Source& source, std::string_view extra, uint64_t* const (&fields)[3]) {
     while (extra.size() >= 4) {
         Record record(extra);

@@ -1,4 +1,4 @@
-// Arguments of operators that come from a file or a text, where nobody has bound them to the signature before.
+// Arguments of operators that come from a file or a text and are not yet bound to the signature.
 #pragma once
 
 #include <vector>

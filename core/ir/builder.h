@@ -20,7 +20,7 @@ class GraphBuilder final : public Builder {
 
     Graph& graph() const { return *graph_; }
     Span span;  // given to the nodes that are made
-    // Instead of a composite operator that has no gradient rule, what it is made of is written into the graph.
+    // Composite operators without a gradient rule are written into the graph as the operators that they are made of.
     bool expands = false;
 
   private:

@@ -14,7 +14,7 @@ void Cursor::fail_at(size_t place, std::string_view message) const {
     std::string_view line = text_.substr(start, text_.find('\n', start) - start);
     size_t column = place - start;
     const auto number = std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(start), '\n') + 1;
-    // Of a long line, the part around the place.
+    // Of a long line only the part around the place is shown.
     if (column > 80) {
         line.remove_prefix(column - 60);
         column = 60;

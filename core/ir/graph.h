@@ -11,7 +11,7 @@
 
 namespace lunaria::ir {
 
-// What a later stage keeps beside a graph: its compiled form, its derivative.
+// Data that a later stage keeps beside a graph: its compiled form, its derivative.
 struct Attachment {
     virtual ~Attachment() = default;
 };
@@ -33,7 +33,7 @@ class Graph {
     mutable std::unique_ptr<Attachment> attachment;
 
     Node* add_parameter(std::string parameter_name, NodeType type);
-    Node* add_constant(Value v);       // the value of a tensor or a list of tensors; attributes stay plain arguments
+    Node* add_constant(Value v);       // a tensor or a list of tensors; attributes stay plain arguments
     Node* add_function(Graph& graph);  // the function value of an inner or enclosing graph
     Node* add_call(const Op& op, std::vector<Value> args, NodeType type);
     Node* add_call(Node& callee, std::vector<Value> args, NodeType type);
@@ -53,32 +53,34 @@ class Graph {
     // Nodes of enclosing graphs that this graph or an inner one uses, in the order of their first use.
     std::vector<Node*> free_variables() const;
     void reorder_parameters(std::vector<Node*> order) { parameters_ = std::move(order); }
-    // Gives the body another order, with nodes left out or taken in; what is left out lives on until the graph goes.
+    // Replaces the body: another order, with nodes left out or added. Nodes that are left out live on until the graph
+    // goes.
     void reorder_body(std::vector<Node*> order) { body_ = std::move(order); }
-    // Takes out what `dead` says; the nodes of parameters live on until the graph goes, those of inner graphs do not.
+    // Takes out the parameters (inner graphs) for which `dead` is true. The nodes of parameters live on until the graph
+    // goes, those of inner graphs do not.
     void erase_parameters(const std::function<bool(const Node&)>& dead);
     void erase_inner(const std::function<bool(const Graph&)>& dead);
 
-    // Of a graph that only grew at its end: takes out all nodes from that one on, and the result.
+    // Takes out all nodes from `first` on, and the result. Only for a graph that has grown at its end.
     void erase_from(const Node& first);
-    // The same, but what is taken out becomes a new inner graph, which takes the other inner graphs along.
+    // The same, but the nodes that are taken out become a new inner graph, which takes the other inner graphs along.
     Graph& split(const Node& first, std::string inner_name);
-    // The content of an inner graph without parameters comes at the end of this one, in its place.
+    // Appends the content of an inner graph without parameters to this graph, and removes the inner graph.
     void join(Graph& inner);
 
   private:
     Node* add(NodeKind kind);
-    size_t find(const Node& node) const;   // among the nodes
-    size_t count_body(size_t from) const;  // nodes of the body among the nodes from there on
+    size_t find(const Node& node) const;   // position among the nodes
+    size_t count_body(size_t from) const;  // number of body nodes among the nodes from there on
     std::vector<std::unique_ptr<Node>> nodes_;
     std::vector<Node*> parameters_, body_;
     std::vector<std::unique_ptr<Graph>> inner_;
     int next_id_ = 0;  // ids are counted through the whole tree by its root
 };
 
-// Whether the node goes on to another block: a call of a graph, or the primitive `branch` with two of them.
+// Whether the node continues in another block: a call of a graph, or the primitive `branch` with two graphs.
 bool goes_on(const Node& node);
-// The blocks of a function: its entry and all that it goes on to, in the order in which they are found.
+// The blocks of a function: its entry and all blocks that it continues in, in the order in which they are found.
 std::vector<const Graph*> blocks_of(const Graph& entry);
 
 // Calls f with every node in a value (a node, or a list that may hold some).

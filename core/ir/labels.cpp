@@ -6,7 +6,7 @@ namespace lunaria::ir {
 
 Labels::Labels(const Graph& graph) {
     gather(graph);
-    // Grows while it is walked: what a graph refers to may refer to more.
+    // The list grows during the walk: graphs that are referred to may refer to more.
     for (size_t i = 0; i < whole.size(); ++i) references(*whole[i]);
 }
 
@@ -28,7 +28,7 @@ void Labels::references(const Graph& graph) {
         for_each_node(v, [&](Node* node) {
             if (!node->function || of.contains(node->function)) return;
             const Graph* target = node->function;
-            // A graph that uses nodes of those around it comes with them.
+            // A graph that uses nodes of the graphs around it is complete only with those.
             if (target->parent && !target->free_variables().empty())
                 while (target->parent) target = target->parent;
             gather(*target);

@@ -1,5 +1,5 @@
-// Names that tell graphs apart, and what a graph needs beside itself to be complete: for the forms in which graphs are
-// written (text, MindIR).
+// Names that tell graphs apart, and the graphs that a graph refers to: for the forms in which graphs are written (text,
+// MindIR).
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ namespace lunaria::ir {
 struct Labels {
     explicit Labels(const Graph& graph);
 
-    // The graph, then those that it refers to and that no other one here holds, in the order of the first reference.
+    // The graph, then the graphs that it refers to and that no other graph here contains, in the order of the first
+    // reference.
     std::vector<const Graph*> whole;
     // The graph's name as text, name#2 for the second of that name, counted in the order of the list below.
     std::unordered_map<const Graph*, std::string> of;

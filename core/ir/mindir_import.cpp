@@ -54,7 +54,7 @@ class Importer {
     Value named(const std::string& name, const Scope& scope) const {
         auto found = scope.find(name);
         if (found == scope.end()) {
-            found = values_.find(name);  // a weight, or a value of the graph around
+            found = values_.find(name);  // a weight, or a value of an enclosing graph
             if (found == values_.end()) fail(str("'", name, "' is used before it is made, or nowhere made"));
         }
         return found->second;
@@ -72,7 +72,7 @@ class Importer {
         return nodes_.translate(g, node, value);
     }
 
-    // A graph that another one calls is written into it.
+    // The called graph is written into the calling one.
     Value called(const GraphEntry& g, const std::vector<Value>& args) {
         if (!running_.insert(g.name).second)
             throw file_error(file_, str("graph '", g.name, "' calls itself, which is not supported"));

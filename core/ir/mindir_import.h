@@ -1,4 +1,4 @@
-// Files that MindSpore wrote, in terms of our operators.
+// Import of files that MindSpore wrote, as graphs of our operators.
 #pragma once
 
 #include "core/ir/mindir.h"
@@ -6,9 +6,9 @@
 
 namespace lunaria::mindir {
 
-// Control flow needs the primitives of a language.
+// `primitives`: those of a language; files with control flow need them.
 ir::ParsedGraph import_model(const Model& model, const ir::Vocabulary& vocabulary, const std::string& file);
-// The value of an attribute; nothing where it has none that we know.
+// The value of an attribute; nothing where its form is unknown to us.
 std::optional<Value> value_of(const Attribute& attribute);
 
 }  // namespace lunaria::mindir

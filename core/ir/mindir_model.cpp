@@ -41,13 +41,13 @@ TensorEntry read_tensor(ProtoReader p, bool with_elements) {
     return t;
 }
 
-// The numbers of an attribute, in a field of one of them or of several.
+// A field that holds the numbers of an attribute, one or several.
 template <auto one>
 constexpr Field<Attribute> number(uint32_t n) {
     return {n, [](Attribute& a, const ProtoReader& p) { a.numbers.push_back((p.*one)()); }};
 }
 
-// Attributes of different names.
+// A field that holds an attribute under this name.
 template <auto name, class M>
 constexpr Field<M> attributes_of(uint32_t number, std::string M::*) {
     return {number,
@@ -98,7 +98,7 @@ Fields<Attribute> Attribute::fields() {
     return list;
 }
 
-// What is in a tuple has its content in the repeated fields.
+// A value inside a tuple has its content in the repeated fields.
 ProtoWriter Attribute::message(bool in_tuple) const {
     ProtoWriter w;
     if (!name.empty()) w.bytes(1, name);
@@ -167,7 +167,7 @@ Fields<Model> Model::fields() {
          },
          field<&Model::graph>(7).write},
         field<&Model::functions>(8),
-        // Whether it is little-endian.
+        // The field that states whether the file is little-endian.
         {10,
          [](Model&, const ProtoReader& p) {
              if (!p.boolean()) throw file_error(p.file(), "was written in big-endian order, which is not supported");

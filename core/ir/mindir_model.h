@@ -1,6 +1,6 @@
-// What a MindIR file says, message by message: the parts of MindSpore's mind_ir.proto that graphs need, with its field
-// numbers (given in mindir_model.cpp). What the messages mean as a graph is the matter of mindir_read.cpp,
-// mindir_import.cpp and mindir_write.cpp.
+// The contents of a MindIR file, message by message: the parts of MindSpore's mind_ir.proto that graphs need, with its
+// field numbers (given in mindir_model.cpp). mindir_read.cpp, mindir_import.cpp and mindir_write.cpp give the messages
+// their meaning as a graph.
 #pragma once
 
 #include <map>
@@ -49,10 +49,10 @@ struct TensorEntry {
     std::vector<int64_t> dims;
     Tensor value;  // none: only dtype and shape are given
 
-    std::optional<DType> dtype() const;  // nothing for one that tensors do not have
+    std::optional<DType> dtype() const;  // nothing for a type that tensors do not have
     bool shape_is_valid() const;
-    TensorType tensor_type() const;  // of a valid one
-    // Without elements it says a dtype and a shape.
+    TensorType tensor_type() const;  // requires a valid dtype and shape
+    // Without elements the entry states only a dtype and a shape.
     static TensorEntry read(ProtoReader p);
     ProtoWriter message() const;
 };
@@ -114,14 +114,14 @@ TensorEntry entry_of(const TensorType& type);
 TensorEntry entry_of(const Tensor& tensor);
 Attribute type_attribute(const ir::NodeType& type);  // "shape"
 
-// How values are written: as which kinds floats and tensors, and what else there is.
+// The form in which values are written: the kinds of floats and tensors, and other choices.
 struct ValueForm {
     Kind floats, tensors;
     Attribute (*other)(const Value&);
 };
 Attribute attribute_of(std::string name, const Value& v, const ValueForm& form);
 
-// Throws file_error for what is no such file; the graph's rules are not looked at.
+// Throws file_error for files that are no models; the graph's rules are not checked.
 Model read_model(const Source& source);
 std::string write_model(const Model& model);
 

@@ -14,7 +14,8 @@ namespace {
 
 using namespace mindir;
 
-// A file that we wrote ourselves, see mindir_write.cpp. It may have been changed since: nothing in it is trusted.
+// Reads a file that Lunaria wrote, see mindir_write.cpp. The file may have been changed since: nothing in it is
+// trusted.
 class ModelReader {
   public:
     ModelReader(const Model& model, const Vocabulary& vocabulary, const std::string& file)
@@ -25,7 +26,7 @@ class ModelReader {
         std::vector<std::pair<const GraphEntry*, Graph*>> graphs;
         graphs.emplace_back(&*model_.graph, add_graph(*model_.graph));
         for (const GraphEntry& entry : model_.functions) graphs.emplace_back(&entry, add_graph(entry));
-        // Each graph stands before its inner ones, which may use its nodes.
+        // A graph is read before its inner graphs, which may use its nodes.
         for (auto [entry, graph] : graphs) read(*entry, *graph);
         for (Graph* top : tops_) number_functions(*top);
         return std::move(parsed_);
@@ -104,7 +105,7 @@ class ModelReader {
                 type = type_of(*info.info, 0);
             define(info.name, *graph.add_parameter(info.doc, std::move(type)));
         }
-        // Constants stand in the order of their numbers, wherever the file has them.
+        // Constants come in the order of their numbers, wherever they are in the file.
         std::vector<std::pair<int, const TensorEntry*>> parameters;
         for (const TensorEntry& t : entry.parameters) parameters.emplace_back(number_in(t.name), &t);
         std::stable_sort(parameters.begin(), parameters.end(),
@@ -228,7 +229,7 @@ class ModelReader {
         node.id = number_in(name);
         if (!nodes_.try_emplace(name, &node).second) fail(str("two nodes are called '", name, "'"));
     }
-    // Graphs as values have no number in the file; they come after those that have.
+    // Function values have no number in the file; they are numbered after all other nodes.
     static void number_functions(Graph& top) {
         int next = 0;
         std::vector<Node*> functions;
@@ -266,7 +267,7 @@ class ModelReader {
     std::vector<Graph*> tops_;
     std::unordered_map<std::string, Graph*> graphs_;
     std::unordered_map<std::string, Node*> nodes_;
-    std::unordered_map<std::string, Value> local_;  // of the graph that is being read
+    std::unordered_map<std::string, Value> local_;  // values of the graph that is being read
     std::unordered_map<std::string, std::shared_ptr<const std::string>> chunks_;
 };
 
@@ -274,7 +275,7 @@ class ModelReader {
 
 ParsedGraph read_mindir(const Source& source, const Vocabulary& vocabulary) {
     const Model model = read_model(source);
-    // Graphs in our own form say their names in an attribute.
+    // Graphs in our own form have their names in an attribute.
     const bool ours = model.producer == "Lunaria" && model.graph->find("name");
     ParsedGraph parsed =
         ours ? ModelReader(model, vocabulary, source.name()).run() : import_model(model, vocabulary, source.name());

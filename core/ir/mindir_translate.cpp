@@ -21,7 +21,7 @@ std::string short_name(const std::string& name) { return name.substr(name.rfind(
 struct Entry {
     GraphBuilder& builder;
     const PrimitiveEntry& primitive;
-    std::vector<Value> args;  // without what only orders side effects
+    std::vector<Value> args;  // without inputs that only order side effects
     std::string where;        // for messages
 
     [[noreturn]] void fail(std::string_view what) const { throw value_error(where, what); }
@@ -52,14 +52,14 @@ struct Entry {
         const std::optional<Value> v = setting(name, place);
         return v && v->is_number() ? v->number() : otherwise;
     }
-    // The layout of images; everything here is NCHW.
+    // Checks the layout of images: only NCHW is supported.
     void check_format() const {
         const std::optional<Value> v = setting("format");
         const bool numbered = v && v->kind() == Value::Kind::integer && v->integer() == 0;
         if (v && !numbered && !(v->kind() == Value::Kind::string && v->string() == "NCHW"))
             fail(str("format ", to_string(*v), " is not supported, only NCHW"));
     }
-    // Sizes along height and width, of which the file has two or, with batch and channels, four.
+    // Sizes along height and width. The file has two of them or, with batch and channels, four.
     Value two(std::string_view name, int64_t otherwise) const {
         const std::optional<Value> v = setting(name);
         if (!v) return Value::list({Value(otherwise), Value(otherwise)});
@@ -120,14 +120,14 @@ Value batch_norm(const Entry& e) {
     return Value::list({y.value(), e.in(3).value(), e.in(4).value(), e.in(3).value(), e.in(4).value()});
 }
 
-// x, axes, whether they stay, dtype.
+// x, axes, whether reduced axes stay, dtype.
 Value sum(const Entry& e) {
     const Value axes = e.setting("dim", 1).value_or(Value()), dtype = e.setting("dtype", 3).value_or(Value());
     if (!dtype.is_nil()) e.fail("a dtype is not supported");
     return e.call("sum", {e.in(0), Arg("axis", axes), Arg("keepdims", Value(e.flag("keepdim", 2)))}).value();
 }
 
-// With a number for the second operand.
+// Operators whose second operand is a number.
 Value mul(const Entry& e) { return e.call("mul", {e.in(0), e.in(1)}).value(); }
 Value less(const Entry& e) { return e.call("less", {e.in(0), e.in(1)}).value(); }
 
@@ -148,14 +148,14 @@ Value make_tuple(const Entry& e) { return Value::list(e.args); }
 
 using Translate = Value (*)(const Entry&);
 constexpr std::pair<std::string_view, Translate> kTranslations[] = {
-    // These only order side effects, which an exported network does not have.
+    // These only order side effects, and an exported network has none.
     {"Load", first},           {"Depend", first},          {"UpdateState", nothing}, {"Return", first},
     {"MakeTuple", make_tuple}, {"TupleGetItem", get_item}, {"MatMul", matmul},       {"BatchMatMul", matmul},
     {"BiasAdd", bias_add},     {"Conv2D", conv2d},         {"MaxPool", max_pool},    {"AvgPool", avg_pool},
     {"BatchNorm", batch_norm}, {"Flatten", flatten},       {"SumExt", sum},          {"Muls", mul},
     {"LessScalar", less}};
 
-// The operators that are called the same but for the spelling.
+// The operator of ours whose name differs only in spelling.
 const Op* same_operator(std::string_view type) {
     std::string name;
     for (size_t i = 0; i < type.size(); ++i) {
@@ -179,7 +179,7 @@ Translate translation_of(std::string_view type) {
     return nullptr;
 }
 
-// Inputs in their order, further settings by their names.
+// Inputs go by position, further settings by name.
 Value by_signature(const Op& op, const Entry& e) {
     const auto& params = op.signature.params;
     if (e.args.size() > params.size()) e.fail(str("has ", e.args.size(), " inputs; ", op.signature.text));
@@ -308,7 +308,7 @@ std::vector<std::pair<std::string, ir::Node*>> NodeTranslator::weights_of(const 
     return weights;
 }
 
-// Where the program that was saved says the call is, "chunk:line".
+// The place of the call in the saved program, "chunk:line".
 ir::Span NodeTranslator::span_of(const std::string& text) {
     const size_t colon = text.rfind(':');
     int line = 0;

@@ -9,26 +9,26 @@
 
 namespace lunaria::mindir {
 
-// Whether graphs of the file go on to one of two others.
+// Whether graphs of the file branch to one of two others.
 bool has_control_flow(const Model& model);
 
 class NodeTranslator {
   public:
-    // What has been made of a name in the file.
+    // The translated value of a name in the file.
     using Named = std::function<Value(const std::string&)>;
 
     NodeTranslator(const Model& model, const std::string& file, ir::Graph& graph)
         : model_(model), file_(file), builder_(graph) {}
 
     [[noreturn]] void fail(std::string_view what) const;
-    // But for those in `others`; all at once.
+    // Throws an error that names all unknown operators at once, except those in `others`.
     void refuse_unknown_operators(std::span<const std::string_view> others = {}) const;
     // The operator's name; none for constants and for calls of graphs.
     std::string_view operator_of(const NodeEntry& node) const;
-    // Where the calls go from here on.
+    // Calls are written into this graph from here on.
     void write_to(ir::Graph& graph) { builder_ = ir::GraphBuilder(graph); }
 
-    // Whether only a later node of the graph needs the node.
+    // Whether the node serves only a later node of the graph, with which it is translated.
     bool is_inner(const GraphEntry& g, const NodeEntry& node) { return calls_of(g).is_inner(node.output); }
     Value translate(const GraphEntry& g, const NodeEntry& node, const Named& named);
 

@@ -15,7 +15,7 @@ std::string operator_name(const Op& op) {
     return (registry().find(op.name()) == &op ? "ops." : "") + std::string(op.name());
 }
 
-// Of a value that other programs' files do not have.
+// The attribute for a value that other programs' files do not have.
 Attribute own_attribute(const Value& v) {
     Attribute a;
     if (v.kind() == Value::Kind::dtype) {
@@ -123,7 +123,7 @@ class ModelWriter {
         add(node_name(node), "Constant", &node).attributes.push_back(attribute("value", node.constant));
     }
 
-    // The name of a value: of its node, of a graph, or of a node made for it.
+    // The name for a value in the file: that of its node, of a graph, or of a node made for the value.
     std::string operand(const Value& v) {
         if (v.is_node()) {
             const Node& node = *v.node();
@@ -161,7 +161,7 @@ class ModelWriter {
     Labels labels_;
     size_t next_label_ = 0;
     int values_ = 0;
-    std::unordered_map<const Graph*, std::string> label_;  // of the graphs written so far, the last time
+    std::unordered_map<const Graph*, std::string> label_;  // latest label of each graph written so far
     std::vector<GraphEntry> entries_;
     GraphEntry* entry_ = nullptr;
     Model model_;

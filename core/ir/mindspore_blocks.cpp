@@ -18,22 +18,22 @@ using ir::NodeType;
 constexpr std::string_view kFlow[] = {"Switch", "Partial"};
 constexpr size_t kMostBlocks = 10000;
 
-// One call of a graph that is no tail call, or of the whole program.
+// One activation: a call that is not a tail call, or the whole program.
 struct Activation {
     const Activation* caller = nullptr;
-    Graph* rest = nullptr;  // the block that takes the results; null: they are the program's
+    Graph* rest = nullptr;  // the block that takes the results; null: they are the results of the program
     std::map<const GraphEntry*, Graph*> blocks;
     int depth = 0;
 };
 
-// What is known at a place in a block.
+// The state at a place in a block.
 struct Place {
     const GraphEntry* entry;
-    size_t from;  // node of the entry that comes next
+    size_t from;  // the next node of the entry
     Activation* activation;
     Graph* block;
     std::unordered_map<std::string, Value> values;  // by their names in the entry
-    std::vector<Value> carried;                     // what the rests of the callers need beside the results
+    std::vector<Value> carried;                     // further values that the blocks after the callers' calls need
 };
 
 class BlockImporter {
@@ -66,7 +66,7 @@ class BlockImporter {
             inputs.emplace_back(main_->add_parameter(name, nodes_.type_of(input)));
             define(start, input.name, Value(program_->add_parameter(name, nodes_.type_of(input))));
         }
-        // Weights that a function names without taking them.
+        // Weights that a function uses without listing them as inputs.
         std::set<std::string> used;
         for (const GraphEntry& f : model_.functions)
             for (const NodeEntry& node : f.nodes) used.insert(node.inputs.begin(), node.inputs.end());
@@ -100,7 +100,7 @@ class BlockImporter {
         return parsed;
     }
 
-    // A constant is written where it is needed first, and known in all graphs.
+    // A constant is written where it is first needed; all graphs can use it.
     void add_constants(const GraphEntry& g) {
         for (const NodeEntry& node : g.nodes)
             if (node.op_type == "Constant" && !constants_.contains(node.output))
@@ -130,11 +130,11 @@ class BlockImporter {
         if (const auto known = constants_.find(name); known != constants_.end()) return known->second;
         const auto shared = std::ranges::find(shared_, name);
         if (shared == shared_.end()) fail(str("'", name, "' is used before it is made, or nowhere made"));
-        // They are the last ones of what is carried.
+        // Shared weights are the last of the carried values.
         return place.carried.at(place.carried.size() - static_cast<size_t>(shared_.end() - shared));
     }
 
-    // The node that makes a value of the entry; null: an input, a weight, or a graph.
+    // The node that produces a value of the entry; null: the value is an input, a weight, or a graph.
     const NodeEntry* maker(const GraphEntry& g, const std::string& name) {
         auto& made = makers_[&g];
         if (made.empty())
@@ -143,7 +143,7 @@ class BlockImporter {
         return found == made.end() ? nullptr : found->second;
     }
 
-    // What a node calls: a graph by its name, or what another node has chosen.
+    // The callee of a node: a graph by its name, or the output of a node that has chosen one.
     std::string callee_of(const NodeEntry& node) const {
         if (!node.op_type.starts_with("REF::")) return {};
         std::string name = node.op_type.substr(5);
@@ -154,7 +154,7 @@ class BlockImporter {
         return std::ranges::find(kFlow, nodes_.operator_of(node)) != std::end(kFlow);
     }
 
-    // Names of values that a node needs, through the choices that it calls.
+    // Adds the names of the values that a node needs, including those of the choices that it calls.
     void add_uses(const GraphEntry& g, const NodeEntry& node, std::set<std::string>& names, int depth = 0) {
         if (depth > 10) fail(str("node '", node.output, "' depends on itself"));
         std::vector<std::string> inputs = node.inputs;
@@ -168,7 +168,7 @@ class BlockImporter {
         }
     }
 
-    // Whether nothing but the order of effects comes between the node and the graph's result.
+    // Whether only nodes that order effects come between the node and the graph's result.
     bool is_tail(const GraphEntry& g, size_t at) {
         if (g.outputs.size() != 1) return false;
         const NodeEntry* result = maker(g, g.outputs[0].name);
@@ -276,7 +276,7 @@ class BlockImporter {
         place.block->result = Value(place.block->add_call(primitives_.get("branch"), std::move(args), {}));
     }
 
-    // What Lua takes for the truth of a tensor's only element.
+    // Truth of a tensor's only element, as Lua defines it.
     Value truth(const Place& place, const Value& v) const {
         if (v.kind() == Value::Kind::boolean) return v;
         const Value tensor = as_operand(place, v);
@@ -287,7 +287,7 @@ class BlockImporter {
         return Value(block.add_call(primitives_.get("result"), {results, Value(0)}, {}));
     }
 
-    // The function value of a graph's block within an activation, and the arguments that it is given.
+    // The function value of a graph's block within an activation, and the arguments for it.
     std::pair<Node*, Value> entered(const Place& place, const Way& w, const std::vector<Value>& extra,
                                     Activation& activation, const std::vector<Value>& carried) {
         std::vector<Value> given = w.args;
@@ -323,7 +323,7 @@ class BlockImporter {
         return made;
     }
 
-    // The block of what comes after the call; gives what the called graph has to carry.
+    // Begins the block for the nodes after the call; returns the values that the called graph has to carry.
     std::vector<Value> rest_of(Place& place, size_t at, Activation& activation) {
         const GraphEntry& g = *place.entry;
         std::set<std::string> needed;
@@ -358,7 +358,7 @@ class BlockImporter {
         return carried;
     }
 
-    // Parameters for the results of a call, of the types that the file says.
+    // Parameters for the results of a call, with the types that the file states.
     Value results_in(const NodeEntry& call, Graph& block) const {
         const Attribute* type = call.find("shape");
         if (!type) fail(str("node '", call.output, "' has no type"));

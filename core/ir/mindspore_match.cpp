@@ -8,7 +8,7 @@ namespace lunaria::mindir {
 
 namespace {
 
-// Rules by the primitive that their result comes from.
+// Rules by the primitive that produces their result.
 const std::vector<const Rule*>& rules_for(std::string_view primitive) {
     static const std::map<std::string, std::vector<const Rule*>, std::less<>> by_name = [] {
         std::map<std::string, std::vector<const Rule*>, std::less<>> made;
@@ -44,7 +44,7 @@ std::optional<Value> constant_of(const NodeEntry& node) {
     std::optional<Value> v = value_of(*value);
     const bool single = v && (v->is_number() || (v->is_tensor() && v->tensor().size() == 1));
     if (single && number && number->kind == Kind::float64 && number->numbers.size() == 1) {
-        // An integer stays one.
+        // An integer stays an integer.
         const double exact = number->numbers[0];
         if (v->is_tensor() && is_integer(v->tensor().dtype())) return Value(v->tensor().integer_at(0));
         return Value(exact);
@@ -58,7 +58,7 @@ CallFinder::CallFinder(const Model& model, const GraphEntry& graph) : model_(mod
         for (const std::string& input : node.inputs) ++uses_[input];
     }
     for (const ValueInfo& output : graph.outputs) ++uses_[output.name];
-    // From the last one: what belongs to a later call is none of its own.
+    // Starts from the last node: nodes that belong to a later call are not calls of their own.
     for (size_t i = graph.nodes.size(); i-- > 0;) {
         const NodeEntry& node = graph.nodes[i];
         if (is_constant(node) || inner_.contains(node.output)) continue;
@@ -159,7 +159,7 @@ bool CallFinder::fits(const Term& term, const std::string& name, FoundCall& foun
         return fits_call(term, *node->second, found, inner);
     }
     const std::optional<Value> value = constant_at(name);
-    // Tensors of the file stay nodes of their own.
+    // Tensors of the file remain nodes of their own.
     if (term.kind == Term::Kind::variable && !(value && !value->is_tensor())) return binds(term, name, found);
     if (term.kind == Term::Kind::anything) return true;
     return value && fits_value(term, *value, found);

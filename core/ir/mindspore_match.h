@@ -1,4 +1,4 @@
-// Nodes of MindSpore's files that are one call of ours, by the rules in mindspore_rules.h.
+// Groups of nodes in MindSpore's files that are one call of ours, by the rules in mindspore_rules.h.
 #pragma once
 
 #include <set>
@@ -10,13 +10,13 @@
 
 namespace lunaria::mindir {
 
-// What a variable stands for: the output of a node, by its name, or a value that the file says.
+// The binding of a variable: the name of a node's output, or a value given in the file.
 using Operand = std::variant<std::string, Value>;
 
 struct FoundCall {
     const Rule* rule = nullptr;
     std::map<std::string, Operand, std::less<>> variables;
-    // Tensors of the file that have to be what a function gives.
+    // Tensors of the file that must equal the results of functions in the rule.
     std::vector<std::pair<const Term*, Value>> promised;
 };
 
@@ -27,7 +27,7 @@ class CallFinder {
 
     // The call whose result is this output; null: no rule fits.
     const FoundCall* find(const std::string& output) const;
-    // Whether only calls that were found use the node.
+    // Whether the node is used only inside calls that were found.
     bool is_inner(const std::string& output) const { return inner_.contains(output); }
 
   private:
@@ -49,9 +49,9 @@ class CallFinder {
     std::set<std::string, std::less<>> inner_;
 };
 
-// Whether a rule has the primitive.
+// Whether any rule contains the primitive.
 bool is_in_rules(std::string_view primitive);
-// The value of a node that is a constant, as exactly as the file has it.
+// The value of a constant node, as exactly as the file has it.
 std::optional<Value> constant_of(const NodeEntry& node);
 
 }  // namespace lunaria::mindir

@@ -22,7 +22,7 @@ Value integers(std::vector<int64_t> list) { return Value::ints(std::span<const i
 
 int64_t counted(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
-// What a rule's @name(...) does. `back` takes the first variable from the value.
+// The definition of a rule's @name(...). `back` computes the first variable from the value.
 struct Function {
     std::string_view name;
     Value (*forward)(const Values& args, const Bindings& b);
@@ -31,7 +31,7 @@ struct Function {
 
 std::optional<Value> whole(const Value& v) { return v.is_list() ? std::optional(v) : std::nullopt; }
 
-// Along height and width, of (batch, channels, height, width).
+// The entries for height and width, of (batch, channels, height, width).
 std::optional<Value> last_two(const Value& v) {
     if (!v.is_list() || v.items().size() < 2) return std::nullopt;
     const Values& items = v.items();
@@ -85,7 +85,7 @@ Value causal_mask(const Values& args, const Bindings&) {
     return Value(mask);
 }
 
-// How many keys the first query sees, less its own.
+// The number of keys that the first query sees, minus the one of its own position.
 std::optional<Value> shift_of_mask(const Value& v) {
     if (!v.is_tensor() || v.tensor().rank() != 2 || v.tensor().dtype() != DType::f32 || v.tensor().size() == 0)
         return std::nullopt;
@@ -119,7 +119,7 @@ const Function kFunctions[] = {
          return v.items().size() == 4 ? std::optional(v) : std::nullopt;
      }},
     {"dtype", type_id, type_of_id},
-    // What follows is told by other arguments when a file is read.
+    // Functions from here on are not inverted: other arguments determine their variables when a file is read.
     {"tail",
      [](const Values& a, const Bindings&) {
          const Shape s = shape_of(a[0]);
@@ -312,11 +312,11 @@ bool is_known_size(const Bindings& b) {
         if (v.kind() != Value::Kind::integer || v.integer() < 1) return false;
     return rank_of(b, "x") == 4;
 }
-// Numbers for all axes: Tile of MindSpore takes no fewer.
+// Numbers for all axes: MindSpore's Tile takes no fewer.
 bool is_for_all(const Bindings& b) { return static_cast<int>(list_of(b["r"]).size()) >= rank_of(b, "x"); }
 bool is_list(const Bindings& b) { return b["n"].is_list(); }
 bool is_one_axis(const Bindings& b) { return b["n"].is_list() == false; }
-// Operands and results of one dtype, which MindSpore's reductions have.
+// Operands and results of one dtype, as in MindSpore's reductions.
 bool keeps_dtype(const Bindings& b) {
     return b.result->kind == ir::NodeType::Kind::tensor && b.result->tensor.dtype == b.dtype("x");
 }
@@ -325,10 +325,10 @@ bool is_f32_attention(const Bindings& b) { return b.dtype("q") == DType::f32 && 
 struct Text {
     const char* rule;
     Condition condition = nullptr;
-    bool on_reading = false;  // the condition holds for files too: it asks for numbers alone
+    bool on_reading = false;  // the condition holds for files too: it only looks at numbers
 };
 
-// The first rule whose left side fits is written, the first whose right side fits is read.
+// When writing, the first rule whose left side matches is used; when reading, the first whose right side matches.
 const Text kRules[] = {
     {"dense(x, w, b?) = Dense(x, w, b?)"},
     {"matmul(a, b) = MatMul(a, b, false, false)", is_matrices},
@@ -494,7 +494,7 @@ const Text kRules[] = {
     {"stop_gradient(x) = x"},
 };
 
-// The primitives that MindSpore's Python makes; all others come from its list of operators.
+// Primitives that MindSpore creates in Python; all others come from its list of operators.
 constexpr std::string_view kOfPython[] = {"Conv2D",
                                           "Conv2DBackpropInput",
                                           "MaxPool",
@@ -564,7 +564,7 @@ int primitive_type(std::string_view name) { return std::ranges::find(kOfPython, 
 bool is_same_setting(const Value& a, const Value& b) {
     if (a.is_list() || b.is_list()) {
         Values p = list_of(a), q = list_of(b);
-        // One number stands for one along each axis.
+        // A single number means that number for each axis.
         if (!a.is_list()) p.resize(q.size(), a);
         if (!b.is_list()) q.resize(p.size(), b);
         if (p.size() != q.size() || p.empty() != q.empty()) return false;

@@ -1,13 +1,12 @@
-// What our operators are in MindSpore's, as equations that are read in both directions:
+// Our operators in terms of MindSpore's, as equations that apply in both directions:
 //
 //     conv2d(x, w, b, s, m, p, d, g) = BiasAdd(Conv2D(x, w; stride = @quad(s) ...), b, 0)
 //
-// On the left stands a call of ours: parameters in the order of the signature, those that are left out have their
-// defaults. A name is a variable, which stands for any value (`b?`: also for nil), `_` for what MindSpore does not
-// have. On the right stands what MindSpore writes into its files: inputs, then attributes of the primitive, [a, b] for
-// tuples,
+// The left side is a call of ours: parameters in the order of the signature; omitted ones have their defaults. A name
+// is a variable, which matches any value (`b?`: also nil); `_` marks a parameter that MindSpore does not have. The
+// right side is the form in MindSpore's files: inputs, then attributes of the primitive, [a, b] for tuples,
 // `.0` for one result of several, #a for a number as a tensor. @f(...) is a function of the list in
-// mindspore_rules.cpp: writing computes it, reading takes its variable from what it gave, where it can be.
+// mindspore_rules.cpp: writing computes it, reading finds its variable from its value, where that is possible.
 #pragma once
 
 #include <functional>
@@ -29,9 +28,9 @@ struct Term {
     std::string name;                   // of a variable, a function, an operator
     bool may_be_nil = false;            // of a variable
     Value value;                        // of a literal
-    std::vector<Term> items;            // of a tuple, of what becomes a tensor (one), arguments of a function or call
+    std::vector<Term> items;            // of a tuple; the one that becomes a tensor; arguments of a function or call
     std::vector<NamedTerm> attributes;  // of a call
-    int result = -1;                    // which one of several
+    int result = -1;                    // index of the result, if there are several
 };
 
 struct NamedTerm {
@@ -55,29 +54,29 @@ struct Rule {
     Term ours, theirs;
     Condition condition = nullptr;  // for writing
     bool condition_on_reading = false;
-    // Whether MindSpore needs several operators. A file says at the last one which of ours it is: a program may have
-    // called them one by one as well, with other roundings.
+    // Whether MindSpore needs several operators. The file then marks the last of them with our operator, since a
+    // program may have called them one by one as well, with other roundings.
     bool is_nested() const;
 };
 
 const std::vector<Rule>& rules();
 
-// What the function gives; only for names that rules have.
+// The value of the function; only for names that rules contain.
 Value computed(const Term& function, const Bindings& bindings);
-// The variable that the function was given, from its value; nothing where it cannot be told from that. `value` is not
-// trusted: what the function never gives makes no variable either.
+// The variable to which the function was applied, found from the function's value; nothing where the value does not
+// determine it. `value` is not trusted: one that the function never returns gives no variable either.
 struct Taken {
     std::string variable;
     Value value;
 };
 std::optional<Taken> taken_back(const Term& function, const Value& value);
-// Whether the function is taken for what it is when a file is read: it depends on what the variables are.
+// Whether reading accepts the function without inverting it, since other arguments determine its variables.
 bool is_told_by_others(const Term& function);
 
-// Whether MindSpore makes the primitive in Python (1) or from its list of operators (2): PrimitiveProto.prim_type.
+// Whether MindSpore creates the primitive in Python (1) or from its list of operators (2): PrimitiveProto.prim_type.
 int primitive_type(std::string_view name);
 
-// Equal but for the kind of number.
+// Whether two values are equal apart from the kind of number.
 bool is_same_setting(const Value& a, const Value& b);
 
 }  // namespace lunaria::mindir

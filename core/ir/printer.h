@@ -24,8 +24,8 @@
 namespace lunaria::ir {
 
 struct PrintOptions {
-    // Tensors with more elements are written without them, as {...}, and such a text can't be parsed: saving them is
-    // what core/ir/mindir.h is for.
+    // Larger tensors are written without their elements, as {...}, and such a text cannot be parsed: core/ir/mindir.h
+    // saves them.
     int64_t most_elements = 8;
 };
 

@@ -1,4 +1,4 @@
-// Graphs written again with other values in place of their nodes: copied into another graph, or run.
+// Rewriting of graphs with other values in place of their nodes: copies into another graph, or runs.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace lunaria::ir {
 
-// What stands for each node of a graph. For instance, with a graph `twice` of one parameter, and a node `x` of `to`:
+// A substitute for each node of a graph. For instance, with a graph `twice` of one parameter, and a node `x` of `to`:
 //
 //     Substitution copied(&to);
 //     copied[twice.parameters()[0]] = Value(x);
@@ -19,16 +19,16 @@ class Substitution {
   public:
     // Constants and functions become nodes of `target`, each once; without a target constants are the values they hold.
     explicit Substitution(Graph* target = nullptr) : target_(target) {}
-    // Where constants and copies go from here on.
+    // Constants and copies go to this graph from here on.
     void write_to(Graph& target) { target_ = &target; }
 
     Value& operator[](const Node* node) { return values_[node]; }
-    // The same value in terms of what stands for the nodes in it. Throws state_error where nothing does yet.
+    // The same value with the nodes in it replaced by their substitutes. Throws state_error where a node has none yet.
     Value operator()(const Value& v);
     std::vector<Value> operator()(std::span<const Value> values);
 
-    // A call or an item, written into the target with what stands for its operands. An item of a list is what the list
-    // holds. The result does not yet stand for the node.
+    // Writes a call or an item into the target, with the substitutes of its operands. An item of a list is the element
+    // of the list. The result does not yet become the node's substitute.
     Value copy(const Node& node);
 
   private:
@@ -36,8 +36,8 @@ class Substitution {
     std::unordered_map<const Node*, Value> values_;
 };
 
-// What a graph without calls of functions gives for other operands in place of its parameters: run(op, operands) gives
-// what an operator gives, item(results, i) a part of that.
+// Evaluates a graph without calls of functions on other operands in place of its parameters: run(op, operands) returns
+// the result of an operator, item(results, i) a part of it.
 template <class Run, class Item>
 Value replay(const Graph& graph, std::span<const Value> operands, Run&& run, Item&& item) {
     Substitution values;

@@ -17,7 +17,7 @@ std::string with_point(const std::string& text) {
     return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
-// An element needs no point to be a float, unless the integer would lose the sign of zero or not fit.
+// A float is written without a point, unless the integer would lose the sign of zero or not fit.
 template <class T>
 std::string element_of(T value) {
     const std::string text = shortest(value);

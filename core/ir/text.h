@@ -1,5 +1,5 @@
-// How single values, names and places are written in the text form of a graph (core/ir/printer.h). Numbers are written
-// so that they read back to the same bits and integers stay apart from floats.
+// Single values, names and places in the text form of a graph (core/ir/printer.h). Numbers are written so that they
+// read back to the same bits and integers stay distinct from floats.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace lunaria::ir {
 
-// What an object derives from that stands for an operator as a value.
+// The base of objects that represent an operator as a value.
 struct OperatorHolder {
     virtual ~OperatorHolder() = default;
     virtual const Op& held() const = 0;
 };
 
-// The same for a function of the language that a program refers to by its name.
+// The base of objects that represent a function of the language that a program refers to by its name.
 struct NameHolder {
     virtual ~NameHolder() = default;
     virtual std::string_view held_name() const = 0;
@@ -23,7 +23,7 @@ struct NameHolder {
 
 // With escapes for quotes, backslashes and control characters; other bytes as they are.
 std::string quoted(std::string_view text);
-// The way back; throws Error(ErrorKind::syntax) with `name`.
+// The inverse; throws Error(ErrorKind::syntax) with `name`.
 std::string unquoted(std::string_view text, std::string_view name);
 // Shortest text that reads back to the same number: 1.0, 2.5e-08, inf, -nan.
 std::string number_text(double value);
@@ -35,7 +35,7 @@ std::string graph_name_text(std::string_view name);
 std::string node_name_text(std::string_view name);
 // "chunk:line", quoted where the chunk's name needs that.
 std::string span_text(const Span& span);
-// The same for messages, with the name as it is; empty for a span that is nowhere.
+// The same for messages, with the name as it is; empty for a span without a place.
 std::string place_text(const Span& span);
 
 bool is_graph_name_char(char c);

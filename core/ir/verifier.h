@@ -1,4 +1,5 @@
-// What must hold of every graph between stages. Builds with assertions verify what lowering and differentiation make.
+// The rules for every graph between stages. Builds with assertions verify the graphs that lowering and differentiation
+// make.
 #pragma once
 
 #include "core/ir/graph.h"

@@ -1,4 +1,4 @@
-// What the library of the code generator (jit/codegen/, liblunaria_codegen.so) offers to those who load it.
+// The interface of the code generator's library (jit/codegen/, liblunaria_codegen.so) for programs that load it.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +9,23 @@
 
 namespace lunaria::graph {
 
-// Counted up whenever the same program gives other machine code: part of the key of cached kernels.
+// Increased whenever the same program gives other machine code: part of the key of cached kernels.
 inline constexpr int kGeneratorVersion = 12;
 
 // The name of the function in generated code.
 inline constexpr const char* kLoopSymbol = "loop";
 
 // Code of a loop program for the host. Pointers are those of the operands' first elements, `sizes` those of LoopTask
-// (core/loops/graph_backend.h). Rows row_begin .. row_end are done, of each row elements column_begin .. column_end
-// (all of it where has_rows). `scratch`: memory of this thread.
+// (core/loops/graph_backend.h). The function computes rows row_begin .. row_end, and of each row the elements
+// column_begin .. column_end (all of them where has_rows). `scratch`: memory of this thread.
 using LoopFunction = void (*)(void* const* pointers, const int64_t* sizes, int64_t row_begin, int64_t row_end,
                               int64_t column_begin, int64_t column_end, void* scratch);
 
 inline constexpr const char* kGenerateSymbol = "lunaria_generate";
 inline constexpr const char* kVersionSymbol = "lunaria_generator_version";
 
-// Hands the bytes of an object file with the function `symbol` to `sink`; false where the program asks for something
-// that the generator can't do. `target`: a level of instruction sets, x86-64-v2 to v4.
+// Passes the bytes of an object file with the function `symbol` to `sink`; false where the generator does not support
+// the program. `target`: a level of instruction sets, x86-64-v2 to v4.
 using GenerateFunction = bool (*)(const LoopProgram* program, const char* symbol, const char* target, void* context,
                                   void (*sink)(void* context, const char* bytes, size_t count));
 using VersionFunction = int (*)();
@@ -37,7 +37,7 @@ using GenerateThreadsFunction = bool (*)(const LoopProgram* program, const Threa
                                          const char* target, void* context,
                                          void (*sink)(void* context, const char* bytes, size_t count));
 
-// Likewise of a thread program.
+// The same for a thread program.
 inline constexpr const char* kGenerateProgramSymbol = "lunaria_generate_program";
 using GenerateProgramFunction = bool (*)(const ThreadProgram* program, const char* symbol, const char* target,
                                          void* context, void (*sink)(void* context, const char* bytes, size_t count));

@@ -76,7 +76,7 @@ std::string path_of_caches() {
     return {};
 }
 
-// A folder that is no link, belongs to this user, and that no other can write to.
+// A folder that is not a link, belongs to this user, and is closed to writing by others.
 File own_folder(int parent, const char* name, bool create) {
     if (create) mkdirat(parent, name, 0700);
     File folder(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -86,8 +86,8 @@ File own_folder(int parent, const char* name, bool create) {
     return folder;
 }
 
-// Where the kernels are; none: nowhere. What is done in it is done through its descriptor, so that it stays the folder
-// that was looked at.
+// The folder of the kernels; none: there is no cache. All work in it goes through its descriptor, so that it stays the
+// folder that was checked.
 File kernel_folder(bool create) {
     const std::string caches = path_of_caches();
     if (caches.empty()) return File(-1);
@@ -111,7 +111,7 @@ std::string hexadecimal(uint64_t number) {
 
 std::string name_of(std::string_view key) { return hexadecimal(hash(key, 1)) + hexadecimal(hash(key, 2)); }
 
-// Files that are being written have the name of what they will be, a point and a number.
+// A file that is being written has its final name, a point and a number.
 bool is_draft(std::string_view name) { return name.size() == kDraftLength && name[kNameLength] == '.'; }
 
 bool may_be_entry(std::string_view name) {
@@ -120,7 +120,7 @@ bool may_be_entry(std::string_view name) {
            name.find_first_not_of("0123456789abcdef", kNameLength + 1) == name.npos;
 }
 
-// Of a regular file of this user's; not of what a name stands for that is a link, a device or a pipe.
+// The facts about a regular file of this user; nothing for links, devices and pipes.
 std::optional<struct stat> facts(int folder, const std::string& name) {
     struct stat info;
     if (fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode) ||
@@ -146,7 +146,7 @@ struct Known {
     std::string name;
 };
 
-// Nothing is an entry that has not both an entry's name and its first bytes.
+// An entry must have both an entry's name and its first bytes.
 std::vector<Known> known_entries(int folder) {
     std::vector<Known> found;
     const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -171,13 +171,13 @@ uint64_t bytes_of(const std::vector<Known>& entries) {
     return bytes;
 }
 
-// The first file that a process writes, and some later ones, may be one too many.
+// The first file that a process writes may be one too many, and so may some later ones.
 void trim_now_and_then() {
     static std::atomic<unsigned> written = 0;
     if (written++ % 256 == 0) trim_kernel_files();
 }
 
-// Files that are read stay young, to the day.
+// Reading a file renews its time, once a day.
 void note_use(const File& file, time_t last) {
     constexpr time_t kDay = 24 * 60 * 60;
     if (std::time(nullptr) - last > kDay) futimens(file.descriptor(), nullptr);
@@ -199,7 +199,7 @@ void trim_kernel_files(uint64_t most) {
     if (!folder) return;
     std::vector<Known> entries = known_entries(folder.descriptor());
     if (bytes_of(entries) <= most) return;
-    // What has such a name and is something else is neither counted nor touched.
+    // Other files with such a name are neither counted nor touched.
     std::erase_if(entries, [&](const Known& entry) { return !begins_as_entry(folder.descriptor(), entry.name); });
     uint64_t bytes = bytes_of(entries);
     if (bytes <= most) return;
@@ -216,7 +216,7 @@ std::string read_kernel_file(std::string_view key) {
     if (!folder) return {};
     const File file = open_entry(folder.descriptor(), name_of(key));
     struct stat info;
-    // Code is only taken from files that nobody else can have written.
+    // Code is only taken from files to which only this user can have written.
     if (!file || fstat(file.descriptor(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
         (info.st_mode & 022) || info.st_size < 0 || static_cast<size_t>(info.st_size) > kMostBytes)
         return {};

@@ -16,7 +16,7 @@ namespace lunaria::graph {
 
 namespace {
 
-// The library stands beside the program, or in lib/lunaria beside the folder that the program stands in.
+// The library is beside the program, or in lib/lunaria beside the folder of the program.
 std::vector<std::filesystem::path> library_paths() {
     constexpr const char* kName = "liblunaria_codegen.so";
     std::error_code none;
@@ -79,7 +79,7 @@ struct Store {
     std::unordered_map<std::string, void*> known;
     Generator generator;
     KernelCacheStats stats;
-    // Another build of the generator has other kernels, even where nobody thought of counting up its version.
+    // Another build of the generator makes other kernels, even if its version was not increased.
     const std::string origin = [] {
         for (const auto& path : library_paths()) {
             struct stat info;
@@ -91,7 +91,7 @@ struct Store {
     }();
 };
 Store& store() {
-    // Not destroyed: what has been loaded stays to the end of the process.
+    // Never destroyed: loaded code stays to the end of the process.
     static auto* s = new Store;
     return *s;
 }
@@ -119,7 +119,7 @@ std::vector<void*> find_kernels(const CodeTarget& target, std::span<const Kernel
     std::lock_guard lock(s.mutex);
     for (const KernelRequest& request : requests) {
         const std::string key = key_of(s, request, target.name);
-        // What one device has loaded is of no use to another.
+        // Code that one device has loaded is of no use to another.
         std::string place = str(reinterpret_cast<uintptr_t>(target.load), ' ') + key;
         if (auto found = s.known.find(place); found != s.known.end()) {
             ++s.stats.shared;

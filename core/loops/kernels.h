@@ -12,15 +12,15 @@
 
 namespace lunaria::graph {
 
-// What code is made for.
+// The target of code.
 struct CodeTarget {
-    // For the generator: a level of x86-64 (v2 to v4; the code is an object file), or sm_80 and above (PTX text).
+    // The generator's target: a level of x86-64 (v2 to v4; the code is an object file), or sm_80 and above (PTX text).
     std::string name;
-    // Puts code in its place for the rest of the process, and gives what launches it; null where it is damaged.
+    // Loads code for the rest of the process and returns the handle that launches it; null where the code is damaged.
     void* (*load)(std::string_view code) = nullptr;
 };
 
-// A program, and for processors that run threads in blocks how it shares its work out. Without a shape the code is a
+// A program and, for processors that run threads in blocks, the distribution of its work. Without a shape the code is a
 // LoopFunction (generator.h), with one for x86-64 an EmulatedKernel; its name is kLoopSymbol.
 struct KernelRequest {
     const LoopProgram* program = nullptr;
@@ -28,9 +28,9 @@ struct KernelRequest {
     const ThreadProgram* threads = nullptr;  // in place of the other two
 };
 
-// What `load` gave for each request, kept for the rest of the process; null where there is none: the code generator is
-// not installed or refuses. Deterministic: equal programs give equal code on one machine. Safe from several threads;
-// `load` is called by one at a time.
+// The result of `load` for each request, kept for the rest of the process; null where there is no code: the code
+// generator is not installed or refuses. Deterministic: equal programs give equal code on one machine. Safe from
+// several threads; calls of `load` never overlap.
 std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests);
 
 // The code itself, from the disk cache or the code generator. Empty: there is none.

@@ -1,4 +1,4 @@
-// Limits of clamp, which kernels and compiled programs read alike.
+// Limits of clamp, for kernels and compiled programs.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace lunaria {
 
-// A limit of clamp in the dtype of what it limits: one beyond its range limits nothing, or everything.
+// A limit of clamp in the dtype of the limited tensor: a limit beyond its range limits nothing, or everything.
 inline Value limit_within(DType t, const Value& v) {
     if (!v.is_number() || !is_integer(t)) return v;
     return visit_dtype(t, [&](auto tag) -> Value {

@@ -99,7 +99,7 @@ std::vector<int> passes_of(const LoopProgram& program) {
     for (size_t i = 0; i < program.code.size(); ++i) {
         const LoopInstruction& at = program.code[i];
         for (uint16_t a : at.args) {
-            // A value of a row is complete after the pass of its reduction; the count of what follows starts there.
+            // A row's value is complete after the pass of its reduction, so that later values come one pass later.
             pass[i] = std::max(pass[i], pass[a]);
         }
         if (at.kind == LoopInstruction::Kind::reduce && program.depth.empty()) ++pass[i];
@@ -116,7 +116,7 @@ std::vector<uint16_t> scratch_values(const LoopProgram& program) {
     std::vector<uint16_t> kept;
     if (!program.has_rows) return kept;
     const std::vector<int> pass = passes_of(program);
-    // Of what is expensive, everything that a later pass than its own reads, directly or through cheap values.
+    // Keeps the expensive values that a later pass than their own reads, directly or through cheap values.
     std::vector<int> last_use(program.code.size(), -1);
     for (size_t i = program.code.size(); i-- > 0;) {
         const LoopInstruction& at = program.code[i];

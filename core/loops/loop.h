@@ -1,14 +1,14 @@
-// What a generated kernel computes, without saying how: a short program over the elements of an index space of rows,
-// each a run of `inner` elements. The graph runtime (jit/graph/) writes it, the code generator (jit/codegen/) turns it
-// into machine code, and devices run that; this header is all that they share, so that none needs the other's
-// libraries.
+// The computation of a generated kernel, independent of any device: a short program over the elements of an index space
+// of rows, each a run of `inner` elements. The graph runtime (jit/graph/) writes it, the code generator (jit/codegen/)
+// turns it into machine code, and devices run that. They share only this header, so that none needs the libraries of
+// another.
 //
 // Values live on one of two levels: one per element, or one per row. Reductions lead from elements to rows; an element
-// may use values of its row. So softmax is: m = max(x); e = exp(x - m); s = sum(e); y = e / s.
+// may use values of its row. Softmax is: m = max(x); e = exp(x - m); s = sum(e); y = e / s.
 //
-// A program with a depth has no values that are made from whole rows. Its elements stand before a third level instead:
-// each is computed from the points of the axes of the depth, and reductions lead from points to elements. So a product
-// of matrices is: p = a * b, per point; y = sum(p), per element; neighbours along the row stay in registers meanwhile.
+// A program with a depth has no values of whole rows. It has a third level below the elements instead: each element is
+// computed from the points of the axes of the depth, and reductions lead from points to elements. A product of matrices
+// is: p = a * b, per point; y = sum(p), per element; neighbours along the row stay in registers meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct LoopOperand {
     enum class Step : uint8_t {
         none,   // one value per row (stride 0 along the row)
         dense,  // neighbours along the row
-        wide,   // a stride that is only known when the kernel runs
+        wide,   // a stride that is known only when the kernel runs
     };
     DType dtype = DType::f32;
     Step step = Step::dense;
@@ -46,9 +46,9 @@ struct LoopInstruction {
     };
     Kind kind = Kind::constant;
     DType dtype = DType::f32;    // of the result
-    DType operand = DType::f32;  // of a formula: what it computes in; halves are computed in f32
+    DType operand = DType::f32;  // of a formula: the dtype of its computation; halves are computed in f32
     bool row = false;            // level of the result (of a store: of what is stored)
-    bool point = false;          // it is one value per point of the depth
+    bool point = false;          // one value per point of the depth
     uint16_t index = 0;
     uint16_t matrix = 0;  // of a product; its rows lie `stride` elements apart, and columns are elements of the row
     std::string name{};
@@ -59,20 +59,20 @@ struct LoopInstruction {
 };
 
 struct LoopProgram {
-    int outer_rank = 0;  // axes that rows are counted along
+    int outer_rank = 0;  // axes along which rows are counted
     // The axes of the points: sizes that the code is written for, 0 where they are known when it runs. With a depth
     // there are neither has_rows nor has_sums.
     std::vector<int64_t> depth{};
-    int tile = 1;           // with a depth: how many vectors of elements are computed side by side
+    int tile = 1;           // with a depth: number of vectors of elements that are computed side by side
     bool streams = false;   // results are too large for caches: stores go past them
     bool has_rows = false;  // there are values per row, so that a row must not be split
-    bool has_sums = false;  // rows add up: row 0 sets the sums and the others add to what is there
+    bool has_sums = false;  // rows are summed up: row 0 sets the sums and the others add to them
     bool in_order = false;  // all sums are made in the order of core/loops/sum_order.h
     std::vector<LoopOperand> operands;
     std::vector<LoopInstruction> code;
 
-    // Of the numbers that LoopTask has (core/loops/graph_backend.h): the place of the first stride, and how many
-    // strides there are of an operand.
+    // Among the numbers in LoopTask::sizes (core/loops/graph_backend.h): the position of the first stride, and the
+    // number of strides of an operand.
     size_t first_stride() const { return static_cast<size_t>(outer_rank) + 1 + depth.size(); }
     size_t count_of_strides(size_t operand) const {
         const bool is_wide = operands[operand].step == LoopOperand::Step::wide;
@@ -85,24 +85,24 @@ struct LoopProgram {
 
 // Whether computing a value again costs more than writing it and reading it.
 bool is_expensive(const LoopInstruction& i);
-// Which values per element are kept in the scratch memory from one pass over a row to the next, because they cost more
-// than reading them back: positions in the code, ascending.
+// The values per element that are kept in the scratch memory from one pass over a row to the next, because computing
+// them again costs more than reading them: positions in the code, ascending.
 std::vector<uint16_t> scratch_values(const LoopProgram& program);
-// Bytes that any of them fits in.
+// Bytes that hold any of these values.
 size_t scratch_width(const LoopProgram& program);
 // The pass over the row in which each value is computed first: reductions of pass k are complete before pass k + 1.
 std::vector<int> passes_of(const LoopProgram& program);
 
-// What one element costs, in additions of floats. `sizes`: those of LoopTask.
+// The cost of one element, in additions of floats. `sizes`: those of LoopTask.
 int64_t loop_cost(const LoopProgram& program, std::span<const int64_t> sizes);
 
-// What generated code may be made of. `operand`: the dtype that the operator computes in. 0: it must stay a kernel of
-// its own; else its cost in additions of floats.
+// The cost of a formula in generated code, in additions of floats; 0: generated code cannot contain it, so that the
+// operator stays a kernel of its own. `operand`: the dtype of the operator's computation.
 int formula_cost(std::string_view op, DType operand);
-// Whether generated code calls the loop that the operator has alone, by the name loop_<dtype>_<operator>; its
-// form is that of ElementLoop (backends/cpu/simd/loops.h). Only on the processor that runs the program.
+// Whether generated code calls the operator's own loop, by the name loop_<dtype>_<operator>; its form is that of
+// ElementLoop (backends/cpu/simd/loops.h). Only on the processor that runs the program.
 bool is_done_by_loop(std::string_view op, DType operand);
-// Whether the formula gives bools, whatever it computes in.
+// Whether the formula gives bools, in whatever dtype it computes.
 bool gives_bools(std::string_view op);
 inline constexpr std::string_view kLoopPrefix = "loop_";
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = LoopInstruction::Kind;
 
-// What adds rows to an operand; null where nothing does.
+// The instruction that adds rows to an operand; null where there is none.
 const LoopInstruction* add_to(const LoopProgram& program, size_t operand) {
     for (const LoopInstruction& i : program.code)
         if (i.kind == Kind::add && i.index == operand) return &i;
@@ -184,7 +184,7 @@ class LoopCheck {
         demand(i.depth >= 1 && i.depth < kMost && i.stride >= 0 && i.stride < kMost, "a product is too large");
     }
 
-    // The elements that an operand is read or written at, as distances from the first one.
+    // Checks the elements at which an operand is read or written, as distances from the first one.
     void check_memory() {
         size_t next = p_.first_stride();
         const auto outer = static_cast<size_t>(p_.outer_rank);
@@ -197,7 +197,7 @@ class LoopCheck {
                 const __int128 far = static_cast<__int128>(stride) * std::max<int64_t>(size - 1, 0);
                 (far < 0 ? least : most) += far;
             };
-            // In order, each block of rows adds up in memory of one row.
+            // Sums in order: each block of rows is summed in memory of one row.
             const bool adds = p_.in_order && add_to(p_, k);
             for (size_t i = 0; i < outer; ++i) {
                 demand(!adds || task_.sizes[next] == 0, "rows add to several places");

@@ -1,4 +1,4 @@
-// Whether a loop program that comes from a file is one that code can be made of, and that stays in its memory.
+// The check of loop programs that come from files: code can be made of them, and they stay within their memory.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace lunaria::graph {
 
-// The dtype of the memory that an operand lies in: what rows add to is added up elsewhere, in another one.
+// The dtype of an operand's memory: sums over rows are made elsewhere, in another dtype.
 DType dtype_in_memory(const LoopProgram& program, size_t operand);
 
-// What is wrong with the loop; empty where nothing is. `bytes`: of the memory that each operand lies in, `task.offsets`
-// behind its start.
+// The fault of the loop; empty where it has none. `bytes`: the size of the memory of each operand, which begins at
+// `task.offsets`.
 std::string loop_fault(const LoopTask& task, std::span<const size_t> bytes);
 
 }  // namespace lunaria::graph

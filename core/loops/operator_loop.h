@@ -1,4 +1,4 @@
-// An operator by itself as a loop: a device that makes code for loops has a kernel for it then.
+// An operator by itself as a loop: its kernel on a device that makes code for loops.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct OperatorLoop {
     int64_t rows = 1, inner = 1;
     struct Operand {
         bool is_result = false;
-        size_t argument = 0;  // of the call otherwise, whose elements are dense
+        size_t argument = 0;  // the argument otherwise, whose elements are dense
         int64_t offset = 0;   // the first element that the loop reads
         // Not empty: the loop reads a dense copy of these elements of the argument.
         Shape copied{};
@@ -24,10 +24,10 @@ struct OperatorLoop {
     std::vector<Operand> operands;
 };
 
-// Nothing where there is none for operands of these types with these attributes.
+// Nothing where there is no loop for operands of these types with these attributes.
 std::optional<OperatorLoop> operator_loop(const KernelCall& call);
 
-// What writes them: the graph runtime, which knows what operators consist of.
+// Sets the function that writes such loops: the graph runtime knows which formulas an operator consists of.
 void set_operator_loops(std::optional<OperatorLoop> (*write)(const KernelCall&));
 
 }  // namespace lunaria::graph

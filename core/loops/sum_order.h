@@ -1,17 +1,17 @@
-// The one order in which floats are added up, whoever does it: kernels of every instruction set, plain ones, generated
-// loops, any number of threads.
+// The one order in which all code adds up floats: kernels of every instruction set, plain ones, generated loops, any
+// number of threads.
 //
 // The elements behind a result are taken in row-major order of the reduced axes. Neighbouring reduced axes count as one
-// and axes of size 1 not at all, so that the shape and the axes decide, never strides: what lies along the innermost
-// reduced axis is a run, and `inner` elements of the tensor lie behind each of its steps. Where `inner` is less than
-// kSumLanes, as many steps as make at least so many numbers are taken side by side; each of these lanes is a sum of its
-// own. A lane adds four of its numbers in their own dtype, (a + b) + (c + d), and these to what it has so far in
-// float64; of the last four some may be missing. (To convert every number would take a third longer, and sums of equal
-// numbers are exact all the same.) After kSumRows numbers in every lane a block ends: its lanes are added up, halves
-// onto halves, and what that gives is added to the run. Runs are added to the result in their order, which is rounded
+// and axes of size 1 not at all, so that the shape and the axes decide, never strides. The elements along the innermost
+// reduced axis are a run, and `inner` elements of the tensor lie behind each of its steps. Where `inner` is less than
+// kSumLanes, several steps are taken side by side, as many as have kSumLanes numbers or more; each of these lanes is a
+// sum of its own. A lane adds four of its numbers in their own dtype, (a + b) + (c + d), and adds these to its sum in
+// float64; the last group may have fewer than four. (To convert every number would take a third longer, and sums of
+// equal numbers are exact all the same.) After kSumRows numbers in every lane a block ends: its lanes are added up,
+// halves onto halves, and their sum is added to the run. Runs are added to the result in their order, which is rounded
 // once, at the end.
 //
-// Of a row (inner = 1) that is 16 lanes and blocks of 4096 elements; of columns it is row after row, and blocks of 256.
+// A row (inner = 1) has 16 lanes and blocks of 4096 elements; columns are added row after row, in blocks of 256.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ inline constexpr int kSumLeaf = 4;
 inline constexpr int64_t kSumRows = 256;
 inline constexpr int64_t kSumBlock = kSumLanes * kSumRows;  // of a row
 
-// Steps that are taken side by side.
+// The number of steps that are taken side by side.
 [[gnu::always_inline]] constexpr int64_t lanes_of_sum(int64_t inner) {
     return inner >= kSumLanes || inner <= 0 ? 1 : (kSumLanes + inner - 1) / inner;
 }
 
-// The lanes of a block, each of `inner` numbers, added up in the first: halves onto halves.
+// Adds up the lanes of a block, each of `inner` numbers, into the first: halves onto halves.
 template <class A, class Join>
 [[gnu::always_inline]] constexpr void join_lanes(A* lanes, int64_t count, int64_t inner, Join join) {
     while (count > 1) {

@@ -8,10 +8,10 @@ namespace lunaria::graph {
 namespace {
 
 constexpr int kFewestThreads = 64, kMostThreads = 1024;
-constexpr int64_t kWarpRow = 256;    // loads of a row up to which it is the work of a warp
-constexpr int64_t kManyRows = 1024;  // keep a processor busy with a warp each
-constexpr int64_t kLoads = 4;        // of a row that a thread of a block does
-constexpr int64_t kFewestRows = 64;  // of a chunk
+constexpr int64_t kWarpRow = 256;    // a row of at most so many loads is the work of a warp
+constexpr int64_t kManyRows = 1024;  // so many rows keep a processor busy with a warp each
+constexpr int64_t kLoads = 4;        // loads of a row for each thread of a block
+constexpr int64_t kFewestRows = 64;  // rows of a chunk
 constexpr size_t kLoadBytes = 16;
 
 // Sizes and strides by name.
@@ -63,7 +63,7 @@ struct Layout {
     }
 };
 
-// Neighbouring elements that one load may take: all addresses that occur are multiples of so many elements.
+// The number of neighbouring elements that one load may take: all addresses that occur are multiples of it.
 int lanes_of(const LoopProgram& program, const Layout& layout, std::span<const uintptr_t> addresses) {
     size_t widest = 1;
     for (const LoopOperand& o : program.operands) widest = std::max(widest, size_of(o.dtype));
@@ -84,8 +84,8 @@ int lanes_of(const LoopProgram& program, const Layout& layout, std::span<const u
     return static_cast<int>(lanes);
 }
 
-// Rows that add to the same place are one thread's (or group's) work. How many axes, brought to the front, tell places
-// apart; -1 where operands disagree, so that all rows are one item.
+// Rows that add to the same place are the work of one thread (or group). Returns the number of axes, brought to the
+// front, that tell places apart; -1 where operands disagree, so that all rows are one item.
 int move_sums_apart(const LoopProgram& program, Layout& layout) {
     std::vector<bool> moves(layout.outer.size(), false);
     bool first = true;
@@ -105,7 +105,7 @@ int move_sums_apart(const LoopProgram& program, Layout& layout) {
     return static_cast<int>(std::ranges::count(moves, true));
 }
 
-// How many threads are to share a row of so many loads.
+// The number of threads that share a row of so many loads.
 int threads_of_row(int64_t loads, int64_t rows) {
     if (loads <= kWarp || (loads <= kWarpRow && rows >= kManyRows)) return kWarp;
     const int64_t wanted = rows >= kManyRows ? loads / kLoads : loads;
@@ -143,7 +143,7 @@ ThreadLaunch plan_threads(const LoopProgram& program, std::span<const int64_t> s
     shape.lanes = lanes_of(program, layout, addresses);
     shape.narrow = fits_31_bits(layout, rows);
     shape.single_row = program.outer_rank == 0;
-    // How many items there are side by side, and of how many threads.
+    // The number of items side by side, and the threads of each.
     const int64_t columns = (layout.inner + shape.lanes - 1) / shape.lanes;
     const int64_t tiles = program.has_rows ? 1 : columns;
     if (program.has_rows) {
@@ -156,7 +156,7 @@ ThreadLaunch plan_threads(const LoopProgram& program, std::span<const int64_t> s
     if (shape.row == ThreadShape::Row::warp) group = kWarp;
     if (shape.row == ThreadShape::Row::block) group = launch.threads = shape.threads;
     const int64_t wanted = limits.most_blocks * launch.threads / group;
-    // Sums of one place only are cut: the copies of an operand are then whole.
+    // Only sums of a single place are cut into chunks: each copy of an operand is then complete.
     if (apart == 0)
         launch.chunks =
             std::clamp<int64_t>(wanted / std::max<int64_t>(tiles, 1), 1, std::max<int64_t>(1, repeats / kFewestRows));

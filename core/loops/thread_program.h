@@ -1,9 +1,10 @@
-// A kernel for processors that run threads in blocks, instruction by instruction. What is no loop over elements
-// (loop.h), such as a product of matrices, is written in this form by a device and turned into code by the generator.
+// A kernel for processors that run threads in blocks, instruction by instruction. Computations that are not loops over
+// elements (loop.h), such as a product of matrices, are written in this form by a device and turned into code by the
+// generator.
 //
-// A value is one number of one dtype; there is one for each instruction that gives one, known by its position in the
-// code. Loops and conditions are pairs of instructions around others. A kernel reads 8-byte words that the launch
-// passes; addresses among them are those of tensors, indices count elements.
+// A value is one number of one dtype; each instruction with a result defines one, known by its position in the code.
+// Loops and conditions are pairs of instructions around others. A kernel reads 8-byte words that the launch passes;
+// addresses among them are those of tensors, indices count elements.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@ struct ThreadInstruction {
         constant,  // `number`, or `integer` where dtype is one of integers
         word,      // number `integer` of the words that the launch passes, an i64
         thread,    // the number of this thread in its block, an i32
-        threads,   // how many there are
+        threads,   // the number of threads in the block
         block,     // the number of this block, an i32
-        blocks,    // how many there are
+        blocks,    // the number of blocks
         add,
         sub,
         mul,
@@ -43,8 +44,8 @@ struct ThreadInstruction {
         bits,        // the bits of args[0] as another dtype of the same size
         load,        // element args[1] of the tensor at the address args[0]
         store,       // args[2] to element args[1] of the tensor at args[0]
-        add_to,      // args[2] onto it, which several threads may do at once
-        raise_to,    // the larger one of args[2] and what is there, of integers, likewise
+        add_to,      // adds args[2] to the element atomically
+        raise_to,    // raises the integer element to args[2] if that is larger, atomically
         near_load,   // element args[0] of the block's memory from byte `integer` on
         near_store,  // args[1] to element args[0] of it
         barrier,     // the threads of the block wait for each other
@@ -59,10 +60,10 @@ struct ThreadInstruction {
         power_of_2,  // 2 to args[0], an f32, to a few units in the last place; less than any number of full precision:
                      // 0
         variable,    // with args[0] in it
-        get,         // what is in variable args[0]
+        get,         // the content of variable args[0]
         set,         // args[1] into it
         loop,        // up to its `end` for each number from args[0] below args[1] in steps of args[2], an i64 or i32;
-                     // `integer` turns side by side
+                     // `integer` iterations side by side
         condition,   // up to its `end` where args[0]
         end,
     };
@@ -72,7 +73,7 @@ struct ThreadInstruction {
     std::string name{};
     double number = 0;
     int64_t integer = 0;
-    uint8_t align = 0;  // of a near_load: bytes that its place is a multiple of; 0: those of the element
+    uint8_t align = 0;  // of a near_load: alignment of its address in bytes; 0: that of the element
 };
 
 struct ThreadProgram {
@@ -80,7 +81,7 @@ struct ThreadProgram {
     int threads = 0;        // of a block
     size_t words = 0;       // that the launch passes
     size_t near_bytes = 0;  // memory of a block
-    bool exact = false;     // products and sums round one after the other
+    bool exact = false;     // products and sums are rounded separately
 
     // Equal texts mean equal machine code: the key of the kernel caches.
     std::string text() const;

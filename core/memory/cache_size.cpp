@@ -10,7 +10,7 @@ namespace lunaria {
 
 namespace {
 
-// What the kernel says of the first processor's caches. The C library adds up those of all of a socket's cores.
+// The caches of the first processor as the kernel reports them. The C library adds up those of all cores of a socket.
 int64_t kernel_says() {
     int64_t largest = 0;
     for (int index = 0;; ++index) {

@@ -1,11 +1,11 @@
-// How large the processor's last cache is.
+// The size of the processor's last cache.
 #pragma once
 
 #include <cstdint>
 
 namespace lunaria {
 
-// In bytes, as the cores see it that this process may run on; 0: unknown.
+// In bytes, as seen by the cores that this process may run on; 0: unknown.
 int64_t last_cache_bytes();
 
 }  // namespace lunaria

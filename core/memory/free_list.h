@@ -1,4 +1,4 @@
-// Small objects that come and go all the time: each thread keeps a list of the blocks that are free.
+// Free lists for small objects that come and go all the time: each thread keeps a list of free blocks.
 #pragma once
 
 #include <new>
@@ -8,8 +8,8 @@
 
 namespace lunaria {
 
-// Blocks for objects of class T, of which a thread has one list: `constinit thread_local FreeList<T>`. Nothing has to
-// be constructed or destroyed with it, so that no access asks whether the thread has it yet.
+// Free blocks for objects of class T; a thread has one list: `constinit thread_local FreeList<T>`. It needs no
+// construction or destruction, so that an access does not check whether the thread has it yet.
 template <class T>
 class FreeList {
   public:

@@ -32,21 +32,21 @@ constexpr size_t kOwnMiddle = 4u << 20;     // ... of those that are not small n
 constexpr size_t kCacheLimit = 48u << 20;   // free large blocks kept in any case
 constexpr size_t kSwingLeast = 128u << 20;  // ... and of those that were in use just before as much as this,
 constexpr size_t kSwingShare = 16;          // or this part of the machine's memory
-constexpr size_t kCheckedSize = 16u << 20;  // larger requests are held against what the system has left
+constexpr size_t kCheckedSize = 16u << 20;  // larger requests are compared with the memory that the system has left
 constexpr size_t kHugePage = 2u << 20;
-// Class sizes above this are multiples of a page, and their blocks parts of the store. What threads take of malloc and
-// other threads give back, batches above all, leaves holes in which nothing fits between the small blocks.
+// Class sizes above this are multiples of a page, and their blocks come from the store. Blocks that one thread takes
+// from malloc and another returns, batches above all, would leave holes between small blocks in which nothing fits.
 constexpr size_t kStoreAbove = 64u << 10;
 constexpr size_t kReserve = 64u << 20;  // never taken: the system and the program itself need it
 
 size_t class_size(size_t bytes) {
     if (bytes <= 1024) return std::max<size_t>((bytes + 63) & ~size_t{63}, 64);
-    // A power of two: no division, which would be a tenth of what an allocation takes.
+    // A power of two needs no division, which would be a tenth of the time of an allocation.
     size_t step = std::bit_floor(bytes - 1) >> (bytes <= kSmallLimit ? 2 : 4);
     return (bytes + step - 1) & ~(step - 1);
 }
 
-// Counts the class sizes up to kOwnLimit.
+// The index of a class size up to kOwnLimit.
 size_t class_index(size_t size) {
     if (size <= 1024) return size / 64 - 1;
     const auto power = static_cast<size_t>(std::bit_width(size - 1)) - 1;
@@ -55,20 +55,21 @@ size_t class_index(size_t size) {
     return 16 + 5 * 4 + (power - 15) * 16 + (above >> (power - 4)) - 1;
 }
 constexpr size_t kOwnClasses = 16 + 5 * 4 + 2 * 16;
-// The same of the smallest blocks, of which small tensors are made, at a glance.
+// The same for the smallest blocks, of which small tensors are made, in one step.
 constexpr size_t kTiny = 1024;
 size_t tiny_class(size_t bytes) { return (bytes - (bytes != 0)) / 64; }
 
-// What one thread has taken and given back. Only the thread itself writes here, but for `unseen`, so that counting
-// takes no locked instruction, of which two would be a tenth of a small operator's time.
+// The bytes that one thread has allocated and released. Only the thread itself writes here, except `unseen`, so that
+// counting takes no locked instructions: two of them would be a tenth of a small operator's time.
 struct Account {
-    std::atomic<int64_t> balance{0};  // bytes allocated less bytes released here; less than 0 where others allocated
+    std::atomic<int64_t> balance{0};  // bytes allocated less bytes released; negative where others allocated
     std::atomic<int64_t> allocations{0};
-    // The balance up to which the sum of all threads is known to stay below the peak, as long as others do not grow.
+    // The balance up to which the sum over all threads surely stays below the peak, as long as the other threads do not
+    // grow.
     std::atomic<int64_t> unseen{INT64_MIN};
 };
 
-// The accounts of the threads that live, what the others have left behind, and the peak of the sum.
+// The accounts of live threads, the balance of ended ones, and the peak of the sum.
 struct Ledger {
     std::mutex mutex;
     std::vector<Account*> accounts;
@@ -80,7 +81,7 @@ struct Ledger {
         for (const Account* account : accounts) sum += account->balance.load(std::memory_order_relaxed);
         return sum;
     }
-    // With the mutex held. `own`: the account of the thread that asks; null when it has none any more.
+    // Called with the mutex held. `own`: the account of the calling thread; null when it no longer has one.
     int64_t look(Account* own) {
         const int64_t now = live();
         peak = std::max(peak, now);
@@ -94,20 +95,21 @@ Ledger& ledger() {
     return *everybodys;
 }
 
-// Free blocks by size that no thread keeps for itself.
+// Free blocks by size, outside of the threads' own caches.
 struct LargeCache {
     std::mutex mutex;
-    PageStore store;  // where blocks of more than kStoreAbove bytes are from, if it is there
+    PageStore store;  // source of blocks of more than kStoreAbove bytes, if it is there
     struct Block {
         void* address;
         uint64_t freed;  // when, counted in releases
     };
-    std::map<size_t, std::vector<Block>> blocks;  // of each size the last one freed stands last
+    std::map<size_t, std::vector<Block>> blocks;  // of each size, the last freed one at the end
     size_t bytes = 0;
     uint64_t releases = 0;
 
-    // Blocks above kSmallLimit that were taken from here and not given back, and the most of them lately: since eight
-    // times that much was given back, and in the time before that. Small ones come and go often beside large ones.
+    // Blocks above kSmallLimit that were taken from here and not given back, and the largest such number of late: since
+    // eight times that many bytes were given back, and in the period before. Small ones often come and go beside large
+    // ones.
     size_t in_use = 0, high = 0, high_before = 0, given_back = 0;
 
     void count_taken(size_t size) {
@@ -125,8 +127,9 @@ struct LargeCache {
         high = high_before = in_use;
         given_back = 0;
     }
-    // Free bytes that were in use together a short while ago. The next turns of a loop take again what the collector
-    // has found in one go, and pages that were given to the system meanwhile would have to be cleared anew.
+    // Free bytes that were in use together a short while ago. The next iterations of a loop take again the blocks that
+    // the collector has found in one go; pages that were returned to the system meanwhile would have to be cleared
+    // anew.
     size_t swing() const {
         static const size_t physical = static_cast<size_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) *
                                        static_cast<size_t>(std::max(sysconf(_SC_PAGESIZE), 0L));
@@ -134,7 +137,7 @@ struct LargeCache {
         return std::min(std::max(high, high_before) - in_use, most);
     }
 
-    // Takes the block out that has waited longest, of those of `least` bytes and more; {nullptr, 0} without one.
+    // Takes out the block of `least` bytes or more that has waited longest; {nullptr, 0} without one.
     std::pair<void*, size_t> take_oldest(size_t least) {
         auto oldest = blocks.end();
         for (auto it = blocks.lower_bound(least); it != blocks.end(); ++it)
@@ -153,7 +156,7 @@ LargeCache& large_cache() {
     return *cache;
 }
 
-// A free block that a thread kept.
+// Frees a block that a thread had kept.
 void give_away(void* block, size_t size) {
     if (size <= kSmallLimit) return std::free(block);
     LargeCache& cache = large_cache();
@@ -169,7 +172,7 @@ std::function<bool()>& pressure_handler() {
     return *handler;
 }
 
-// What belongs to one thread: its account and its free blocks that are not large.
+// The memory of one thread: its account and its free blocks that are not large.
 struct Own {
     struct Link {
         Link* next;
@@ -178,7 +181,7 @@ struct Own {
     enum class State : uint8_t { fresh, open, closed };
     std::array<Link*, kOwnClasses> head{};
     std::array<uint32_t, kOwnClasses> count{};
-    size_t middle_bytes = 0;  // of the blocks that are not small
+    size_t middle_bytes = 0;  // bytes in free blocks that are not small
     Account account;
     State state = State::fresh;
 
@@ -221,9 +224,9 @@ struct Own {
         if (size > kSmallLimit) middle_bytes -= size;
         return std::exchange(head[c], head[c]->next);
     }
-    // False when there are enough.
+    // Keeps a free block of class c; false when there are enough.
     bool give_class(size_t c, void* block, size_t size) {
-        // About a megabyte per class: what the Lua collector frees at one step is taken again before the next.
+        // About a megabyte per class: blocks that the Lua collector frees in one step are taken again before the next.
         constexpr size_t kEnough = 1u << 20;
         if (state != State::open || (count[c] * size >= kEnough && count[c] >= 16)) return false;
         if (size > kSmallLimit) {
@@ -235,7 +238,7 @@ struct Own {
         return true;
     }
 };
-// With nothing to construct or destroy, so that no access asks whether the thread has it yet.
+// No construction or destruction: an access does not check whether the thread has it yet.
 constinit thread_local Own own_memory;
 
 Own& own() {
@@ -281,8 +284,8 @@ size_t read_number(const char* path) {
     return ok ? static_cast<size_t>(value) : SIZE_MAX;
 }
 
-// Bytes that the system can still give without killing somebody: MemAvailable, and the limit of the control group if
-// there is one.
+// Bytes that the system can give before it kills a process: MemAvailable, and the limit of the control group if there
+// is one.
 size_t available_bytes() {
     size_t available = SIZE_MAX;
     if (std::FILE* file = std::fopen("/proc/meminfo", "r")) {
@@ -297,7 +300,7 @@ size_t available_bytes() {
     return available;
 }
 
-// A block of the store's: with pages that are there already if any are, those of blocks of other sizes included.
+// A block of the store, preferably with pages that are there already, also those of blocks of other sizes.
 void* take_stored(size_t size) {
     LargeCache& cache = large_cache();
     std::lock_guard lock(cache.mutex);
@@ -330,7 +333,7 @@ void* system_allocate(size_t size) {
     return cache.store.take_fresh(size);
 }
 
-// Gives to the system what has waited longest: blocks of a size that is in use now are needed again at once.
+// Returns to the system the blocks that have waited longest: blocks of a size in use now are needed again at once.
 void drop_large(size_t down_to) {
     LargeCache& cache = large_cache();
     std::lock_guard lock(cache.mutex);
@@ -420,7 +423,7 @@ void release(void* block, size_t bytes) noexcept {
     if constexpr (kMemoryIsWatched) return std::free(block);
     if (size <= kOwnLimit && mine.give(block, size)) return;
     if (size <= kSmallLimit) return std::free(block);
-    // While much is live (training), proportionally more may wait for reuse.
+    // While many bytes are live (training), proportionally more may wait for reuse.
     size_t limit = kCacheLimit;
     const bool many = ledger().cached.load(std::memory_order_relaxed) + static_cast<int64_t>(size) >
                       static_cast<int64_t>(kCacheLimit);
@@ -452,7 +455,7 @@ void use_huge_pages(void* block, size_t bytes, bool keeps_content) noexcept {
     if (end < begin + kHugePage) return;
     auto* const first = reinterpret_cast<void*>(begin);
     if (madvise(first, end - begin, MADV_HUGEPAGE) != 0 || keeps_content) return;
-    // Pages that are there already stay small: without them, the next touch brings large ones.
+    // Pages that are there already stay small: once they are dropped, the next access brings large ones.
     madvise(first, end - begin, MADV_DONTNEED);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kHugePage = 2u << 20;
 
-// The addresses may come to be in pieces: several times of what a machine has.
+// The range of addresses is several times the machine's memory, since free ranges may be in pieces.
 size_t addresses() {
     const auto physical = static_cast<size_t>(std::max(sysconf(_SC_PHYS_PAGES), 1L)) * PageStore::kPage;
     return std::max<size_t>(size_t{64} << 30, 4 * physical);
@@ -30,8 +30,8 @@ PageStore::PageStore() {
     if (at == MAP_FAILED) return;
     base_ = static_cast<char*>(at);
     reserved_ = size;
-    // Arrays are read and written from one end to the other, at which looking up small pages is a tenth of the time,
-    // and small pages lie in memory as chance has it, which costs up to half of the last cache.
+    // Arrays are read and written from one end to the other, at which looking up small pages takes a tenth of the time.
+    // Small pages also lie in memory at random, which costs up to half of the last cache.
     const size_t skipped = (kHugePage - reinterpret_cast<uintptr_t>(at) % kHugePage) % kHugePage;
     used_ = skipped;
     madvise(base_ + skipped, size - skipped, MADV_HUGEPAGE);
@@ -92,7 +92,7 @@ void PageStore::give_back(void* block, size_t size) {
 void PageStore::drop(size_t bytes) {
     while (kept_ > bytes) {
         const auto [size, at] = *warm_.by_size.rbegin();
-        // The end of the largest range, and no more than has to go: it would be wanted again soon.
+        // Drops the end of the largest range, and no more than needed: it would be wanted again soon.
         const size_t part = std::min(size, (kept_ - bytes + kPage - 1) / kPage * kPage);
         warm_.by_size.erase({size, at});
         warm_.by_address.erase(at);

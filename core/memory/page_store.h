@@ -1,6 +1,6 @@
-// Memory for large blocks: one reserved range of addresses, in which what was given back in one size serves another.
-// Free neighbours become one, and stay with their pages, so that the system need not clear and map new ones. Not safe
-// from several threads: the owner locks.
+// Memory for large blocks: one reserved range of addresses, in which space given back in one size serves another. Free
+// neighbours are merged, and keep their pages, so that the system need not clear and map new ones. Not safe from
+// several threads: the owner locks.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ class PageStore {
     ~PageStore();
     PageStore(const PageStore&) = delete;
 
-    // False: the system gives no such range, and nothing can be taken.
+    // False: the system refused the range, and take() always fails.
     bool is_there() const { return base_; }
     bool owns(const void* block) const {
         return base_ && static_cast<const char*>(block) >= base_ && static_cast<const char*>(block) < base_ + reserved_;
     }
-    // Of a multiple of kPage bytes, with pages that were in use before; nullptr: no free range is large enough.
+    // A block of a multiple of kPage bytes, with pages that were in use before; nullptr: no free range is large enough.
     void* take(size_t size);
-    // The same of fresh pages; nullptr where the addresses are used up.
+    // The same with fresh pages; nullptr where the addresses are used up.
     void* take_fresh(size_t size);
     void give_back(void* block, size_t size);
-    // Bytes of free ranges that have their pages.
+    // Bytes of free ranges that have pages.
     size_t kept() const { return kept_; }
     // Gives pages to the system until at most `bytes` are kept.
     void drop(size_t bytes);
@@ -40,7 +40,7 @@ class PageStore {
         std::set<std::pair<size_t, char*>> by_size;
 
         void add(char* at, size_t size);
-        // The smallest that is large enough, its first part; nullptr without one.
+        // The first part of the smallest range that is large enough; nullptr without one.
         char* take(size_t size);
     };
     char* base_ = nullptr;

@@ -1,5 +1,5 @@
-// Counting of references by whoever shares an object. A process of one thread needs no locked instructions for that,
-// which take as long as all else that a copy does; the C library knows whether there is a second thread, or was one.
+// Counting of references to shared objects. A process of one thread needs no locked instructions for it, which take as
+// long as everything else that a copy does; the C library knows whether there is, or was, a second thread.
 #pragma once
 
 #include <atomic>
@@ -26,10 +26,10 @@ inline void add_reference(std::atomic<int32_t>& refs) {
         refs.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Whether it was the last one.
+// Whether this was the last reference.
 inline bool drop_reference(std::atomic<int32_t>& refs) {
     const int32_t count = refs.load(std::memory_order_acquire);
-    // A sole owner needs no read-modify-write: nobody else can have a reference to copy.
+    // A sole owner needs no read-modify-write: no other reference exists that could be copied.
     if (count == 1) return true;
     if (is_single_threaded()) {
         refs.store(count - 1, std::memory_order_relaxed);

@@ -15,7 +15,7 @@ constexpr size_t kReserved = size_t{1} << 42;
 constinit thread_local bool wanted = false;
 std::atomic<char*> piece = nullptr;
 
-// Reserved when first asked for and never given back; what is written into it by mistake is forgotten between uses.
+// Reserved at the first request and never given back; bytes written into it by mistake are forgotten between uses.
 char* reserved_piece() {
     static std::once_flag once;
     std::call_once(once, [] {

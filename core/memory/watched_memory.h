@@ -1,6 +1,6 @@
-// Whether AddressSanitizer watches: it knows where the blocks of malloc end and keeps them for a while after free().
-// Memory that we kept for reuse would hide both, so that where it watches nothing is kept, and every block has just the
-// bytes that were asked for.
+// Detection of AddressSanitizer. It knows the ends of malloc's blocks and keeps blocks for a while after free().
+// Reusing our own blocks would hide both, so that under it no block is kept, and every block has exactly the bytes that
+// were asked for.
 #pragma once
 
 namespace lunaria {

@@ -75,7 +75,7 @@ std::string_view param_name(const Call& call, size_t i) {
             ++tensors;
         }
         if (!comes_from(call.args[i], expanded->args[k])) continue;
-        // Where several have the same value, the one that is called alike.
+        // If several parameters have the same value, the one of the same name.
         if (!found || params[k].name == own.name) found = &params[k];
     }
     if (!found && tensors == 1) found = tensor;
@@ -83,7 +83,7 @@ std::string_view param_name(const Call& call, size_t i) {
 }
 
 Value number_as_tensor(const Value& number, DType t) {
-    // Integers of 64 bits are exact beyond 2^53 only as integers; where there is no sign they wrap around.
+    // Integers of 64 bits are exact beyond 2^53 only as integers; unsigned ones wrap around.
     return (t == DType::i64 || t == DType::u64) && number.kind() == Value::Kind::integer
                ? Value(Tensor::scalar(number.integer()).cast(t))
                : Value(Tensor::scalar(t, number.number()));
@@ -129,7 +129,7 @@ bool is_widened(const Call& call) {
     return found;
 }
 
-// What comes out has the dtype of the first operand of floats.
+// The dtype of the result: that of the first operand of floats.
 DType rounded_to(const Call& call) {
     DType found = DType::f32;
     visit_operands(call, [&](DType t) {
@@ -167,7 +167,7 @@ Value rounded(Builder& b, const Value& v, DType t) {
     return has_dtype(v) && type_of(v).dtype == DType::f32 ? Expr(b, v).cast(t).value() : v;
 }
 
-// What an operator with an attribute that names a dtype gives has that dtype.
+// Whether an attribute names a dtype, which the result then has.
 bool names_dtype(const Call& call) {
     for (size_t i = 0; i < call.args.size(); ++i)
         if (call.op.signature.params[i].type == ArgType::dtype && call.has(i)) return true;
@@ -186,8 +186,8 @@ bool is_among(const Value& v, std::span<const Value> values) {
                                [&](const Value& a) { return a.is_list() ? is_among(v, a.items()) : is_same(v, a); });
 }
 
-// Results are tensors of their own, in graphs as well: an operand that is handed on, or what comes twice, goes through
-// an operator that gives another one.
+// Results must be tensors of their own, in graphs as well: an operand that is passed on, or a result that occurs twice,
+// goes through an operator that makes a new tensor.
 Value own_results(const ExpandCall& call, Value results) {
     auto own = [&](const Value& v) { return call.call("identity", {v}).value(); };
     if (!results.is_list()) return is_among(results, call.args) ? own(results) : results;
@@ -236,7 +236,7 @@ Grads gradients(const GradRule& rule) {
 Error named_after(const Op& op, const Error& e) {
     const bool of_another = e.place().empty() && e.where() != op.name() && registry().find(e.where());
     if (!of_another) return e;
-    // With the hint, if there is one.
+    // The text includes the hint, if there is one.
     std::string_view rest = e.what();
     rest.remove_prefix(e.where().size() + 2);
     return {e.kind(), op.name(), rest};

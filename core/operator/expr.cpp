@@ -75,7 +75,7 @@ Expr GradRule::unbroadcast(const Expr& dx, size_t i) const {
     if (!dx) return dx;
     Shape from = dx.shape(), to = shape(i);
     if (from == to) return dx;
-    // Along axes of one element there is nothing to add up.
+    // Axes of one element need no sum.
     if (from.known() && to.known() && from.size() == to.size()) return dx.reshape(to);
     Shape summed;
     int extra = from.rank() - to.rank();

@@ -18,7 +18,7 @@ class Builder;
 
 class Expr {
   public:
-    Expr() = default;  // nothing: a zero cotangent, an argument that was left out
+    Expr() = default;  // nothing: a zero cotangent, or an omitted argument
     Expr(Builder& b, Value v) : builder_(&b), value_(std::move(v)) {}
 
     explicit operator bool() const { return !value_.is_nil(); }
@@ -32,7 +32,7 @@ class Expr {
     // Frequent operators; everything else by call("name", …).
     Expr reshape(const Shape& shape) const;
     Expr transpose(const Shape& perm) const;
-    Expr sum(const Shape& axes, bool keepdim = false) const;  // no axes: none are summed
+    Expr sum(const Shape& axes, bool keepdim = false) const;  // without axes nothing is summed
     Expr cast(DType t) const;
     Expr broadcast_to(const Shape& shape) const;
 
@@ -86,7 +86,7 @@ class Builder {
     Expr call_args(std::string_view op, std::span<const Arg> args);
     Expr list(std::span<const Expr> items);
     Expr constant(Value v) { return {*this, std::move(v)}; }
-    // A tensor that a rule has made for this call: it goes along to the device of the operands.
+    // A tensor that a rule has made for this call: it is moved to the device of the operands.
     Expr constant(Tensor made) {
         made.set_goes_along();
         return {*this, Value(std::move(made))};

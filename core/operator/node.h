@@ -14,15 +14,15 @@ namespace lunaria::ir {
 
 class Graph;
 
-// Where a node comes from in the user's text; line 0: nowhere (made by a transform).
+// A node's place in the user's text; line 0: none (made by a transform).
 struct Span {
-    std::shared_ptr<const std::string> chunk;  // shared by all nodes of a chunk and whoever prints them
+    std::shared_ptr<const std::string> chunk;  // shared by all nodes of a chunk and by printers
     int line = 0, column = 0;
 };
 
 enum class NodeKind : uint8_t { parameter, constant, call, item };
 
-// What is known of a node's value before it runs.
+// The knowledge about a node's value before it runs.
 struct NodeType {
     enum class Kind : uint8_t { unknown, tensor, list, host };  // host: a plain value (number, string, dtype …)
     Kind kind = Kind::unknown;
@@ -46,14 +46,14 @@ class Node {
     const Op* op = nullptr;     // of a call to an operator; nullptr: the callee is `callee`
     Node* callee = nullptr;     // of a call to a function value
     Graph* function = nullptr;  // of a constant that stands for a graph
-    // Of a call: nodes, plain constants for attributes, or lists of both. Of an item: the node whose results it picks
-    // from.
+    // For a call: nodes, plain constants for attributes, or lists of both. For an item: the node from whose results it
+    // picks one.
     std::vector<Value> args;
     size_t index = 0;  // of an item
     NodeType type;
     Span span;
     int id = -1;    // within the graph, in order of creation
-    int slot = -1;  // where its value is kept when the graph itself is carried out, as that of a recorded call is
+    int slot = -1;  // the place of its value when the graph itself is executed, as that of a recorded call is
 
     Graph& graph() const { return *graph_; }
     const TensorType& tensor_type() const;  // throws state_error when it is not known to be a tensor

@@ -1,6 +1,6 @@
-// What generated code makes of an operator that works along rows: formulas over the elements of a row, and reductions
-// of them to one value per row. The entry of the operator writes it down (Op::reduction, Op::row_pass) with a builder
-// that numbers the values; what stands for them is the business of the builder (jit/graph/loop_builder.cpp).
+// An operator along rows in the form that generated code uses: formulas over the elements of a row, and reductions of
+// them to one value per row. The operator's entry writes it (Op::reduction, Op::row_pass) with a builder that numbers
+// the values; the builder gives them their meaning (jit/graph/loop_builder.cpp).
 #pragma once
 
 #include <initializer_list>
@@ -32,10 +32,11 @@ class RowPass {
     virtual RowValue in(size_t i) = 0;  // operand i, broadcast against operand 0
     virtual RowValue number(double x) = 0;
     virtual double length() const = 0;  // of a row
-    virtual bool as_host() const = 0;   // to the bits of the host's kernels; otherwise but for rounding
-    // A formula (core/ops/formulas.h) by name. What is wide is rounded to the operator's dtype beside what is not.
+    virtual bool as_host() const = 0;   // to the bits of the host's kernels; otherwise up to rounding
+    // A formula (core/ops/formulas.h) by name. Wide operands are rounded to the operator's dtype where others are not
+    // wide.
     virtual RowValue formula(std::string_view name, std::initializer_list<RowValue> args) = 0;
-    // In the dtype that sums are made in: float64, as kernels add up, on the host.
+    // The value in the dtype of sums: float64, as in kernels, on the host.
     virtual RowValue sum(RowValue x) = 0;
     virtual RowValue squares(RowValue x) = 0;  // the sum of the squares, also where these leave the range of x
     virtual RowValue max(RowValue x) = 0;
@@ -47,7 +48,7 @@ inline RowValue operator+(RowValue a, RowValue b) { return a.pass().formula("add
 inline RowValue operator-(RowValue a, RowValue b) { return a.pass().formula("sub", {a, b}); }
 inline RowValue operator*(RowValue a, RowValue b) { return a.pass().formula("mul", {a, b}); }
 
-// Axes that stand in parameter `at`: one, or several where nil stands for all.
+// The axes in parameter `at`: one, or several where nil means all.
 template <size_t at>
 Shape one_axis(const Call& call) {
     return {call.axis(at, 0)};

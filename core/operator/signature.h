@@ -3,7 +3,7 @@
 //     softmax(x: float, axis/dim: int = -1, *, dtype: dtype? = nil)
 //     cross_entropy(logits: float, labels: tensor, reduction: "mean"|"sum"|"none" = "mean")
 //
-// A parameter is `name/other_name: type`, optional with `?` or a default. What stands after `*` is given by name only.
+// A parameter is `name/other_name: type`, optional with `?` or a default. Parameters after `*` are given by name only.
 // After `)` an operator with several results names them: `-> (values, indices)`.
 #pragma once
 
@@ -58,7 +58,7 @@ struct Signature {
     std::vector<std::string_view> results;  // empty: one result without a name
     std::string_view text;
 
-    int find(std::string_view param) const;  // position of the parameter that answers to the name, or -1
+    int find(std::string_view param) const;  // position of the parameter with this name or other name, or -1
 };
 
 namespace detail {
@@ -171,7 +171,7 @@ struct SignatureText {
 
 Signature parse_signature(SignatureText text);
 
-// Reads nil, true, 1, -2.5, inf, "text" or {…} at `text`; `text` moves past it. Throws argument_error.
+// Reads nil, true, 1, -2.5, inf, "text" or {…} at `text` and moves `text` past it. Throws argument_error.
 Value parse_literal(std::string_view& text);
 
 }  // namespace lunaria

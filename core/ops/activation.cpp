@@ -22,7 +22,7 @@ void add_rectifiers(Registry& ops) {
         .example("relu(tensor{-1.0, 2.0})", "tensor{0.0, 2.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            // By the result: the operators that come after keep it anyway.
+            // By the result, which the following operators keep anyway.
             return {cotangent(g, 0, [&] { return call("relu_grad", {g.dout, g.out}); })};
         })
         .sample("f32[2,3]:(0.1,2)")
@@ -94,7 +94,7 @@ void add_rectifiers(Registry& ops) {
         .example("hardswish(tensor{-4.0, 3.0, 1.0})", "tensor{0.0, 3.0, 0.6667}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            // Chosen, not added up: beyond the bounds x may be infinite.
+            // Selected, not added up: beyond the bounds x may be infinite.
             Expr x = g.in(0), inner = where(call("greater_equal", {x, 3.0}), 1.0, x * (1.0 / 3) + 0.5);
             return {cotangent(g, 0, [&] { return g.dout * where(call("less_equal", {x, -3.0}), 0.0, inner); })};
         })
@@ -143,7 +143,7 @@ void add_exponential_units(Registry& ops) {
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
             Expr x = g.in(0), positive = call("greater", {x, 0.0});
-            // The exponential is kept from overflowing where it is not used: inf * 0 would be NaN further on.
+            // Bounds the argument of the exponential where its value is not selected: inf * 0 would be NaN further on.
             return {
                 cotangent(
                     g, 0,

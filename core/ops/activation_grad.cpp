@@ -1,6 +1,6 @@
-// Operators: gradients of activation functions that training spends its time in, each one walk over memory instead of
-// one per operation of its formula. `dy` is the cotangent of the result y, of which (or of the operand x) the slope is
-// made.
+// Operators: gradients of activation functions that take much of a training's time, each one pass over memory instead
+// of one per operation of its formula. `dy` is the cotangent of the result y; the slope is computed from y (or from the
+// operand x).
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
 
@@ -8,7 +8,7 @@ namespace lunaria {
 
 namespace {
 
-// An operator that is linear in dy: its gradient there is itself. `curvature` gives what dy has to be multiplied with
+// An operator that is linear in dy: its own gradient by dy is the operator itself. `curvature` gives the factor of dy
 // in the gradient by the other operand.
 template <class Curvature>
 Op& gradient(Registry& ops, SignatureText signature, const char* doc, Curvature) {

@@ -30,11 +30,11 @@ std::vector<std::pair<int64_t, int64_t>> pairs_in(const Call& c, size_t i) {
     return pairs;
 }
 
-// What space_to_batch_nd and batch_to_space_nd share: the last axes of the input, one for each block size.
+// Parameters of space_to_batch_nd and batch_to_space_nd: the last axes of the input, one for each block size.
 struct Blocks {
     std::vector<int64_t> sizes;
     std::vector<std::pair<int64_t, int64_t>> borders;
-    int first = 0;  // of the axes that are cut into blocks
+    int first = 0;  // first of the axes that are cut into blocks
     int64_t count = 1;
 
     explicit Blocks(const Call& c) : sizes(c.ints(1)), borders(pairs_in(c, 2)) {

@@ -55,7 +55,7 @@ struct Split3 {
     int64_t outer = 1, size = 1, inner = 1;
     Split3(const Shape& shape, int axis) {
         size = shape[axis];
-        // Of nothing the other axes may be so long that their product is no number.
+        // Without elements the other axes may be so long that their product overflows.
         for (int64_t n : shape.dims())
             if (n == 0) outer = 0;
         if (outer == 0) return;
@@ -72,8 +72,8 @@ Expr repeated_axis(const Expr& x, int axis, int64_t count) {
     return x.reshape({s.outer, 1, s.size * s.inner}).broadcast_to({s.outer, count, s.size * s.inner}).reshape(shape);
 }
 
-// The shape with an axis of size 1 before each axis that is repeated, and the same with its repetitions, as one copy
-// makes them; nothing where its pieces would be short, or there are too many axes.
+// The shape with an axis of size 1 before each repeated axis, and the same shape with the repetitions, for one copy;
+// nothing where the copied pieces would be short, or there are too many axes.
 std::optional<std::pair<Shape, Shape>> tiled_at_once(const Shape& shape, const std::vector<int64_t>& target) {
     constexpr int64_t kLongPiece = 64;
     std::vector<int64_t> from, to;
@@ -114,7 +114,7 @@ Expr tile(const ExpandCall& c) {
     if (auto spread = tiled_at_once(shape, target))
         return x.reshape(spread->first).broadcast_to(spread->second).reshape(Shape(target));
     for (int i = 0; i < static_cast<int>(counts.size()); ++i) {
-        // From the last axis on, so that the longest copies come last and in one piece.
+        // Starts from the last axis, so that the longest copies come last and in one piece.
         int64_t count = counts[counts.size() - 1 - static_cast<size_t>(i)];
         if (count != 1) x = repeated_axis(x, shape.rank() - 1 - i, count);
     }
@@ -148,7 +148,7 @@ Expr repeat_interleave(const ExpandCall& c) {
     if (counts.size() == 1) {
         shape[axis] = counts[0];
         checked_shape(c.name(), shape.dims());
-        // Beside an axis without elements anything fits but what 63 bits do not hold.
+        // Beside an axis without elements any size is allowed that fits into 63 bits.
         if (__builtin_mul_overflow(counts[0], s.size, &shape[axis]))
             throw shape_error(c.name(), "the result is too large: its size overflows 63 bits");
         checked_shape(c.name(), shape.dims());
@@ -516,7 +516,7 @@ void add_triangles(Registry& ops) {
         .sample("f32[2,5]");
 }
 
-// Positions in an axis of `size` elements from `before` ahead of it to `after` behind it.
+// Positions along an axis of `size` elements, padded by `before` and `after` elements.
 Tensor padded_positions(std::string_view mode, int64_t size, int64_t before, int64_t after) {
     Tensor positions = Tensor::empty(DType::i64, {before + size + after});
     int64_t* out = positions.data<int64_t>();
@@ -568,7 +568,7 @@ Expr pad(const ExpandCall& c) {
         begin[axis] = before;
     }
     checked_shape(c.name(), target.dims());
-    // What is cut off goes first.
+    // Elements are cut off before others are padded.
     for (int axis = 0; axis < shape.rank(); ++axis) {
         int64_t after = target[axis] - shape[axis] - begin[axis];
         int64_t cut_front = std::min<int64_t>(std::max<int64_t>(-begin[axis], 0), shape[axis]);

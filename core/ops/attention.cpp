@@ -11,7 +11,7 @@ namespace lunaria {
 
 namespace {
 
-// How often each index of `input` occurs in it, with the shape of `input`.
+// The number of times each index of `input` occurs in it, in the shape of `input`.
 Expr occurrences(const ExpandCall& c, const Expr& input) {
     Shape flat{input.shape().size()};
     Expr list = input.reshape(flat);
@@ -24,7 +24,7 @@ Expr expand_embedding(const ExpandCall& c) {
     int64_t rows = c.shape(1)[0];
     Expr input = c.in(0), weight = c.in(1);
     if (c.has(3)) {
-        // Rows that are longer than max_norm count as scaled down to it.
+        // Rows that are longer than max_norm are used as if scaled down to it.
         double most = c.number(3);
         Expr length = c.call("vector_norm", {weight, {"ord", c.args[4]}, {"dim", int64_t{1}}, {"keepdim", true}});
         Expr factor = c.call("minimum", {most / (length + 1e-7), 1.0});
@@ -93,7 +93,7 @@ Expr from_bnsd(const Expr& x, const std::string& layout) {
     return moved.reshape({s[0], s[1], s[2] * s[3]});
 }
 
-// Numbers of keys from which on a window has no end.
+// The number of keys from which on a window counts as without end.
 constexpr int64_t kFarAway = 2147483647;
 
 // True where query i must not see key j: outside i + shift - before <= j <= i + shift + after.
@@ -110,7 +110,7 @@ Tensor band_mask(int64_t queries, int64_t keys, int64_t shift, int64_t before, i
     return mask;
 }
 
-// The mask of keys that are not to be seen, or nothing.
+// The mask of hidden keys, or nothing.
 Expr hidden_keys(const ExpandCall& c, int64_t queries, int64_t keys) {
     int64_t mode = c.integer(kSparseMode), before = c.integer(kPreTokens), after = c.integer(kNextTokens);
     auto band = [&](int64_t shift, int64_t b, int64_t a) {

@@ -1,5 +1,5 @@
-// Operators: diagonals and bands of (batches of) matrices. All are made of other operators: which element of the
-// diagonals stands where in the matrix is known from the shapes.
+// Operators: diagonals and bands of (batches of) matrices. All are made of other operators: the places of the
+// diagonals' elements in the matrix are known from the shapes.
 #include <algorithm>
 
 #include "core/operator/infer.h"
@@ -46,20 +46,20 @@ class Band {
     int64_t length() const {
         return std::max<int64_t>(0, std::min(rows + std::min<int64_t>(high, 0), columns - std::max<int64_t>(low, 0)));
     }
-    // Where the diagonal d begins in its row.
+    // The position in its row at which the diagonal d begins.
     int64_t start_of(int64_t d) const {
         const bool above_left = right_.starts_with("LEFT"), below_left = right_.ends_with("LEFT");
         const bool left = (d >= 0 && above_left) || (d <= 0 && below_left);
         return left ? 0 : length() - length_of(d);
     }
 
-    // For every element of the matrix, where it is in the diagonals, and whether it is.
+    // The place of every element of the matrix in the diagonals, and whether it has one.
     std::pair<Tensor, Tensor> places_in_diagonals() const {
         auto places = nowhere(rows, columns);
         each([&](int64_t row, int64_t column, int64_t place) { set(places, row * columns + column, place); });
         return places;
     }
-    // For every element of the diagonals, where it is in the matrix, and whether it is or pads.
+    // The place of every element of the diagonals in the matrix, and whether it has one or is padding.
     std::pair<Tensor, Tensor> places_in_matrix() const {
         auto places = nowhere(count(), length());
         each([&](int64_t row, int64_t column, int64_t place) { set(places, place, row * columns + column); });
@@ -70,7 +70,7 @@ class Band {
 
   private:
     static std::pair<Tensor, Tensor> nowhere(int64_t lines, int64_t size) {
-        // The batch may be empty, and the result small however many there are.
+        // The batch may be empty, so that the result is small however many lines there are.
         checked_shape("matrix_diag", Shape{lines, size}.dims());
         return {Tensor::zeros(DType::i64, {lines * size}), Tensor::zeros(DType::boolean, {lines, size})};
     }
@@ -100,7 +100,8 @@ Shape first_axes(const Shape& s, int count) {
     return batch;
 }
 
-// Elements of the last axis of `flat`, at `places`, in the shape that follows the batch; `otherwise` where none is.
+// Elements of the last axis of `flat` at `places`, in the shape after the batch; `otherwise` where a place does not
+// exist.
 Expr picked(const ExpandCall& c, const Expr& flat, const std::pair<Tensor, Tensor>& places, const Shape& shape,
             const Expr& otherwise) {
     if (flat.shape().back() == 0 || shape.size() == 0) return otherwise.broadcast_to(shape);

@@ -1,4 +1,4 @@
-// Operators: bounding boxes {x1, y1, x2, y2} and what is cut out of images with them. All are made of other operators.
+// Operators: bounding boxes {x1, y1, x2, y2} and crops of images. All are made of other operators.
 #include <array>
 #include <cmath>
 
@@ -30,7 +30,7 @@ Expr as_boxes(const ExpandCall& c, std::initializer_list<Expr> columns) {
     return c.call("stack", {c.builder.list(items), -1});
 }
 
-// Sides count the pixels at both ends.
+// The length of a side counts the pixels at both ends.
 Expr side(const Expr& low, const Expr& high) { return high - low + 1.0; }
 
 Expr area(const std::array<Expr, 4>& b) { return side(b[0], b[2]) * side(b[1], b[3]); }
@@ -117,7 +117,7 @@ Expr expand_check_valid(const ExpandCall& c) {
     return both(low, both(below(b[2], 1), below(b[3], 0)));
 }
 
-// Where the rows (or columns) of a crop lie in an image of `size` of them: (n, count), between low and high.
+// The places of a crop's rows (or columns) in an image of `size` of them: (n, count), between low and high.
 Expr crop_places(const ExpandCall& c, const Expr& low, const Expr& high, int64_t size, int64_t count) {
     const double last = static_cast<double>(size - 1);
     if (count == 1) return (low + high) * (0.5 * last);

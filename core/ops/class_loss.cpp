@@ -1,6 +1,6 @@
 // Operators: losses over classes.
 // valid_labels turns class labels into indices that can be gathered safely and a mask of those that count; labels out
-// of range are an error there, so nothing else has to look at them. An element that does not count is replaced by 0
+// of range are an error there, so that no other operator checks them. An element that does not count is replaced by 0
 // (where), never multiplied by 0: its loss may be infinite.
 #include "core/batching/rules.h"
 #include "core/operator/infer.h"
@@ -37,7 +37,7 @@ void expect_smoothing(const Call& call, size_t i) {
     if (!(s >= 0 && s <= 1)) throw value_error(call.name(), str("label_smoothing must be in 0 .. 1, not ", s));
 }
 
-// A vector of one value per class as it broadcasts against the input.
+// A vector with one value per class, in a shape that broadcasts against the input.
 Expr beside_classes(const Expr& weight, const Shape& shape, int axis) {
     Shape beside;
     beside.resize(shape.rank());

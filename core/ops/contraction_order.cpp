@@ -7,8 +7,8 @@ namespace lunaria {
 
 namespace {
 
-// Every set of operands has one product, whatever the order within it, and a cheapest way to it: the best of all ways
-// to divide the set in two.
+// A set of operands has one product, in whatever order it is computed. Its cheapest order is the best of all ways to
+// divide the set in two.
 class Exhaustive {
   public:
     Exhaustive(std::span<const LabelSet> operands, LabelSet result, const LabelSizes& sizes)
@@ -33,10 +33,10 @@ class Exhaustive {
     struct Set {
         LabelSet labels = 0;
         double cost = 0;
-        size_t left = 0;  // the half that the first operand is in
+        size_t left = 0;  // the half of the division with the first operand
     };
 
-    // From left to right unless something else is cheaper.
+    // From left to right unless another order is cheaper.
     void divide(size_t set) {
         Set& s = sets_[set];
         s.cost = std::numeric_limits<double>::infinity();
@@ -73,7 +73,7 @@ ContractionOrder greedy(std::span<const LabelSet> operands, LabelSet result, con
     };
     std::vector<Term> terms;
     for (size_t i = 0; i < operands.size(); ++i) terms.push_back({i, operands[i]});
-    // What is left of the product of terms i and j.
+    // The labels of the product of terms i and j.
     auto product = [&](size_t i, size_t j) {
         LabelSet outside = result;
         for (size_t k = 0; k < terms.size(); ++k)

@@ -1,4 +1,4 @@
-// In which order the operands of a sum of products (einsum) are multiplied, two at a time.
+// The order in which the operands of a sum of products (einsum) are multiplied, two at a time.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace lunaria {
 using LabelSet = uint64_t;
 using LabelSizes = std::array<double, 64>;
 
-// Multiplications of two terms with these labels.
+// The number of multiplications for two terms with these labels together.
 double contraction_cost(LabelSet labels, const LabelSizes& sizes);
 
 struct ContractionOrder {
@@ -22,9 +22,8 @@ struct ContractionOrder {
     double cost = 0;  // multiplications in all
 };
 
-// The order with the fewest multiplications for up to eight operands; for more, the pair whose product saves the most
-// memory is multiplied first, again and again. A label is summed over as soon as no other term and not the result has
-// it.
+// The order with the fewest multiplications for up to eight operands; for more, repeatedly the pair whose product saves
+// the most memory. A label is summed over as soon as neither another term nor the result has it.
 ContractionOrder contraction_order(std::span<const LabelSet> operands, LabelSet result, const LabelSizes& sizes);
 
 }  // namespace lunaria

@@ -68,7 +68,7 @@ void pad_to_same(Window& w) {
     }
 }
 
-// What the two gradients have in common.
+// Geometry from the arguments that the two gradients share.
 Convolution geometry(const Call& c, int axes) {
     Convolution conv;
     Window& w = conv.window;
@@ -80,7 +80,7 @@ Convolution geometry(const Call& c, int axes) {
     return conv;
 }
 
-// The attribute that says what shape the gradient has.
+// The attribute that gives the shape of the gradient.
 Shape given_shape(const Call& c) {
     const Shape shape(c.ints(kSize));
     for (int64_t n : shape)
@@ -191,8 +191,8 @@ Expr expand_transpose(const ExpandCall& c) {
         if (more[i] >= std::max(w.stride[i], w.dilation[i]))
             throw value_error(c.name(), str("output_padding (", more[i], ") must be smaller than stride (", w.stride[i],
                                             ") or dilation (", w.dilation[i], ")"));
-        // A convolution of that size gives the input as long as there is less than a stride more. Otherwise less is cut
-        // off at the end, and what is still missing there is zeros, which no window reaches.
+        // The convolution's input could have up to a stride more elements. The extra ones are cut off at the end, and
+        // elements that are still missing there are zeros, which no window reaches.
         if (more[i] >= w.stride[i]) {
             const int64_t uncut = std::min(more[i], w.after[i]);
             w.after[i] -= uncut;
@@ -223,7 +223,7 @@ Expr expand_transpose(const ExpandCall& c) {
     return out + c.in(kBias).reshape(channel);
 }
 
-// Every element takes all weights of its channel.
+// Every element is multiplied with all weights of its channel.
 double conv_flops(const Call& c, std::span<const TensorType> results) {
     const Shape weight = c.shape(kWeight);
     return 2 * elements(results[0].shape) * elements(weight) / std::max(size_from_end(weight, weight.rank()), 1.0);
@@ -353,7 +353,7 @@ void add_conv_ops(Registry& ops) {
             .example("conv3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}))", "tensor{{{{{8.0}}}}}")
             .sample("f32[1,2,4,5,4], f32[3,2,2,3,2], f32[3]")
             .sample("f32[1,2,3,3,4], f32[2,1,2,2,2], stride=2, pad_mode=\"pad\", padding=1, groups=2"));
-    // A primitive for compiled programs: each image is cut while it is in the cache.
+    // A primitive for compiled programs: each image is clamped while it is in the cache.
     ops.add(
            "conv2d_relu(input/x: float, weight: float, bias: float? = nil, stride: ints = 1, "
            "pad_mode: \"valid\"|\"same\"|\"pad\" = \"valid\", padding/pad: ints = 0, dilation: ints = 1, "
@@ -368,8 +368,8 @@ void add_conv_ops(Registry& ops) {
         .sample("f32[2,3,12,16], f32[6,3,3,3], f32[6]")
         .sample("f32[3,8,5,6], f32[5,8,1,1], f32[5]")
         .sample("f32[1,4,5,4], f32[6,2,3,3], pad_mode=\"pad\", padding={1, 2, 0, 1}, groups=2");
-    // A primitive because a program whose convolutions follow one another keeps this layout from one to the next; the
-    // libraries compute in it, and would otherwise go there and back in each of them.
+    // A primitive, because a program keeps this layout from one convolution to the next. The libraries compute in it,
+    // and would otherwise convert to it and back in each convolution.
     ops.add(
            "conv2d_last(input/x: float, weight: float, bias: float? = nil, stride: ints = 1, padding: ints = 0, "
            "dilation: ints = 1, groups: int = 1)")
@@ -388,7 +388,7 @@ void add_conv_ops(Registry& ops) {
         .sample("f32[2,5,7,3], f32[4,3,3,2], f32[4], stride=2, padding={1, 0, 0, 1}")
         .sample("f32[1,5,4,4], f32[6,2,3,3], padding=1, groups=2")
         .sample("f32[2,6,5,2], f32[1,2,2,2], dilation={2, 1}");
-    // The gradients are primitives because their kernels are a library's, and differ from the forward one.
+    // The gradients are primitives because a library computes them, by kernels that differ from the forward one.
     ops.add(
            "conv_input_grad(dout: float, weight: float, input_size: ints, stride: ints, padding: ints, "
            "dilation: ints, groups: int)")

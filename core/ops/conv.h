@@ -16,8 +16,8 @@ struct Convolution {
 
 // Of convNd(input, weight, bias, stride, pad_mode, padding, dilation, groups); checks everything.
 Convolution convolution_of(const Call& c);
-// Of conv2d_last(input, weight, bias, stride, padding, dilation, groups), as that of the same convolution of a tensor
-// with the channels in front: the shapes that it gives are those of conv2d.
+// Of conv2d_last(input, weight, bias, stride, padding, dilation, groups), given as that of the same convolution with
+// the channels in front: its shapes are those of conv2d.
 Convolution convolution_of_last(const Call& c);
 // Of conv_input_grad(dout, weight, input_size, stride, padding, dilation, groups).
 Convolution convolution_of_input_grad(const Call& c);

@@ -10,7 +10,7 @@ namespace lunaria {
 
 namespace {
 
-// The dtype of tensors made of a number: floats f32, integers i64, bools bool; a tensor's own.
+// The dtype of a tensor made from a number: floats f32, integers i64, bools bool; a tensor keeps its own.
 DType natural_dtype(const Value& v) {
     if (v.is_tensor() || v.is_node()) return type_of(v).dtype;
     if (v.kind() == Value::Kind::boolean) return DType::boolean;
@@ -92,7 +92,7 @@ void add_fills(Registry& ops) {
         .no_grad(kConstant)
         .sample("{2,3}")
         .sample("{3}, int32");
-    // Primitives, not calls of full, since the size may only be known when the program runs.
+    // Primitives, not calls of full, since the size may be known only when the program runs.
     ops.add("full_like(input/x: tensor, fill_value/value: any, dtype: dtype? = nil)")
         .doc("A tensor of the shape and dtype of input whose elements are all fill_value.")
         .example("full_like(tensor{1.0, 2.0}, 3)", "tensor{3.0, 3.0}")

@@ -1,7 +1,7 @@
 // Operators: connectionist temporal classification.
-// ctc_path does what looks at integers: the labels with blanks between them, which of these states may be reached by
-// skipping a blank, which states end a sequence, and which time steps count. The forward recursion over time is then
-// made of elementary operators in logarithms, so that derivatives of any order are those of logsumexp.
+// ctc_path does the part over integers: the labels with blanks between them, the states that may be reached by skipping
+// a blank, the states that end a sequence, and the time steps that count. The forward recursion over time is then made
+// of elementary operators in logarithms, so that derivatives of any order are those of logsumexp.
 #include <limits>
 
 #include "core/operator/infer.h"
@@ -37,8 +37,8 @@ Types infer_ctc_path(const Call& call) {
             {DType::boolean, {time, targets[0], 1}}};
 }
 
-// One step of the recursion: a state is reached from itself, from the one before it, and from the one before that
-// where no blank is needed between.
+// One step of the recursion: a state is reached from itself, from the state before it, and from the second state before
+// it where no blank is needed between.
 Expr step(const Expr& alpha, const Expr& skip, const Expr& nowhere) {
     int64_t states = alpha.shape()[1];
     auto delayed = [&](int64_t by) {
@@ -59,7 +59,7 @@ Expr expand_ctc(const ExpandCall& c) {
     if (c.rank(1) != 2 || c.shape(1)[0] != batch)
         throw shape_error(c.name(), str("targets has shape ", c.shape(1), ": it must be (", batch,
                                         ", longest target), one row per sample of log_probs, whose shape is ", shape));
-    // Each step is some operators of the graph.
+    // Bounds the number of steps: each is several operators of the graph.
     constexpr int64_t kMostSteps = int64_t{1} << 20;
     if (time > kMostSteps && batch > 0)
         throw shape_error(c.name(),
@@ -70,7 +70,7 @@ Expr expand_ctc(const ExpandCall& c) {
     Expr index = path.reshape({1, batch, states}).broadcast_to({time, batch, states});
     Expr emitted = call("gather_elements", {c.in(0), 2, index});
     Expr nowhere = c.call("full", {Shape{batch, states}, kMinusInf, {"dtype", emitted.dtype()}});
-    // Before the first step everything is at the blank in front, from where the first two states are reached.
+    // Before the first step all probability is at the leading blank, from which the first two states can be reached.
     Expr alpha = c.call("full", {Shape{batch, 1}, 0.0, {"dtype", emitted.dtype()}});
     if (states > 1) {
         std::vector<Expr> parts{alpha, call("narrow", {nowhere, 1, 1, states - 1})};
@@ -82,7 +82,7 @@ Expr expand_ctc(const ExpandCall& c) {
     Expr loss = -call("logsumexp", {call("where", {last, alpha, nowhere}), 1});
     if (c.boolean(6)) loss = call("where", {call("isinf", {loss}), c.builder.zeros_like(loss), loss});
     if (c.string(5) == "mean") {
-        // Each loss by the length of its target first.
+        // Each loss is first divided by the length of its target.
         loss = loss / call("maximum", {c.in(3), 1}).cast(loss.dtype());
     }
     return reduced(loss, c.string(5));

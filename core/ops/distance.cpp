@@ -61,12 +61,12 @@ Types infer_cdist(const Call& c) {
     return {{c.dtype, out}};
 }
 
-// The parameters of pair_products and pair_sums. With d = x1[i, k] - x2[j, k], divided by scale[i, j], and
-// f(d) = |d|^power (times the sign of d where odd) these give
+// The parameters of pair_products and pair_sums. With d = x1[i, k] - x2[j, k], divided by scale[i, j], and f(d) =
+// |d|^power (times the sign of d where odd) these give
 //     pair_products[i, j] = sum over k of left[i, k] right[j, k] f(d)
 //     pair_sums[i, k]     = sum over j of left[i, j] right[j, k] f(d)
-// Their derivatives are made of the same two, and those of distances too: all orders take as much memory as the
-// operands, where the differences themselves would take a number for each i, j and k.
+// Their derivatives are made of the same two, and those of distances too: derivatives of all orders take as much memory
+// as the operands, while the differences themselves would take a number for each i, j and k.
 enum PairParam : size_t { kFirst, kSecond, kLeft, kRight, kScale, kPower, kOdd };
 
 struct Pairs {
@@ -80,14 +80,14 @@ struct Pairs {
     }
     Expr products() const { return call("pair_products"); }
     Expr sums() const { return call("pair_sums"); }
-    // With the roles of the rows exchanged: f of the same differences is sign() times this one's.
+    // The same with the rows exchanged: f of the same differences is sign() times this one's.
     Pairs turned() const {
         auto transposed = [](const Expr& e) { return e ? matrix_transpose(e) : e; };
         return {x2, x1, transposed(left), right, transposed(scale), power, odd};
     }
     double sign() const { return odd ? -1 : 1; }
     bool is_steady() const { return power == 0 || std::isinf(power); }
-    // f' but for the factor `power`, which it has in the derivative, and the division by the scale.
+    // f' without the factor `power`, which the derivative multiplies, and without the division by the scale.
     Pairs derived() const {
         Pairs d = *this;
         d.power = power - 1;
@@ -127,7 +127,7 @@ Pairs pairs_of(const GradRule& g) {
     return {in(kFirst), in(kSecond), in(kLeft), in(kRight), in(kScale), g.number(kPower), g.boolean(kOdd)};
 }
 
-// The derivatives by the rows: `weight`[i, j], `first`[i, k] and `right`[j, k] are what f' is multiplied with.
+// Adds the derivatives by the rows: `weight`[i, j], `first`[i, k] and `right`[j, k] are the factors of f'.
 void add_row_gradients(Grads& grads, const GradRule& g, Pairs f, const Expr& weight, const Expr& first) {
     if (f.is_steady()) return;
     Pairs slope = f.derived();
@@ -175,12 +175,13 @@ Grads grad_pair_sums(const GradRule& g) {
     return grads;
 }
 
-// Where two rows are equal, and the distance has no derivative, it is 0.
+// Where two rows are equal the distance has no derivative; its gradient is 0 there.
 Grads grad_cdist(const GradRule& g) {
     const double p = g.number(2);
     if (p == 0) return Grads(3);
     const Expr x1 = g.in(0), x2 = g.in(1), dout = g.dout;
-    // Differences are looked for that are as large as the distance: one that was rounded to fewer digits equals none.
+    // The gradient goes to the differences that equal the distance. A distance that was rounded to fewer digits would
+    // equal none of them.
     const Expr out = std::isinf(p) ? g.call("cdist", {x1, x2, p}) : g.out;
     Expr equal = call("equal", {out, 0.0});
     Expr length = call("where", {equal, 1.0, out}), weight = call("where", {equal, 0.0, dout});
@@ -190,7 +191,7 @@ Grads grad_cdist(const GradRule& g) {
     } else if (p != 1) {
         slope.scale = length;
         if (std::isinf(p)) {
-            // The largest differences share alike.
+            // If several differences are the largest, they share the cotangent evenly.
             slope.power = p;
             Pairs largest = slope;
             largest.left = Expr();

@@ -178,7 +178,7 @@ struct Term {
         labels = std::move(kept_labels);
     }
 
-    // Sums over the labels for which nobody asks any more.
+    // Sums over the labels that are no longer wanted.
     template <class Wanted>
     void sum_unless(Wanted wanted) {
         Shape axes;
@@ -200,7 +200,7 @@ Labels joined(std::initializer_list<const Labels*> lists) {
     return all;
 }
 
-// The product of two terms, summed over the labels that are in both and not wanted later.
+// The product of two terms, summed over the labels that both have and that are not wanted later.
 template <class Wanted>
 Term contract(Term a, Term b, Wanted wanted) {
     a.sum_unless([&](int label) { return wanted(label) || contains(b.labels, label); });
@@ -245,7 +245,7 @@ Term contract(Term a, Term b, Wanted wanted) {
     return out;
 }
 
-// The product of all terms, summed over the labels that the result does not have.
+// The product of all terms, summed over the labels that the result lacks.
 Term product_of(std::vector<Term> terms, const Labels& result, const std::array<int64_t, kLabels>& sizes) {
     auto set_of = [](const Labels& labels) {
         LabelSet set = 0;
@@ -254,7 +254,7 @@ Term product_of(std::vector<Term> terms, const Labels& result, const std::array<
     };
     LabelSizes numbers;
     numbers.fill(1);
-    // Sizes that are not known yet count as large ones.
+    // Unknown sizes are taken as large ones.
     for (size_t i = 0; i < sizes.size(); ++i)
         numbers[i] = sizes[i] == kUnknownDim ? 100 : static_cast<double>(std::max<int64_t>(sizes[i], 1));
     std::vector<LabelSet> sets;
@@ -299,7 +299,7 @@ Expr expand_einsum(const ExpandCall& c) {
     }
     Term all = product_of(std::move(terms), eq.result, sizes);
 
-    // Labels of size 1 that were dropped as broadcast come back.
+    // Labels of size 1 that drop_broadcast_axes removed come back.
     Shape shape;
     Labels present;
     for (int label : eq.result) {

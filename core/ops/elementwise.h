@@ -1,4 +1,4 @@
-// What the entries of elementwise operators share.
+// Functions that the entries of elementwise operators share.
 #pragma once
 
 #include "core/operator/op.h"

@@ -106,8 +106,8 @@ Types infer_geqrf(const Call& c) {
     return {{c.dtype, s}, {c.dtype, with_last(leading(s, 2), {std::min(s[s.rank() - 2], s.back())})}};
 }
 
-// The reflections 1 - tau v v^H, one after the other, to e: v is 1 at its place and what stands below the diagonal.
-// From the first one on it is their adjoints.
+// Applies the reflections 1 - tau v v^H to e, one after the other; v is 1 at its own row, with the elements below the
+// diagonal under it. `from_first`: begins with the first reflection, which gives the adjoint of their product.
 Expr reflected(const ExpandCall& c, const Expr& packed, const Expr& tau, Expr e, bool from_last) {
     const Shape s = packed.shape();
     const int64_t m = s[s.rank() - 2], count = tau.shape().back();

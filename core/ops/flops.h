@@ -1,4 +1,4 @@
-// Arithmetic operations of the calls whose results take more than one for each element, see Op::flops.
+// Numbers of arithmetic operations of calls whose results take more than one for each element, see Op::flops.
 #pragma once
 
 #include "core/operator/op.h"
@@ -6,7 +6,7 @@
 namespace lunaria {
 
 inline double elements(const Shape& shape) { return shape.known() ? static_cast<double>(shape.size()) : 0; }
-// Axis `axis` from the end; 1 where it is not there or not known.
+// The size of axis `axis` from the end; 1 where the axis does not exist or its size is unknown.
 inline double size_from_end(const Shape& shape, int axis) {
     return shape.known() && shape.rank() >= axis ? static_cast<double>(shape[shape.rank() - axis]) : 1;
 }

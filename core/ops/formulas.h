@@ -15,7 +15,7 @@
 
 namespace lunaria::formula {
 
-// Which element types an operator computes in. Half floats are computed in f32.
+// The element types of an operator's computation. Half floats are computed in f32.
 enum class Domain : uint8_t {
     real,     // f32 and f64
     number,   // these and all integer types
@@ -23,8 +23,8 @@ enum class Domain : uint8_t {
     any,      // element bits are only moved
 };
 enum class Result : uint8_t { same, boolean };
-// The operands for which generated code may hold a formula (core/loops/). `by_loop`: as a call of the loop that the
-// operator has alone, for floats, or for integers where the domain is theirs.
+// The operands for which generated code may contain a formula (core/loops/). `by_loop`: by calling the operator's own
+// loop, for floats, or for integers where the domain has only those.
 enum class Fuses : uint8_t {
     never,
     floats,
@@ -35,7 +35,7 @@ enum class Fuses : uint8_t {
     by_loop,
 };
 
-// Cost: of an element in generated code, in additions of floats.
+// Cost: that of one element in generated code, in additions of floats.
 template <Domain D = Domain::real, Result R = Result::same, Fuses F = Fuses::never, int Cost = 0>
 struct Formula {
     static constexpr Domain domain = D;
@@ -77,7 +77,7 @@ template <std::floating_point T> T rint(T x) { return std::nearbyint(x); }
 template <std::floating_point T> T exp(T x) { return std::exp(x); }
 template <std::floating_point T> T exp2(T x) { return std::exp2(x); }
 template <std::floating_point T> T expm1(T x) { return std::expm1(x); }
-// expm1 where x <= 0; elsewhere whatever is cheapest.
+// expm1 where x <= 0; elsewhere any number that is cheap.
 template <std::floating_point T> T expm1_negative(T x) { return std::expm1(x); }
 template <std::floating_point T> T log(T x) { return std::log(x); }
 template <std::floating_point T> T log2(T x) { return std::log2(x); }

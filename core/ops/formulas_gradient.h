@@ -13,7 +13,8 @@ struct TanhGrad : Real { static constexpr std::string_view name = "tanh_grad";
     template <class T> T operator()(T dy, T y) const { return dy * ((T(1) - y) * (T(1) + y)); } };
 struct SigmoidGrad : Real { static constexpr std::string_view name = "sigmoid_grad";
     template <class T> T operator()(T dy, T y) const { return dy * (y * (T(1) - y)); } };
-// x where a slope that falls off like e^-x still tells anything: infinity times 0 would be NaN, where the limit is 0.
+// x, bounded to the range in which a slope that falls off like e^-x is not 0: infinity times 0 would be NaN, where the
+// limit is 0.
 template <class T> T within_slope(T x) { return smaller(larger(x, T(-1000)), T(1000)); }
 struct SiluGrad : Costly<8> { static constexpr std::string_view name = "silu_grad";
     template <class T> T operator()(T dy, T x) const {

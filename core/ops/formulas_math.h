@@ -97,7 +97,8 @@ struct Deg2rad : Real { static constexpr std::string_view name = "deg2rad";
     template <class T> T operator()(T x) const { return x * T(0.017453292519943295769); } };
 struct Rad2deg : Real { static constexpr std::string_view name = "rad2deg";
     template <class T> T operator()(T x) const { return x * T(57.295779513082320877); } };
-// The angle from the nearest zero of sin(pi x), a whole number, is exact; the sine turns at every other one.
+// The angle from the nearest zero of sin(pi x) is x minus a whole number, which is exact; the sine changes sign at
+// every zero.
 struct Sinc : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "sinc";
     template <class T> T operator()(T x) const {
         T n = rint(x), half = n * T(0.5), s = sin((x - n) * T(3.14159265358979323846));

@@ -1,5 +1,5 @@
-// Steps of optimizers for one element, over any number type: what core/ops/optimizer.cpp says, with the numbers that a
-// whole step shares.
+// Steps of optimizers for one element, over any number type: the formulas of core/ops/optimizer.cpp, with the numbers
+// that a whole step shares.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Formulas of special functions: error functions and the normal distribution, gamma functions. `Twice` says whether a
-// number has the bits of f64: more terms then, and steps of Halley's method where a polynomial would be long. Every
+// Formulas of special functions: error functions and the normal distribution, gamma functions. `Twice`: a number has
+// the bits of f64, for which there are more terms, and steps of Halley's method where a polynomial would be long. Every
 // coefficient is a Chebyshev fit of the function named beside it or a quotient of Bernoulli numbers.
 #pragma once
 
@@ -15,20 +15,19 @@ T polynomial(T x, const double (&c)[K]) {
     return y;
 }
 
-// exp(x^2) for 0 <= x <= 27: of a multiple of 2^-20 the square is exact, and the rest of it is small.
+// exp(x^2) for 0 <= x <= 27: the square of x rounded to a multiple of 2^-20 is exact, and the rest of x^2 is small.
 template <class T>
 T exp_square(T x) {
     T head = rint(x * T(0x1p20)) * T(0x1p-20), rest = (x - head) * (x + head);
     return exp(head * head) * (T(1) + rest * (T(1) + rest * (T(0.5) + rest * T(1.0 / 6))));
 }
-// exp(-x^2 / 2), where the rounding error of the square would be multiplied.
+// exp(-x^2 / 2). A rounded square would multiply its error, so the square is taken in two parts.
 template <class T>
 T gauss_twice(T x) {
     T a = smaller(abs(x), T(40)), head = rint(a * T(0x1p20)) * T(0x1p-20), rest = T(-0.5) * (a - head) * (a + head);
     return exp(T(-0.5) * head * head) * (T(1) + rest * (T(1) + rest * (T(0.5) + rest * T(1.0 / 6))));
 }
-// exp(x^2) erfc(x) for f64, and the same for x >= 0. From 25 on by the asymptotic series, as erfc will be too small to
-// be a number.
+// exp(x^2) erfc(x) in f64, for x >= 0. From 25 on by the asymptotic series, since erfc underflows soon after.
 template <class T>
 T erfcx_right_twice(T x, T power) {
     constexpr double series[] = {1, -0.5, 0.75, -1.875, 6.5625, -29.53125, 162.421875};
@@ -49,7 +48,7 @@ inline double erfcx_right(double x) { return erfcx_right_twice(x); }
 inline double erfcx(double x) { return erfcx_twice(x); }
 
 // The number whose erf is a = 1 - t: M. Giles, "Approximating the erfinv function" (2010), with fits of our own beyond
-// w = 5. Both a and t are asked for, as each has digits that the other has lost. `Far`: also for t below 2^-24.
+// w = 5. Both a and t are passed, since each has digits that the other has lost. `Far`: also for t below 2^-24.
 template <bool Far, class T>
 T erfinv_estimate(T a, T t) {
     constexpr double inner[] = {1.50140941,      0.246640727,    -0.00417768164, -0.00125372503, 0.00021858087,
@@ -112,8 +111,8 @@ T log_ndtr_of(T x) {
     return select(x < T(0), log(half) - T(0.5) * x * x, log1p(-(half * gauss(x))));
 }
 
-// psi(x) = (x - x0) P(x) on [1, 2], where its zero x0 is; up to 3 by one step of psi(x) = psi(x + 1) - 1/x to there.
-// From 3 on it is moved up, two steps in one division, and then the asymptotic series.
+// psi(x) = (x - x0) P(x) on [1, 2] around its zero x0; up to 3 by one step of psi(x) = psi(x + 1) - 1/x down to there.
+// From 3 on x is moved up, two steps in one division, and the asymptotic series is used.
 template <bool Twice, class T>
 T digamma_of(T x) {
     constexpr double inf = std::numeric_limits<double>::infinity(), pi = 3.14159265358979323846;
@@ -165,7 +164,7 @@ T digamma_of(T x) {
     T result = select(negative, select(x == rint(x), T(std::numeric_limits<double>::quiet_NaN()), reflected), value);
     return select(x == T(0), copysign(T(inf), -x), select(x == T(inf), x, result));
 }
-// psi'(x) likewise: all terms are positive. To the left of 1/2 by pi^2 / sin(pi x)^2 - psi'(1 - x).
+// psi'(x) in the same way: all terms are positive. To the left of 1/2 by pi^2 / sin(pi x)^2 - psi'(1 - x).
 template <bool Twice, class T>
 T trigamma_of(T x) {
     constexpr double pi = 3.14159265358979323846;
@@ -220,8 +219,8 @@ struct Digamma : Costly<16, Fuses::by_loop> { static constexpr std::string_view 
     template <class T> T operator()(T x) const { return digamma(x); } };
 struct Trigamma : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "trigamma";
     template <class T> T operator()(T x) const { return trigamma(x); } };
-// log(x / (1 - x)). Around 1/2, where the quotient is close to 1, it is taken less 1: q = (2x - 1) / (1 - x). What 1 + q
-// loses by rounding is the better part of its logarithm.
+// log(x / (1 - x)). Around 1/2, where the quotient is close to 1, the quotient minus 1 is used: q = (2x - 1) / (1 - x).
+// The digits that 1 + q loses by rounding are most of its logarithm.
 struct LogOdds : Costly<16, Fuses::by_loop> { static constexpr std::string_view name = "log_odds";
     template <class T> T operator()(T x) const {
         auto central = abs(x - T(0.5)) < T(0.25);

@@ -14,7 +14,7 @@ namespace {
 
 enum Param : size_t { kInput, kLength, kAxis, kNorm };
 
-// What a transform of `n` elements is multiplied with.
+// The factor of a transform of `n` elements.
 double scale_of(const Call& c, bool inverse, int64_t n) {
     std::string_view norm = c.has(kNorm) ? std::string_view(c.string(kNorm)) : "backward";
     if (norm == "ortho") return 1.0 / std::sqrt(static_cast<double>(n));
@@ -26,7 +26,7 @@ int64_t checked_length(const Call& c, int64_t n) {
     return n;
 }
 
-// One axis: to n elements (nil: as many as there are), or to the first half of them.
+// The transform along one axis: to n elements (nil: as many as there are), or to the first half of them.
 Expr along(const ExpandCall& c, const Expr& x, int axis, int64_t n, bool inverse, bool half) {
     checked_length(c, n);
     return c.call("dft", {x, n, axis, inverse, scale_of(c, inverse, n), half});
@@ -148,7 +148,7 @@ Grads dft_real_grad(const GradRule& g) {
     int64_t n = g.integer(1), last = n / 2;
     double scale = g.number(3);
     auto half = [&](double s) { return g.call("dft", {g.dout, n, axis, false, s, true}); };
-    // Elements stand for themselves and their mirror images, but for the first and, of an even number, the last.
+    // Elements count for themselves and their mirror images, except the first and, if the number is even, the last.
     Expr once = half(scale), twice = half(2 * scale);
     int64_t mirrored = (n - 1) / 2;
     std::vector<Expr> parts{part(once, axis, 0, 1)};

@@ -1,5 +1,5 @@
-// Operators: elementwise functions of one number. Gradient rules that can be written with the result are, since the
-// result is at hand anyway.
+// Operators: elementwise functions of one number. Gradient rules use the result where they can, since it is at hand
+// anyway.
 #include <cmath>
 #include <vector>
 
@@ -19,8 +19,8 @@ Op& function(Registry& ops, SignatureText signature, const char* doc, Slope) {
     });
 }
 
-// Of a complex number x the direction is x / |x|, which turns where x moves across: the part of the cotangent along the
-// direction is taken away.
+// For a complex number x the result is the direction x / |x|, which changes only where x moves across it: the part of
+// the cotangent along the direction is removed.
 Grads grad_sign(const GradRule& g) {
     if (!is_complex(g.out.dtype())) return zero_gradient(g);
     const Expr length = fn("abs", g.in(0)), zero = call("equal", {length, 0.0});
@@ -228,7 +228,7 @@ Expr expand_sinc_slope(const ExpandCall& c) {
     const double most = 1.5 + static_cast<double>(order) / 2;
     const Expr is_near = call("less", {fn("abs", u), most});
 
-    // The sum over m of (-1)^m u^(2m - n) / ((2m + 1) (2m - n)!), from its first power of u, 0 or 1, on.
+    // The sum over m of (-1)^m u^(2m - n) / ((2m + 1) (2m - n)!), beginning with its first power of u, 0 or 1.
     std::vector<double> factors;
     const int64_t odd = order % 2, first = (order + odd) / 2;
     double size = 1, factorial = 1;
@@ -245,7 +245,7 @@ Expr expand_sinc_slope(const ExpandCall& c) {
     if (odd) series = series * small;
 
     const Expr away = where(is_near, 1.0, u);
-    // Whole turns are taken off before the multiplication rounds.
+    // Whole turns are subtracted before the multiplication rounds.
     const Expr angle = where(is_near, pi, (x - fn("round_to_even", x * 0.5) * 2.0) * pi);
     const Expr sine = fn("sin", angle), cosine = fn("cos", angle);
     Expr slope = sine / away;
@@ -373,7 +373,7 @@ void add_special(Registry& ops) {
         .example("erfc(tensor{0.0, 1.0})", "tensor{1.0, 0.1573}")
         .sample("f32[2,3]")
         .sample("f32[5]");
-    // 2 x erfcx(x) - 2 / sqrt(pi), of which nothing is left far to the right: from 20 on by the asymptotic series.
+    // 2 x erfcx(x) - 2 / sqrt(pi), which cancels far to the right: from 20 on by the asymptotic series.
     function(ops, "erfcx(input/x: float)", "Scaled complementary error function, exp(x^2) erfc(x).",
              [](const Expr& x, const Expr& y) {
                  const Expr far = call("greater", {x, 20.0}), r = 1.0 / where(far, x, 20.0), s = r * r;
@@ -405,7 +405,7 @@ void add_special(Registry& ops) {
         .wide()
         .sample("f32[2,3]:(0.1,0.9)")
         .sample("f32[5]:(0.1,0.9)");
-    // The slope is density over distribution function, of which neither is a number far to the left.
+    // The slope is the density over the distribution function, both of which underflow far to the left.
     function(
         ops, "log_ndtr(input/x: float)",
         "Logarithm of the distribution function of the normal distribution, also accurate in both tails.",

@@ -1,7 +1,7 @@
 // Operators: attention of queries to keys without keeping the scores, and its gradient. One pass over blocks of queries
-// makes scores, weights and results; the gradient makes the weights of a block again (Rabe and Staats, "Self-attention
-// Does Not Need O(n^2) Memory", 2021; Dao and others, "FlashAttention", 2022). What they are made of stands beside the
-// kernels, as their judge and for further derivatives.
+// makes scores, weights and results; the gradient computes the weights of a block again (Rabe and Staats,
+// "Self-attention Does Not Need O(n^2) Memory", 2021; Dao and others, "FlashAttention", 2022). The same in elementary
+// operators is beside the kernels, to check them and for further derivatives.
 #include <limits>
 
 #include "core/base/interrupt.h"
@@ -78,7 +78,7 @@ Expr expand_attention_grad(const ExpandCall& c) {
     return c.builder.list({{matmul(ds, k), matmul(matrix_transpose(ds), q), matmul(matrix_transpose(p), d)}});
 }
 
-// So many operations for each pair of a query's number and a key.
+// The same number of operations for each pair of a query's element and a key.
 template <size_t query, int each>
 double attention_flops(const Call& c, std::span<const TensorType>) {
     return each * elements(c.shape(query)) * size_from_end(c.shape(query + 1), 2);

@@ -196,7 +196,7 @@ void add_masks(Registry& ops) {
             if (c.shape(2).size() == 0) throw shape_error(c.name(), str("source of shape ", c.shape(2), " is empty"));
             Expr mask = c.in(1).broadcast_to(shape).reshape({-1});
             Expr order = c.call("sub", {c.call("cumsum", {mask.cast(DType::i64), 0}), 1});
-            // Before the first true the count is -1, which nobody uses.
+            // Before the first true the count is -1; that element is never selected.
             Expr taken = c.call("gather", {c.in(2).reshape({-1}), c.call("where", {mask, order, 0}), 0});
             return c.call("where", {mask, taken, c.in(0).broadcast_to(shape).reshape({-1})}).reshape(shape);
         })

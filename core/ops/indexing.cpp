@@ -103,7 +103,7 @@ bool is_advanced(const Index& index) {
                        [](const IndexItem& item) { return item.kind == IndexItem::Kind::tensor; });
 }
 
-// How many axes of the tensor an entry speaks of.
+// The number of the tensor's axes that an entry covers.
 int axes_of(const IndexItem& item) {
     switch (item.kind) {
         case IndexItem::Kind::ellipsis:
@@ -116,7 +116,7 @@ int axes_of(const IndexItem& item) {
     }
 }
 
-// Checks entries against the shape and writes the ellipsis out where it was left away.
+// Checks entries against the shape and adds an omitted ellipsis.
 Index completed(const Index& index, const Shape& shape) {
     int used = 0, ellipses = 0;
     for (const IndexItem& item : index.items) {
@@ -207,14 +207,14 @@ struct Advanced {
     std::vector<Expr> positions;  // one for each axis, all of one shape
     Shape axes;                   // of the sliced tensor
     Shape joint;                  // shape of the positions
-    int place = 0;                // where the axes of the positions stand in the result
+    int place = 0;                // the place of the positions' axes in the result
 
     Advanced(Builder& builder, const Index& whole, const Shape& shape) {
         bool together = true, before = false, done = false;
         int axis = 0, used = 0;  // of the sliced tensor
         for (const IndexItem& item : whole.items) used += axes_of(item);
         for (const IndexItem& item : whole.items) {
-            // Next to tensors an integer is one more (constant) position.
+            // Beside tensors an integer is one more (constant) position.
             bool selects = item.kind == IndexItem::Kind::tensor || item.kind == IndexItem::Kind::integer;
             together &= !(selects && done);
             done |= before && !selects;
@@ -234,7 +234,7 @@ struct Advanced {
         if (positions.size() > 1)
             for (Expr& e : positions) e = e.broadcast_to(joint);
         place = together ? static_cast<int>(axes[0]) : 0;
-        // Slices of all axes, with the ellipsis for those that no entry names, are no slices at all.
+        // Slices of all axes, including those of the ellipsis, need no slice operator.
         bool whole_axes = true;
         for (const IndexItem& item : whole.items)
             whole_axes &= item.kind != IndexItem::Kind::new_axis &&
@@ -290,7 +290,7 @@ struct Advanced {
         for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;
         bool moves = !(order == all_axes(order.rank()));
         Expr front = moves ? y.transpose(order) : y;
-        // The shape of what get() gives.
+        // The shape of get()'s result.
         Shape rest, picked = joint;
         for (int i = axes.rank(); i < order.rank(); ++i) rest.push_back(front.shape()[i]);
         for (int64_t size : rest) picked.push_back(size);
@@ -321,7 +321,7 @@ void check_fits(const Shape& region, const Shape& value) {
         throw shape_error(kWhere, str("a value of shape ", value, " does not fit a part of shape ", region));
 }
 
-// Errors of the operators that an index is made of speak of the tensor, which is what the user typed.
+// Renames errors of the operators that an index is made of: they speak of the tensor, which is what the user typed.
 template <class F>
 auto renamed(F f) {
     try {
@@ -374,8 +374,7 @@ Value index_get(Builder& builder, const Value& x, const Index& index) {
             return Advanced(builder, whole, e.shape()).get(builder, e).value();
         });
     SliceArgs slice = basic(whole);
-    // Nothing is recorded in eager mode, so the view can be made without a call; strides that are negative are left to
-    // the operator.
+    // Eager mode records nothing, so that the view is made without a call; negative strides are left to the operator.
     if (&builder == &eager_builder() && x.is_tensor()) {
         Layout layout = slice.layout(x.tensor());
         if (std::all_of(layout.strides.begin(), layout.strides.end(), [](int64_t s) { return s >= 0; }))

@@ -2,8 +2,8 @@
 // calls of operators through a Builder, so that reading and writing differentiate like everything else.
 //
 // The rules are numpy's: integers remove their axis, slices keep it, "..." stands for the axes that no entry names,
-// None adds one; index tensors are broadcast together and select element by element, and their axes stand where the
-// first of them stood, or in front when something separates them; a mask of rank k selects along k axes at once.
+// None adds one; index tensors are broadcast together and select element by element, and their axes come at the place
+// of the first of them, or in front when other entries separate them; a mask of rank k selects along k axes at once.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ struct Index {
 // Reads "1:3, ::2, ..., -1, None". Throws a syntax error that shows the text with a caret under the mistake.
 Index parse_index(std::string_view where, std::string_view text);
 
-// What errors of the operators that an index stands for are named after, as after a composite operator: the tensor,
-// which is what the user typed.
+// A name for errors of the operators that an index is made of, as after a composite operator: the tensor, which is what
+// the user typed.
 const Op& indexing();
 
 // Throws an index error when a tensor of that shape has no axes.
@@ -66,13 +66,13 @@ void check_indexable(const Shape& shape);
 // Throws an index error when a row or element i does not exist on an axis of that size.
 void check_index(int64_t i, int axis, int64_t size);
 
-// What the index picks: a view where it holds no tensors.
+// The selected elements: a view where the index holds no tensors.
 Value index_get(Builder& builder, const Value& x, const Index& index);
 
-// A copy of x in which what the index picks is `value`, broadcast and converted to x's dtype.
+// A copy of x in which the selected elements are `value`, broadcast and converted to x's dtype.
 Value index_put(Builder& builder, const Value& x, const Index& index, const Value& value);
 
-// Writes into x itself: all handles of its body see it, no other tensor does.
+// Writes into x itself: all handles of its body see the change, other tensors do not.
 void index_set(Tensor& x, const Index& index, const Value& value);
 
 }  // namespace lunaria

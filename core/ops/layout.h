@@ -1,5 +1,5 @@
-// Operators that only look at their operand's elements in another arrangement: one function over shape and strides
-// gives both the inference rule and the view.
+// Operators that only rearrange their operand's elements: one function over shape and strides gives both the inference
+// rule and the view.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +13,7 @@ struct Layout {
     Strides strides;
     int64_t offset = 0;  // of the first element
 
-    // Removes an axis, standing at `index` of it.
+    // Removes an axis, keeping the elements at `index` of it.
     void drop(int axis, int64_t index = 0) {
         offset += index * strides[axis];
         shape.erase(axis);
@@ -76,7 +76,7 @@ Op& divides(Op& op, F) {
 }
 
 // Applies begin, stop, strides and the masks begin, end, ellipsis, new_axis and shrink_axis, the parameters of `call`
-// from `first` on, to a layout. Bit i of a mask speaks of entry i of the lists.
+// from `first` on, to a layout. Bit i of a mask belongs to entry i of the lists.
 void slice_layout(const Call& call, size_t first, Layout& layout);
 
 // The diagonal of axes dim1 and dim2 as a new last axis; `first`: the parameters offset, dim1, dim2.

@@ -39,7 +39,7 @@ Shape matmul_shape(const Call& c) {
 
 Types infer_matmul(const Call& c) {
     if (c.args[0].is_tensor() && c.args[1].is_tensor()) {
-        // Two matrices that fit, without the copies of shapes that the general case makes.
+        // A shortcut for two matrices that fit, without the copies of shapes in the general case.
         const Tensor &a = c.args[0].tensor(), &b = c.args[1].tensor();
         if (a.rank() == 2 && b.rank() == 2 && a.dim(1) == b.dim(0) && a.dim(0) < (1 << 20) && b.dim(1) < (1 << 20))
             return {{c.dtype, {a.dim(0), b.dim(1)}}};
@@ -89,7 +89,7 @@ Grads matmul_grad(const GradRule& g) {
     Expr dx = sum_to(matmul(dout, matrix_transpose(y)), x.shape());
     Expr dy;
     if (y.rank() == 2 && x.rank() > 2) {
-        // One matrix for the whole batch: its gradient is one product, not a batch of them to be added up.
+        // If one matrix serves the whole batch, its gradient is one product, not a sum over a batch of products.
         dy = matmul(matrix_transpose(as_rows(x)), as_rows(dout));
     } else {
         dy = sum_to(matmul(matrix_transpose(x), dout), y.shape());
@@ -343,8 +343,8 @@ void add_linalg_ops(Registry& ops) {
         .sample("f32[3,4], f32[5,4], f32[5]")
         .sample("f32[2,3,7], f32[2,7]")
         .sample("f32[4], f32[3,4], f32[3]");
-    // A primitive for compiled programs: what follows a product is done to each part of the result while it is in the
-    // cache.
+    // A primitive for compiled programs: the operators after a product are applied to each part of the result while it
+    // is in the cache.
     ops.add(
            "affine(input/x: float, weight/w: float, bias/b: float? = nil, transposed: bool = true, "
            "relu: bool = false)")

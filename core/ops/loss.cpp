@@ -23,7 +23,7 @@ Expr weighted_finite(const Expr& weight, const Expr& x) {
 
 namespace {
 
-// The operands of a loss have one shape: broadcasting a target by accident is the classic mistake.
+// The operands of a loss must have one shape: broadcasting a target by accident is the classic mistake.
 void expect_equal_shapes(const Call& call, size_t i, size_t j) {
     Shape a = call.shape(i), b = call.shape(j);
     if (a.known() && b.known()) expect_same_shape(call, i, j);
@@ -51,8 +51,8 @@ Expr expand_smooth_l1(const ExpandCall& c) {
 
 Grads grad_huber(const GradRule& g) {
     Expr d = g.in(0) - g.in(1), delta = g.in(2);
-    // d between -delta and delta. Nothing is computed of delta alone, which would be a constant of its own to who
-    // records the rule.
+    // d between -delta and delta. No expression contains delta alone, since a recorded rule would hold it as a constant
+    // of its own.
     auto bounded = [&](const Expr& e) { return call("minimum", {e, delta}); };
     auto slope = [&] { return g.dout * g.in(3) * -bounded(-bounded(d)); };
     return {cotangent(g, 0, slope), cotangent(g, 1, [&] { return -slope(); }),

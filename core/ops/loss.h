@@ -1,4 +1,4 @@
-// What the loss operators share.
+// Functions that the loss operators share.
 #pragma once
 
 #include "core/operator/op.h"
@@ -6,10 +6,10 @@
 
 namespace lunaria {
 
-// The losses of the elements as the caller wants them: "mean", "sum", "none".
+// The losses of the elements, reduced as asked: "mean", "sum", "none".
 Expr reduced(const Expr& loss, std::string_view reduction);
 
-// weight * x, but 0 where the weight is 0 and x infinite: what is left out must not become NaN.
+// weight * x, but 0 where the weight is 0 and x infinite: an excluded element must not become NaN.
 Expr weighted_finite(const Expr& weight, const Expr& x);
 
 void add_class_loss_ops(Registry& ops);  // core/ops/class_loss.cpp

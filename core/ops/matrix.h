@@ -44,8 +44,8 @@ inline int64_t rows_of(const Shape& s) {
     return rows;
 }
 
-// `e` as a matrix whose rows run over all axes but the last. Its number of rows is written out where it is known: -1
-// says nothing where the last axis has no elements.
+// `e` as a matrix whose rows run over all axes but the last. The number of rows is written out where it is known: -1
+// would be ambiguous where the last axis has no elements.
 inline Expr as_rows(const Expr& e) {
     const Shape s = e.shape();
     return e.reshape({s.known() ? rows_of(s) : -1, s.back()});

@@ -1,7 +1,7 @@
 // Operators: normalisation.
 // Each norm is a primitive with a gradient that is a primitive too and recomputes mean and deviation from x, which
-// costs less than keeping them: a backpropagator holds x and the weight, nothing else. The gradients of those gradients
-// are written once, for any choice of axes, with elementary operators.
+// costs less than keeping them: a backpropagator holds only x and the weight. The gradients of those gradients are
+// written once, for any choice of axes, with elementary operators.
 #include "core/batching/rules.h"
 #include "core/operator/infer.h"
 #include "core/operator/row_pass.h"
@@ -13,12 +13,12 @@ namespace lunaria {
 
 namespace {
 
-// Which axes of x share a mean, and what the weight looks like beside x.
+// The axes of x that share a mean, and the shape of the weight beside x.
 struct NormLayout {
     Shape shape;         // x as the formulas see it (group_norm splits an axis)
     Shape axes;          // of the statistics
     Shape weight;        // weight and bias as they broadcast against `shape`
-    Shape weight_axes;   // axes of `shape` that a gradient of the weight is summed over
+    Shape weight_axes;   // axes of `shape` over which a gradient of the weight is summed
     Shape weight_shape;  // as the user gave it
 };
 
@@ -32,7 +32,7 @@ NormTerms normalised(const Expr& x, const Shape& axes, double eps) {
     return {centred * rstd, rstd};
 }
 
-// r (v - mean(v) - xhat mean(v xhat)): what the normalisation does to a cotangent v; self-adjoint.
+// r (v - mean(v) - xhat mean(v xhat)): the effect of the normalisation on a cotangent v; self-adjoint.
 Expr pulled_back(const Expr& v, const NormTerms& t, const Shape& axes) {
     Expr mean = call("mean", {v, axes, true});
     return t.rstd * (v - mean - t.xhat * call("mean", {v * t.xhat, axes, true}));
@@ -235,7 +235,7 @@ Grads grad_batch_norm_train(const GradRule& g) {
     }
     double n = static_cast<double>(reduced_count(x, axes));
     auto add = [&](const Expr& term) { dx = dx ? dx + term : term; };
-    // Halves hold no count of a batch.
+    // Halves cannot hold the count of a batch.
     auto wide = [&](const Expr& d) { return is_half(g.dtype) ? d.cast(DType::f32) : d; };
     if (g.douts[1]) add((wide(g.douts[1]) / n).reshape(beside).broadcast_to(x));
     if (g.douts[2]) add((g.in(0) - g.outs[1].reshape(beside)) * (wide(g.douts[2]) * (2 / n)).reshape(beside));
@@ -257,7 +257,7 @@ Expr expand_batch_norm(const ExpandCall& c) {
     if (!c.has(1) || !c.has(2))
         throw argument_error(c.name(), "running_mean and running_var are needed unless training is true");
     expect_eps(c, 7);
-    // One multiplication and one addition per element: the rest has the size of the channels.
+    // One multiplication and one addition per element: everything else has the size of the channels.
     Expr scale = call("rsqrt", {c.in(2) + c.number(7)});
     if (c.has(3)) scale = scale * c.in(3);
     Expr shift = -(c.in(1) * scale);

@@ -1,6 +1,6 @@
-// Each formula computes what its operator gives, with the attributes that are differentiated as operands. An attribute
-// that it leaves out, such as where a condition changes, has the derivative 0. What is not chosen must not be infinite:
-// its derivative times 0 would be NaN.
+// Formulas of operators with differentiated attributes as operands, each with the operator's result. An attribute
+// without a place in its formula, such as one at which a condition changes, has the derivative 0. Values that are not
+// selected must not be infinite: their derivative times 0 would be NaN.
 #include "core/ops/open.h"
 
 #include <cmath>
@@ -19,10 +19,10 @@ Expr number(const ExpandCall& c, double x) { return c.builder.constant(Value(x))
 Expr greater(const Expr& a, const Arg& b) { return call("greater", {a, b}); }
 Expr equal(const Expr& a, const Arg& b) { return call("equal", {a, b}); }
 
-// Ones as the operator gives its elements, times the value.
+// A tensor of ones, as the operator makes it, times the value.
 Expr filled(const Expr& ones, const Expr& value) { return (ones * value).cast(ones.dtype()); }
 
-// x where it is positive, otherwise what `negative` makes of it.
+// x where it is positive, otherwise the result of `negative`.
 template <class F>
 Expr unit(const ExpandCall& c, F&& negative) {
     const Expr x = c.in(0), positive = greater(x, 0.0);
@@ -33,7 +33,7 @@ Expr absolute(const Expr& x) { return fn("abs", x); }
 
 Expr scaled(const ExpandCall& c, const Expr& product) { return (c.in(0) * c.in(3) + product * c.in(4)).cast(c.dtype); }
 
-// Moved and scaled to mean 0 and variance 1 along the axes.
+// x shifted and scaled to mean 0 and variance 1 along the axes.
 Expr shifted(const Expr& x, const Shape& axes, const Expr& eps) {
     const Expr centred = x - call("mean", {x, axes, true});
     return centred / fn("sqrt", call("mean", {centred * centred, axes, true}) + eps);
@@ -61,7 +61,7 @@ Expr normalised_rms(const Expr& x, const Expr& gamma, const Expr& eps, Expr& rst
     return x * rstd * gamma;
 }
 
-// The correction changes what the sum of squares is divided by, and nothing else.
+// The correction changes only the divisor of the sum of squares.
 Expr variance(const ExpandCall& c) {
     const Expr plain = c.call("var", {c.in(0), c.args[1], 0.0, c.args[3]});
     const double count = static_cast<double>(c.shape(0).size()) / static_cast<double>(plain.shape().size());
@@ -79,7 +79,7 @@ Expr full_like(const ExpandCall& c) { return filled(c.call("full_like", {c.in(0)
 Expr new_full(const ExpandCall& c) { return filled(c.call("new_full", {c.in(0), c.args[1], 1.0, c.args[3]}), c.in(2)); }
 
 Expr pad(const ExpandCall& c) {
-    // Chosen, not added: what is padded or padded with may be infinite.
+    // Selected, not added: elements and padding may be infinite.
     const Expr zeros = c.call("full_like", {c.in(0), 0.0, Value()});
     const Expr beside = c.call("pad", {zeros, c.args[1], c.args[2], 1.0});
     return where(greater(beside, 0.5), c.in(3), c.call("pad", {c.in(0), c.args[1], c.args[2], 0.0}))
@@ -141,7 +141,7 @@ Expr hinge_embedding_loss(const ExpandCall& c) {
 Expr margin_ranking_loss(const ExpandCall& c) {
     return reduced(fn("relu", c.in(3) - c.in(2) * (c.in(0) - c.in(1))), c.string(4));
 }
-// Linear in the smoothing.
+// The loss is linear in the smoothing.
 Expr smoothed_loss(const ExpandCall& c) {
     auto loss = [&](double smoothing) {
         return c.call(c.name(), {c.in(0), c.in(1), c.args[2], c.args[3], c.args[4], smoothing});

@@ -1,4 +1,4 @@
-// What stands for operators where a number among their attributes is differentiated, see Op::open.
+// Formulas in place of operators whose attributes are differentiated, see Op::open.
 #pragma once
 
 #include "core/operator/op.h"

@@ -1,4 +1,5 @@
-// Operators: pooling and convolution whose windows lie where data say: at random places, or moved by offsets.
+// Operators: pooling and convolution with windows at places that the data decide: random places, or places moved by
+// offsets.
 #include <cmath>
 
 #include "core/operator/infer.h"
@@ -42,8 +43,9 @@ Window::Sizes fractional_sizes(const Call& c, const Window& w) {
     return out;
 }
 
-// The first positions of the windows along one axis, (planes, out): steps of (in - kernel) / (out - 1) on average that
-// a number u of each plane puts up or down (B. Graham, "Fractional Max-Pooling", 2014). The last window ends the axis.
+// The first positions of the windows along one axis, (planes, out): steps of (in - kernel) / (out - 1) on average,
+// which a number u of each plane rounds up or down (B. Graham, "Fractional Max-Pooling", 2014). The last window ends
+// the axis.
 Expr window_starts(const ExpandCall& c, const Expr& u, int64_t in, int64_t kernel, int64_t out) {
     const Shape column{u.shape()[0], 1};
     const Expr start = u.reshape(column), last = ramp(c, DType::i64, {1, out});
@@ -79,13 +81,13 @@ Expr expand_fractional_max_pool(const ExpandCall& c) {
     } else {
         samples = c.call("rand", {Shape{planes, w.axes}, {"dtype", DType::f32}});
     }
-    // Places within a plane: those of the windows' first elements, (planes, windows), and from there the others.
+    // Places within a plane: those of the windows' first elements, (planes, windows), then those of the other elements.
     Expr first;
     Tensor within = Tensor::zeros(DType::i64, {w.kernel_size()});
     int64_t stride = 1, inner = 1;
     for (int axis = Window::kAxes - 1; axis >= w.first(); --axis) {
         const auto i = static_cast<size_t>(axis);
-        // In two dimensions the first number is that of the last axis.
+        // In two dimensions the first number belongs to the last axis.
         const int64_t number = w.axes == 2 ? Window::kAxes - 1 - axis : axis - w.first();
         const Expr u = c.call("narrow", {samples, 1, number, 1});
         const Expr starts = c.call("mul", {window_starts(c, u, w.in[i], w.kernel[i], w.out[i]), stride});
@@ -122,7 +124,7 @@ std::array<int64_t, 2> for_rows_and_columns(const Call& c, size_t i, const char*
     return result;
 }
 
-// What deformable_conv2d is given; its two axes are the last ones of the window.
+// The arguments of deformable_conv2d; its two axes are the last ones of the window.
 struct Deformable {
     static constexpr size_t kRows = 1, kColumns = 2;
 
@@ -164,7 +166,7 @@ Deformable deformable_of(const Call& c) {
     return d;
 }
 
-// Where the taps of the kernel lie along an axis before they are moved: (taps, rows, columns) of the result.
+// The places of the kernel's taps along an axis before they are moved: (taps, rows, columns) of the result.
 Tensor regular_places(const Deformable& d, size_t axis) {
     const Window& w = d.window;
     Tensor t = Tensor::empty(DType::f64, {d.taps(), w.out[Deformable::kRows], w.out[Deformable::kColumns]});
@@ -210,7 +212,7 @@ Expr expand_deformable_conv2d(const ExpandCall& c) {
         const int64_t n = d.parts * d.taps();
         return c.call("narrow", {c.in(2), 1, i * n, n}).reshape({planes, places});
     };
-    // Places are numbers in the thousands and need digits behind the point.
+    // Places are numbers in the thousands and need digits after the point.
     const DType precise = c.dtype == DType::f64 ? DType::f64 : DType::f32;
     auto moved = [&](int64_t i, size_t axis) {
         return part(i).cast(precise) + c.builder.constant(regular_places(d, axis).cast(precise)).reshape({1, places});

@@ -1,4 +1,4 @@
-// Operators: pooling. A plane is the part of a tensor that its last one to three axes span; all axes before them are
+// Operators: pooling. A plane is the part of a tensor that its last one to three axes span; all axes before it are
 // batches. The positions of maxima within a plane are an operator of their own (integers, no gradient); gradients
 // scatter to and gather from these positions, and are linear, so that second derivatives need nothing new.
 #include "core/ops/pool.h"
@@ -67,7 +67,7 @@ Grads max_window_grad(const GradRule& g) {
                                        g.args[kDilation], g.args[kMaxCeil]})};
 }
 
-// It is linear in the gradient, and does not change with x but where another element becomes the largest.
+// It is linear in the gradient, and depends on x only through the choice of the largest element.
 Grads max_window_grad_grad(const GradRule& g) {
     Expr at = g.call("argmax_window", {g.in(1), g.args[1 + kKernel], g.args[1 + kStride], g.args[1 + kPadding],
                                        g.args[1 + kDilation], g.args[1 + kMaxCeil]});
@@ -261,7 +261,7 @@ Expr expand_max_unpool(const ExpandCall& c) {
         auto n = static_cast<size_t>(axes);
         if (wanted.size() < n)
             throw value_error(c.name(), str("output_size must have ", axes, " numbers, not ", to_string(c.args[5])));
-        // It may be the whole shape: the last sizes count.
+        // The size may be given as the whole shape: its last sizes count.
         for (size_t i = 0; i < n; ++i) size[static_cast<int>(i)] = wanted[wanted.size() - n + i];
     }
     return c.call("plane_scatter", {c.in(0), c.in(1), size, false});
@@ -361,7 +361,7 @@ void add_pool_ops(Registry& ops) {
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
-    // A primitive for programs that keep the channels of a pixel side by side, see conv2d_last.
+    // A primitive for programs that keep the channels of a pixel next to each other, see conv2d_last.
     ops.add("max_window_last(x: same, kernel_size: ints, stride: ints, padding: ints, dilation: ints, ceil_mode: bool)")
         .doc("Largest element of each window of the axes before the last one, which are the channels; see max_window.")
         .example("max_window_last(tensor{{1.0, 2.0}, {3.0, 0.0}}, {2}, {2}, {0, 0}, {1}, false)", "tensor{{3.0, 2.0}}")

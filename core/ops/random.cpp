@@ -19,7 +19,7 @@ Types infer_floats(const Call& c, size_t size, size_t dtype) {
     return {{t, checked_shape(c.name(), sizes, size_of(t))}};
 }
 
-// `size` with the axes of the parameters' tensors behind it: one draw for each of their elements.
+// `size` followed by the axes of the parameters' tensors: one draw for each of their elements.
 Types infer_per_element(const Call& c, size_t size, size_t parameter, DType dtype) {
     auto sizes = c.ints(size);
     Shape shape = c.shape(parameter);
@@ -34,7 +34,7 @@ void expect_probability(const Call& c, size_t i) {
         throw value_error(c.name(), str(param_name(c, i), " must be a probability in the range 0 .. 1, not ", p));
 }
 
-// Parameter i, which must be "positive", "not negative" or "a probability". The numbers of a tensor are looked at when
+// Parameter i, which must be "positive", "not negative" or "a probability". The numbers of a tensor are checked when
 // the program runs.
 Expr valid(const ExpandCall& c, size_t i, std::string_view range) {
     const Expr x = c.builder.constant(c.args[i]);
@@ -44,7 +44,7 @@ Expr valid(const ExpandCall& c, size_t i, std::string_view range) {
     return x;
 }
 
-// Integers from `first` to `last` must be numbers of the dtype; halves hold few of them.
+// Integers from `first` to `last` must be numbers of the dtype; halves hold few integers.
 void expect_integers_of(const Call& c, DType t, int64_t first, int64_t last) {
     int64_t least = 0, most = 0;
     visit_dtype(t, [&](auto tag) {
@@ -120,8 +120,8 @@ Expr scaled(const ExpandCall& c, const Expr& noise, size_t shift, size_t scale) 
     return c.call("add", {stretched, c.args[shift]});
 }
 
-// Numbers from minval to maxval, parameters 1 and 2. Rounding may take a sum to maxval, which is not in the interval:
-// the number before it stands for that.
+// Numbers from minval to maxval, parameters 1 and 2. Rounding may take a sum to maxval, which is outside of the
+// interval; it is replaced by the number before it.
 Expr uniform_between(const ExpandCall& c, const Expr& unit) {
     auto limit = [&](size_t i) {
         if (c.args[i].is_number()) return c.call("full", {Shape{}, c.args[i], unit.dtype()});
@@ -236,7 +236,7 @@ void add_distributions(Registry& ops) {
 }
 
 void add_checks(Registry& ops) {
-    // A primitive, so that the numbers of a graph's operands are looked at when it runs.
+    // A primitive, so that the numbers of a graph's operands are checked when it runs.
     ops.add(
            "valid_parameter(input/x: tensor, range: \"positive\"|\"not negative\"|\"a probability\", *, name: string = "
            "\"input\", where: string = \"valid_parameter\")")

@@ -1,4 +1,4 @@
-// What the reduction, scan, softmax and loss operators share.
+// Functions that the reduction, scan, softmax and loss operators share.
 #pragma once
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 
 namespace lunaria {
 
-// The shape that is left when `axes` (counted from 0) are reduced: with size 1 when `keep`, else without them.
+// The shape after `axes` (counted from 0) are reduced: with size 1 when `keep`, else without them.
 Shape reduced_shape(const Shape& shape, const Shape& axes, bool keep);
 
-// How many elements are reduced to one; kUnknownDim when a size is not known.
+// The number of elements that are reduced to one; kUnknownDim when a size is not known.
 int64_t reduced_count(const Shape& shape, const Shape& axes);
 
 // Throws when argument 0 has no element along `axes`: extrema have no identity.
@@ -22,7 +22,7 @@ void expect_real(const Call& call, size_t i);
 // A reduced expression with its reduced axes put back as axes of size 1.
 Expr keep_axes(const Expr& e, const Shape& shape, const Shape& axes);
 
-// Of the operators that are called like sum.
+// Inference for the operators that sum.
 Types infer_sum(const Call& call);
 
 // The order of a vector norm: 2 where none is given, "inf" and "-inf" as words; NaN for other words.

@@ -1,4 +1,4 @@
-// Operators: rows to experts and back, as mixtures of experts send them, and attention of a program that only predicts.
+// Operators: rows to experts and back, for mixtures of experts, and attention for programs that only predict.
 #include <algorithm>
 
 #include "core/operator/infer.h"
@@ -55,7 +55,7 @@ Expr expand_unpermute(const ExpandCall& c) {
     return (rows.reshape({tokens, each, width}) * c.in(2).cast(rows.dtype()).reshape({tokens, each, 1})).sum({1});
 }
 
-// Which keys lie behind the end of their sequence: (batch, 1, 1, keys), true where hidden.
+// The keys after the end of their sequence: (batch, 1, 1, keys), true where hidden.
 Expr behind_end(const ExpandCall& c, size_t i, int64_t batch, int64_t keys) {
     const std::vector<int64_t> lengths = c.ints(i);
     const auto given = static_cast<int64_t>(lengths.size());
@@ -70,12 +70,12 @@ Expr behind_end(const ExpandCall& c, size_t i, int64_t batch, int64_t keys) {
     return c.builder.constant(hidden);
 }
 
-// Where the parameters of prompt_flash_attention and incre_flash_attention stand.
+// The places of the parameters of prompt_flash_attention and incre_flash_attention.
 struct Places {
     size_t mask, lengths, shift, first_unsupported, last_unsupported, heads, scale, layout, key_heads;
 };
 
-// `sparse`: sparse_mode and what goes with it, or nothing.
+// `sparse`: sparse_mode and the parameters that go with it, or nothing.
 Expr predict(const ExpandCall& c, const Places& at, std::optional<std::array<size_t, 3>> sparse) {
     for (size_t i = at.first_unsupported; i <= at.last_unsupported; ++i)
         if (c.has(i)) throw argument_error(c.name(), str(param_name(c, i), " is not supported: leave it out"));

@@ -55,7 +55,7 @@ class SampleReader {
         while (n < text_.size() && detail::word_char(text_[n])) ++n;
         return text_.substr(0, n);
     }
-    // The parameter that `name=` speaks of; -1 when the argument is positional.
+    // The parameter named by `name=`; -1 when the argument is positional.
     int named() {
         std::string_view w = peek_word();
         if (w.empty() || text_.size() <= w.size() || text_[w.size()] != '=') return -1;

@@ -1,6 +1,6 @@
-// Operators: scans (running sums, products, extrema) and differences along an axis.
-// linear_recurrence is what closes the family under differentiation: the gradients of cumprod, logcumsumexp and of the
-// recurrence itself are recurrences again, in linear time and without a division.
+// Operators: scans (running sums, products, extrema) and differences along an axis. linear_recurrence closes the family
+// under differentiation: the gradients of cumprod, logcumsumexp and of the recurrence itself are recurrences again, in
+// linear time and without a division.
 #include "core/batching/rules.h"
 #include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
@@ -56,12 +56,12 @@ Grads grad_cumprod(const GradRule& g) {
     return {call("cumprod_grad", {g.dout, x, g.axis(1, 0)}).cast(g.type(0).dtype)};
 }
 
-// The product of what stands before each element.
+// The product of the elements before each element.
 Expr products_before(const Expr& x, int axis) {
     return delayed(call("cumprod", {x, axis}), axis, x.builder().ones_like(first_zeros(x, axis)));
 }
 
-// A kernel of its own keeps products in range that leave it on the way; other devices have what doubles hold.
+// The host's own kernel keeps a product in range that leaves it on the way; other devices have the range of doubles.
 Expr expand_cumprod_grad(const ExpandCall& c) {
     if (c.shape(0).size() == 0) return c.builder.zeros_like(c.in(1));
     const DType computed = is_complex(c.dtype) ? DType::c128 : DType::f64;
@@ -70,8 +70,9 @@ Expr expand_cumprod_grad(const ExpandCall& c) {
     return (products_before(x, axis) * call("linear_recurrence", {x, d, axis, {"reverse", true}})).cast(c.dtype);
 }
 
-// With the product b of what stands before, t of the recurrence and a cotangent e, the adjoint is linear in d: the
-// recurrence u[i] = x[i] u[i-1] + e[i] b[i]. By x it is t[i] u[i-1] and what e t gives as a cotangent of b.
+// With the product b of the elements before, t of the recurrence and a cotangent e, the adjoint is linear in d: the
+// recurrence u[i] = x[i] u[i-1] + e[i] b[i]. By x it is t[i] u[i-1], plus the gradient that e t as a cotangent of b
+// gives.
 Grads grad_cumprod_grad(const GradRule& g) {
     if (g.shape(0).size() == 0) return {g.builder.zeros_like(g.in(0)), g.builder.zeros_like(g.in(1)), {}};
     const int axis = g.axis(2, 0);

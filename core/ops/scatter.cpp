@@ -37,22 +37,22 @@ struct Scatter {
                     where(written_last(), at(dout), 0)};
         if (reduction == "mul") return {put(dout, updates, "mul"), product_updates()};
         if (reduction == "div") return {put(dout, updates, "div"), -(at(dout) * at(g.out) / updates)};
-        // max and min: whoever reaches the extreme shares the cotangent evenly.
+        // max and min: all elements that equal the extreme share the cotangent evenly.
         Expr reached_x = equal(x, g.out).cast(dout.dtype()), reached_u = equal(updates, at(g.out)).cast(dout.dtype());
         Expr share = dout / put(reached_x, reached_u, "add");
         return {share * reached_x, at(share) * reached_u};
     }
-    // Of several updates for one element only the last is in the result: each writes its number and looks whether it is
-    // still there.
+    // Of several updates for one element only the last is in the result. Each update writes its number, and the ones
+    // whose number is still there are the last.
     Expr written_last() const {
         Shape shape = updates.shape();
         Expr numbers = g.call("arange", {shape.size()}).reshape(shape);
         Expr none = stretched_zero(g.builder, DType::i64, x.shape());
         return equal(at(put(none, numbers, "none")), numbers);
     }
-    // The product of all factors of a position but one: by division, unless that one is 0.
+    // The product of all factors of a position but one: by division, unless that factor is 0.
     Expr product_updates() const {
-        // In f64, which products of f32 seldom leave on the way to one that is a number.
+        // In f64: products of f32 seldom leave its range on the way to a finite result.
         const DType computed = complex_or_f64(g.dout.dtype());
         Expr zero = equal(updates, 0);
         Expr filled = where(zero, 1, updates).cast(computed);
@@ -355,7 +355,7 @@ Types infer_segments(const Call& c) {
     return {{c.type(0).dtype, shape}};
 }
 
-// What each element of the input sees of a per-segment tensor; 0 where the id is negative, which means "dropped".
+// The value of a per-segment tensor for each element of the input; 0 where the id is negative, which means "dropped".
 Expr per_element(const GradRule& g, const Expr& segments) {
     Expr ids = g.in(1);
     Expr rows = g.call("gather", {segments, g.call("maximum", {ids, 0}), 0});
@@ -368,13 +368,13 @@ Expr segments(const GradRule& g, std::string_view op, const Expr& x) { return g.
 
 Grads grad_extreme_segment(const GradRule& g) {
     Expr reached = g.call("equal", {g.in(0), per_element(g, g.out)}).cast(g.dout.dtype());
-    // Empty segments have nobody to share with; 1 keeps the division clean.
+    // Empty segments have no elements that share; 1 keeps the division finite.
     Expr count = g.call("maximum", {segments(g, "unsorted_segment_sum", reached), 1});
     return {per_element(g, g.dout / count) * reached, {}, {}};
 }
 
 Grads grad_product_segment(const GradRule& g) {
-    // In f64, which products of f32 seldom leave on the way to one that is a number.
+    // In f64: products of f32 seldom leave its range on the way to a finite result.
     Expr x = g.in(0).cast(DType::f64), zero = g.call("equal", {x, 0});
     Expr filled = g.call("where", {zero, 1, x});
     Expr product = per_element(g, segments(g, "unsorted_segment_prod", filled));
@@ -426,7 +426,7 @@ void add_segments(Registry& ops) {
         .sample("f32[2,3]:(1,2), i64[2,3]:(-1,4), 4");
 }
 
-// sparse_segment_mean(x, indices, segment_ids): how many rows there are is told by the last of the ids.
+// sparse_segment_mean(x, indices, segment_ids): the last id gives the number of rows.
 Types infer_sparse_mean(const Call& c) {
     expect_rank_at_least(c, 0, 1);
     expect_rank(c, 1, 1);
@@ -446,7 +446,7 @@ void add_sparse_mean(Registry& ops) {
                  "tensor{{3.5}, {2.0}}")
         .infer(infer_sparse_mean)
         .grad([](const GradRule& g) -> Grads {
-            // A row of the result has its cotangent shared out among the rows that it is the mean of.
+            // A row's cotangent is shared evenly by the rows of which it is the mean.
             const Expr ids = g.in(2), ones = g.call("ones_like", {ids}).cast(g.dout.dtype());
             const int64_t count = g.shape(1)[0];
             if (count == 0) return {g.builder.zeros_like(g.in(0)), {}, {}};

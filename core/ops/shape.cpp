@@ -1,4 +1,5 @@
-// Operators: views that keep every element (reshape, transposes, broadcasting) and what is known from types alone.
+// Operators: views that keep every element (reshape, transposes, broadcasting) and results that follow from types
+// alone.
 #include <algorithm>
 
 #include "core/batching/rules.h"
@@ -10,7 +11,7 @@ namespace lunaria {
 
 namespace {
 
-// The shape that `wanted` (one size may be -1) means for `from`'s elements.
+// The shape that `wanted` (one size may be -1) gives to `from`'s elements.
 Shape reshaped(const Call& call, const Shape& from, std::span<const int64_t> wanted) {
     int free = -1;
     if (wanted.size() > kMaxRank) checked_shape(call.name(), wanted);
@@ -381,7 +382,7 @@ void add_broadcasts(Registry& ops) {
         .batched(batch::broadcast)
         .sample("f32[3,1], {2,-1,5}")
         .sample("f32[], {3}");
-    // A primitive: gradients broadcast to shapes with it that are only known when the program runs.
+    // A primitive: gradients use it to broadcast to shapes that are known only when the program runs.
     rearranges(ops.add("expand_as(input/x: tensor, other: tensor)"),
                [](const Call& c, Layout& layout) {
                    Shape shape = c.shape(1);

@@ -64,7 +64,7 @@ std::vector<Layout> split_layouts(const Call& c, const Layout& whole, int axis, 
     return parts;
 }
 
-// As many results as a call of Lua can have.
+// The limit is the number of results that a call of Lua can have.
 void expect_few_parts(const Call& c, int64_t parts) {
     constexpr int64_t kMostParts = 1'000'000;
     if (parts > kMostParts)
@@ -210,7 +210,7 @@ void begin_size_layout(const Call& c, Layout& layout) {
     }
 }
 
-// The region that a call of slice_assign replaces: the parameters of strided_slice stand two later.
+// The region that slice_assign replaces: it has the parameters of strided_slice two places later.
 Types infer_replaced(const Call& c, void (*region)(const Call&, Layout&)) {
     TensorType t{c.dtype, c.shape(0)};
     Layout layout{t.shape, contiguous_strides(t.shape)};
@@ -465,8 +465,7 @@ void window_layout(const Call& c, Layout& layout) {
     layout.insert(layout.shape.rank(), size, layout.strides[axis]);
 }
 
-// Element i of the operand is element p of window i - p: with windows without anything before and behind, a diagonal
-// of the windows of the windows.
+// Element i of the operand is element p of window i - p: windows of the padded windows, whose diagonal it is.
 Grads grad_windows(const GradRule& g) {
     const int rank = g.rank(0), axis = g.axis(1, 0);
     const int64_t size = g.integer(2);
@@ -506,7 +505,7 @@ void slice_layout(const Call& call, size_t first, Layout& layout) {
     };
     enum { kBegin, kEnd, kEllipsis, kNewAxis, kShrink };
     size_t entries = begin.size(), ellipsis = entries;
-    int used = 0;  // axes that entries speak of
+    int used = 0;  // number of axes that the entries cover
     for (size_t i = 0; i < entries; ++i) {
         if (bit(kEllipsis, i)) {
             if (ellipsis != entries) throw value_error(call.name(), "only one entry may be an ellipsis");

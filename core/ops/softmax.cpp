@@ -19,8 +19,8 @@ Types infer_softmax(const Call& call) {
 
 Shape line_axes(const Call& call, size_t i, size_t of) { return call.rank(of) ? Shape{call.axis(i, of)} : Shape{}; }
 
-// What an operator of one operand and an axis gave, before it was rounded to halves: in many small parts of one they
-// keep few digits.
+// The result of an operator of one operand and an axis before it was rounded to halves, which keep few digits of many
+// small shares.
 Expr exact_result(const GradRule& g) {
     const DType t = g.type(0).dtype;
     return is_half(t) ? g.call(g.name(), {g.in(0).cast(DType::f32), g.args[1]}) : g.out;
@@ -39,8 +39,8 @@ Types infer_softmax_grad(const Call& call) {
     return {{call.dtype, call.shape(0)}};
 }
 
-// softmax_grad(d, y) = y (d - sum(d y)). For a cotangent c: with respect to d it is itself; with respect to y the
-// product rule.
+// softmax_grad(d, y) = y (d - sum(d y)). For a cotangent c the gradient by d is softmax_grad(c, y), and the gradient by
+// y follows from the product rule.
 Grads grad_softmax_grad(const GradRule& g) {
     Shape axes = line_axes(g, 2, 0);
     Expr d = g.in(0), y = g.in(1), c = g.dout;
@@ -70,7 +70,7 @@ Grads grad_logsumexp(const GradRule& g) {
     return {call("exp", {g.in(0) - shift}) * keep_axes(g.dout, g.shape(0), axes)};
 }
 
-// exp(x) for x <= 0. What would be subnormal is 0, as in the host's kernels.
+// exp(x) for x <= 0. Results that would be subnormal are 0, as in the host's kernels.
 RowValue exp_of_difference(RowPass& p, RowValue x) {
     const RowValue least = p.number(size_of(p.call.dtype) == 4 ? -87 : -708);
     const RowValue e = p.formula("exp", {x});

@@ -38,7 +38,7 @@ Types infer_square(const Call& c) { return {{c.dtype, square(c, 0)}}; }
 
 Types infer_scalar_per_matrix(const Call& c) { return {{c.dtype, batch_of(square(c, 0))}}; }
 
-// A scalar per matrix, made to multiply matrices.
+// A scalar per matrix, in a shape that multiplies matrices.
 Expr per_matrix(const Expr& e) {
     Shape s = e.shape();
     s.push_back(1);
@@ -78,9 +78,8 @@ Expr as_column(const Expr& v) {
     return v.reshape(s);
 }
 
-// 1 / (x_j - x_i) for the values of vectors with cotangent d, and 0 on the diagonal and where neither of two equal
-// values has a vector that is used. What is used of one is an error: vectors of equal values may be turned into each
-// other.
+// 1 / (x_j - x_i) for the values whose vectors have the cotangent d. It is 0 on the diagonal and for two equal values
+// whose vectors are not used. Using one of them is an error: vectors of equal values may be turned into each other.
 Expr reciprocal_gaps(std::string_view where, const Expr& values, const Expr& d) {
     const Expr used = fn("abs", d).sum({d.rank() - 2});
     return call("reciprocal_gaps", {values, used, {"where", Value(str("gradient of ", where))}});
@@ -188,7 +187,7 @@ Grads svd_grad(const GradRule& g) {
             .hint("use full_matrices = false");
     if (k == 0) return {g.builder.zeros_like(g.in(0))};
     Expr s = g.outs[0], u = columns(g.outs[1], 0, k), v = columns(g.outs[2], 0, k);
-    // 1 / (s_j - s_i), with a 0 behind the values, so that the last row is 1 / s_j.
+    // 1 / (s_j - s_i), with a 0 appended to the values, so that the last row is 1 / s_j.
     Expr reciprocals, per_s, per_gap;
     if (g.douts[1] || g.douts[2]) {
         const Expr du = g.douts[1] ? columns(g.douts[1], 0, k) : Expr(),
@@ -205,7 +204,8 @@ Grads svd_grad(const GradRule& g) {
         const Expr rows = call("narrow", {all, shape.rank() - 1, 0, k});
         reciprocals = call("narrow", {rows, shape.rank() - 2, 0, k});
         per_s = call("narrow", {rows, shape.rank() - 2, k, 1});
-        // 1 / (s_j² - s_i²), without the cancellation of a difference of squares. No sum of different values is 0.
+        // 1 / (s_j² - s_i²), without the cancellation of a difference of squares. The sum of two different values is
+        // not 0.
         const Expr sum = as_row(s) + as_column(s), none = call("equal", {sum, 0.0});
         per_gap = reciprocals / call("where", {none, 1.0, sum});
     }
@@ -219,7 +219,7 @@ Grads svd_grad(const GradRule& g) {
     if (g.douts[1]) add(inner, turned(u, g.douts[1]) * as_row(s));
     if (g.douts[2]) add(inner, as_column(s) * turned(v, g.douts[2]));
     if (is_complex(g.dtype) && (g.douts[1] || g.douts[2])) {
-        // Phases turn u and v together: the imaginary part of the diagonal is said by one of the two.
+        // Phases turn u and v together: only one of the two carries the imaginary part of the diagonal.
         const Expr one = identity(g, k);
         inner = inner * (1.0 - one) + fn("real", inner * one);
         if (g.douts[1]) {
@@ -297,8 +297,8 @@ Grads slogdet_grad(const GradRule& g) {
     return {(per_matrix(along) * adjoint(g.call("inverse", {g.in(0)})))};
 }
 
-// The slope of the cofactors det t, where t is the inverse transposed, along d: det (<d, t> t - t d^T t). It is linear
-// in d and its own adjoint. By x it is written with the inverse, which a singular matrix has not: that is an error.
+// The slope of the cofactors det t along d, where t is the inverse transposed: det (<d, t> t - t d^T t). It is linear
+// in d and its own adjoint. Its derivative by x uses the inverse, so that a singular matrix is an error.
 Grads cofactor_slope_grad(const GradRule& g) {
     const Expr x = mirrored(g.in(0)), d = mirrored(g.in(1)), c = g.dout;
     const Expr t = matrix_transpose(g.call("inverse", {x}));
@@ -311,8 +311,8 @@ Grads cofactor_slope_grad(const GradRule& g) {
     return {dx, g.call("cofactor_slope", {x, c})};
 }
 
-// With eigenvectors v of norm 1: v^-H (diag(dw) + (v^H dv - v^H v diag(Re v^H dv)) / conj(w_j - w_i)) v^H, for what
-// does not depend on the phases of the vectors (C. Boeddeker and others, 2017).
+// With eigenvectors v of norm 1: v^-H (diag(dw) + (v^H dv - v^H v diag(Re v^H dv)) / conj(w_j - w_i)) v^H, for
+// functions that do not depend on the phases of the vectors (C. Boeddeker and others, 2017).
 Grads eig_grad(const GradRule& g) {
     const Expr w = g.outs[0], v = g.outs[1], one = g.call("eye", {w.shape().back(), w.shape().back(), w.dtype()});
     Expr inner = g.douts[0] ? as_column(g.douts[0]) * one : Expr();

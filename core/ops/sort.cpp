@@ -1,6 +1,6 @@
 // Operators: sorting, order statistics and search.
 // Sorts are stable and put NaN last; everything else here that depends on an order follows from that. Gradients go back
-// to where the values came from, by their indices.
+// to the places of the values, by their indices.
 #include <cmath>
 
 #include "core/batching/rules.h"
@@ -31,7 +31,8 @@ Types infer_argsort(const Call& call) {
     return {{DType::i64, call.shape(0)}};
 }
 
-// Where the chosen values of a line came from, all of it or a part: indices have the rank of argument 0.
+// Puts cotangents back at the places of a line's chosen values, all of them or a part: indices have the rank of
+// argument 0.
 Expr scatter_back(const GradRule& g, int axis, const Expr& indices, const Expr& dout) {
     if (g.rank(0) == 0) return dout.reshape({});
     return call("scatter", {g.builder.zeros_like(g.in(0)), axis, indices, dout});
@@ -112,7 +113,7 @@ std::vector<double> probabilities(const Call& call) {
     return list;
 }
 
-// Between two neighbours in the order, at the fraction w of the way.
+// Between two neighbours in the order, at the fraction w of the distance.
 Expr between(const Expr& low, const Expr& high, const Expr& w) {
     Expr same = call("equal", {w, 0.0});
     return call("where", {same, low, low + (high - low) * w});
@@ -143,7 +144,7 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     beside[axis] = count;
     Tensor p = Tensor::empty(DType::f64, beside);
     for (int64_t i = 0; i < count; ++i) p.set_at(i, wanted[static_cast<size_t>(i)]);
-    // A line with NaN has it last: that is what its quantiles are, unless NaN are skipped.
+    // A line with NaN has it last, and its quantiles are NaN, unless NaN are skipped.
     Expr rank = call("mul", {last, c.builder.constant(p)});
     if (!skip_nan) rank = call("where", {whole, rank, static_cast<double>(n - 1)});
     Expr low = call("floor", {rank}), w = (rank - low).cast(x.dtype());
@@ -155,7 +156,7 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     Expr value = how == "linear"     ? between(at(low), at(high), w)
                  : how == "midpoint" ? (at(low) + at(high)) * 0.5
                                      : at(low);
-    // What is left of the shape; several probabilities become the first axis.
+    // The remaining shape; several probabilities become the first axis.
     const bool keep = c.boolean(3);
     Shape shape = value.shape();
     shape[axis] = 1;

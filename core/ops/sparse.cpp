@@ -1,4 +1,4 @@
-// Operators: sparse matrices in rows (CSR): values with their columns, row by row; indptr says where the rows begin.
+// Operators: sparse matrices in rows (CSR): values with their columns, row by row; indptr holds the begin of each row.
 #include "core/operator/infer.h"
 #include "core/ops/families.h"
 #include "core/ops/flops.h"

@@ -28,7 +28,7 @@ Op& function_of_one(Registry& ops, SignatureText text, const char* doc, F) {
         .source("Abramowitz and Stegun, Handbook of Mathematical Functions, chapter 9");
 }
 
-// f(x) / x, where that goes to `limit` at 0.
+// f(x) / x; at 0, its `limit`.
 Expr over(const Expr& f, const Expr& x, double limit) {
     const Expr zero = call("equal", {x, 0.0});
     return where(zero, limit, f / where(zero, 1.0, x));
@@ -116,12 +116,12 @@ Expr twice(const GradRule& g, size_t i) {
     return g.args[i].is_tensor() || g.args[i].is_node() ? x.cast(DType::f64) : x;
 }
 Expr exp_of(const GradRule& g, const Expr& logarithm) { return fn("exp", logarithm).cast(g.out.dtype()); }
-// exp(logarithm) over a share of which g.out is the logarithm; infinite where that is nothing.
+// exp(logarithm) over a share whose logarithm is g.out; infinite where the share is 0.
 Expr over_share(const GradRule& g, const Expr& logarithm) {
     constexpr double inf = std::numeric_limits<double>::infinity();
     return where(call("equal", {g.out, -inf}), inf, exp_of(g, logarithm - g.out.cast(DType::f64)));
 }
-// A share times the slope of its logarithm, which may be infinite where there is no share.
+// A share times the slope of its logarithm, which may be infinite where the share is 0.
 Expr of_share(const GradRule& g, const Expr& slope) {
     const Expr none = call("equal", {g.out, 0.0});
     return g.dout * where(none, 0.0, g.out * slope);

@@ -1,4 +1,4 @@
-// Operators: complex numbers by their parts, orders of frequencies, and the transforms that are made of those of
+// Operators: complex numbers by their parts, orders of frequencies, and transforms that are made of those in
 // fourier.cpp: of signals whose spectrum is real, and of short pieces of a signal.
 #include <cmath>
 
@@ -68,7 +68,7 @@ Expr expand_shift(const ExpandCall& c, bool inverse) {
     return c.call("roll", {c.in(0), shifts, axes});
 }
 
-// What stft and istft have in common: sizes of pieces, and the window, filled up to n_fft.
+// The common parts of stft and istft: sizes of pieces, and the window, padded to n_fft.
 struct Pieces {
     int64_t n, hop;
     Expr window;
@@ -91,7 +91,7 @@ struct Pieces {
         const int64_t before = (n - length) / 2;
         if (length < n) window = c.call("pad", {window, Shape{before, n - length - before}});
     }
-    // For every element of the pieces, where it is in the signal.
+    // The place in the signal of every element of the pieces.
     Expr places(const ExpandCall& c, int64_t count) const {
         Tensor places = Tensor::empty(DType::i64, {count * n});
         int64_t* at = places.data<int64_t>();
@@ -176,7 +176,7 @@ Expr expand_istft(const ExpandCall& c) {
     const Expr squares = (pieces.window * pieces.window).reshape({1, pieces.n}).broadcast_to({count, pieces.n});
     const Expr weight = c.call(
         "index_add", {c.call("zeros", {Shape{length}, cut.dtype()}), places, squares.reshape({count * pieces.n}), 0});
-    // Where no window reaches, nothing is known.
+    // Where no window reaches, the signal is unknown.
     Expr signal = sum / where(c.call("greater", {weight, 1e-11}), weight, 1.0);
     const int64_t start = c.boolean(kBackCenter) ? pieces.n / 2 : 0;
     int64_t end = c.boolean(kBackCenter) ? length - pieces.n / 2 : length;

@@ -12,7 +12,7 @@ namespace lunaria {
 
 namespace {
 
-// Writes into the body that the caller's handle refers to.
+// Writes into the tensor body that the caller's handle refers to.
 Value assigned(const Call& call, const Tensor& value) {
     Tensor variable = call.args[0].tensor();
     variable.assign(call.name(), value);
@@ -34,7 +34,7 @@ Tensor combined(const Call& c, std::string_view op) {
     return eager_builder().call(op, {c.args[0], c.args[1]}).value().tensor();
 }
 
-// Every line of the output starts with what it is, as numbers alone would leave open.
+// Every line of the output begins with the kind of the value, since numbers alone would leave it open.
 void print_tensor(std::ostream& out, const Tensor& t) {
     constexpr int64_t kMost = 1000;
     out << "Tensor(shape=" << t.shape() << ", dtype=" << name_of(t.dtype()) << ", value=[";
@@ -123,7 +123,7 @@ void add_state_ops(Registry& ops) {
         })
         .sample("f32[2,3], f32[2]")
         .sample("f32[5], 1");
-    // A primitive, so that it is asked when a graph runs.
+    // A primitive, so that the check happens when a graph runs.
     ops.add("without_overflow(finite/input: mask)")
         .doc(
             "Whether results are finite and their device met no overflow since this was asked the last time: finite as "

@@ -5,20 +5,19 @@
 // f32 is done by polynomials after a range reduction, within about 2 units in the last place (4 for acosh and its
 // like), beside zeros, too; exp, log, sin, cos, tanh and what is made of them also in f64. Special values (infinities,
 // NaN, signed zeros, subnormal arguments and results) agree with libm. Coefficients are Chebyshev fits of the function
-// named beside them, low order first. A lane has the value that it has in any other company.
+// named beside them, low order first. The value of a lane does not depend on the other lanes.
 //
 // A type of vectors has, found by argument-dependent lookup: comparisons and arithmetic, select, abs, copysign, sqrt,
 // at_least, at_most (NaN stays NaN), bits_of and float_of with +, -, &, |, << and >> on what lies between (bits_like
 // makes such bits), any_bit, and
 //   is_double    whether the lanes are f64; f32 otherwise
 //   is_fused     whether fma rounds once, in one instruction
-//   alone        a product that is not joined with a sum: which of two products would be, or whether one with other
-//   uses
-//                is, compilers do not agree about
+//   alone        a product that is not fused with a sum: compilers differ in which of two products they fuse, and
+//                whether they fuse one with other uses
 //   scales       whether scaled(x, n) gives x 2^n for any whole n
 //   has_tables   whether poly_from_table is there: it replaces an exponential and a division where registers hold a
-//                table, which takes AVX2; others would have to gather from memory
-//   where_rare   what a function gives in the lanes of a mask that is seldom set at all; a value in the others
+//                table, which takes AVX2; without it, each lookup would be a gather from memory
+//   where_rare   the value of a function in the lanes of a mask that is seldom set at all; a value in the others
 //   by_libm      the lanes of x under a function of libm
 #pragma once
 
@@ -34,7 +33,7 @@ concept Vector = requires(N x) {
     bits_of(x);
 };
 
-// Functions of libm by which rare lanes are done.
+// Functions of libm that compute rare lanes.
 enum class Libm : uint8_t { sin, cos, tan };
 
 inline constexpr double kHalfPi = 1.57079632679489661923;
@@ -250,17 +249,18 @@ template <class N>
 struct TrigParts {
     N sin, cos, quadrant;
 };
-// x - n pi / 2, accurate beside itself however close x is to a multiple: the steps that cancel have no rounding error.
+// x - n pi / 2, with full relative accuracy however close x is to a multiple: the steps that cancel have no rounding
+// error.
 template <Vector N>
 [[gnu::always_inline]] inline N off_quadrants(N x, N n) {
     if (is_fused(x)) {
-        // -0 stays -0: where n is 0 each product has to be -0, which those of positive parts with 0 - n are.
+        // -0 stays -0: where n is 0 each product must be -0, as those of positive parts with 0 - n are.
         const N m = N(0) - n;
         N r = fma(n, N(-pick(x, 0x1.921fb6p+0, 0x1.921fb54442d18p+0)), x);
         r = is_double(x) ? fma(n, N(-0x1.1a62633145c07p-54), r) : fma(m, N(-0x1.777a5cp-25), r);
         return fma(m, N(-pick(x, 0x1.ee59dap-50, 0x1.f1976b8p-110)), r);
     }
-    // Parts with few bits, whose products with the quadrants below the end of the range are exact.
+    // Parts with few bits, whose products with any quadrant number in range are exact.
     N r = (x - n * N(pick(x, 0x1.92p+0, 0x1.921fb544p+0))) - n * N(pick(x, 0x1.fb4p-12, 0x1.0b4611a6p-34));
     r = r - n * N(pick(x, 0x1.444p-24, 0x1.3198a2ep-69));
     return r - n * N(pick(x, 0x1.68c234p-39, 0x1.b839a252p-104));
@@ -361,7 +361,7 @@ template <Vector N>
     return copysign(N(0.5) * log1p((a + a) / (N(1) - a)), x);
 }
 
-// What follows is for f32.
+// From here on for f32.
 
 // atan(t) for 0 <= t <= 1.
 template <Vector N>
@@ -428,7 +428,7 @@ template <Vector N>
     N tail = N(1) - exp(-poly(at_most(a, 4), outer));
     return select(a > N(1), copysign(tail, x), select(x != x, x, central));
 }
-// What b b lost when it was rounded to `square`.
+// The rounding error of `square` as b b.
 template <Vector N>
 [[gnu::always_inline]] inline N square_error(N b, N square) {
     if (is_fused(b)) return fma(b, b, -square);
@@ -460,7 +460,7 @@ template <Vector N>
                             0.0002215715506, 0.0001245434182, -2.025598963e-05, -1.882275685e-05};
     return poly(N(1) - N(4) / (x + N(2)), c) / (N(1) + (x + x));
 }
-// For any x: to the left of 0 it is 2 exp(x^2) less that.
+// For any x: to the left of 0 it is 2 exp(x^2) minus the value at -x.
 template <Vector N>
 [[gnu::always_inline]] inline N erfcx(N x) {
     // exp(10^2) is infinite.

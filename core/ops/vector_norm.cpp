@@ -43,17 +43,17 @@ Types infer_vector_norm(const Call& call) {
     return {{norm_dtype(call, 4), reduced_shape(call.shape(0), axes, call.boolean(3))}};
 }
 
-// What a norm of dtype t is computed from.
+// x in the dtype in which a norm of dtype t is computed.
 Expr computed_in(const Expr& x, DType t) { return x.cast(is_complex(x.dtype()) ? complex_of(t) : t); }
 
-// x / |x|, and 0 where that is 0.
+// x / |x|, and 0 where x is 0.
 Expr direction_of(const Expr& x) {
     if (!is_complex(x.dtype())) return call("sign", {x});
     const Expr size = call("abs", {x});
     return x / call("where", {call("equal", {size, 0.0}), 1.0, size});
 }
 
-// The gradient at 0 is 0: there the norm has a corner, and dividing by 1 instead of the norm leaves the zeros alone.
+// The gradient at 0 is 0: the norm has a corner there, and dividing by 1 instead of the norm keeps the zeros.
 Grads grad_vector_norm(const GradRule& g) {
     double order = vector_order(g, 1);
     Shape axes = g.axes(2, 0);
@@ -88,7 +88,7 @@ Expr matrix_norm(const ExpandCall& c, const Expr& x, const Value& order, const S
     if (text == "fro") return call("vector_norm", {x, 2.0, axes, keep});
     bool smallest = number < 0;
     if (std::abs(number) == 1 || std::isinf(number)) {
-        // Largest (smallest) sum of a column for 1, of a row for infinity. The axis that is left is reduced last.
+        // The largest (smallest) sum of a column for 1, of a row for infinity. The remaining axis is reduced last.
         bool by_column = !std::isinf(number);
         Expr sums = call("abs", {x}).sum(by_column ? row : column, true);
         Expr norm = call(smallest ? "amin" : "amax", {sums, by_column ? column : row, true});

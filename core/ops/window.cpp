@@ -4,7 +4,7 @@
 namespace lunaria {
 
 namespace {
-// Attributes this large are mistakes, and sums of a few of them still do not overflow.
+// Larger attributes are mistakes; sums of a few numbers up to this one do not overflow.
 constexpr int64_t kMostAttribute = int64_t{1} << 40;
 
 int64_t checked(const Call& c, size_t i, int64_t value, int64_t least) {
@@ -14,7 +14,7 @@ int64_t checked(const Call& c, size_t i, int64_t value, int64_t least) {
     return value;
 }
 
-// One number or a list of them, read where they are: kernels ask for windows in every call.
+// One number or a list of them, read in place: kernels ask for windows in every call.
 class Integers {
   public:
     explicit Integers(const Value& v) : value_(v), items_(v.is_list() ? &v.items() : nullptr) {}

@@ -1,5 +1,5 @@
-// Windows that slide over spatial axes: what convolution, pooling and unfold share. Up to three spatial axes, always
-// kept as three, the missing ones in front with size 1; so one loop nest serves all.
+// Windows that slide over spatial axes, for convolution, pooling and unfold. Up to three spatial axes, always kept as
+// three, the missing ones in front with size 1; so one loop nest serves all.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Window {
     static constexpr int kAxes = 3;
     using Sizes = std::array<int64_t, kAxes>;
 
-    int axes = 2;  // how many there really are
+    int axes = 2;  // the real number of axes
     Sizes in{1, 1, 1}, kernel{1, 1, 1}, out{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1};
     Sizes before{0, 0, 0}, after{0, 0, 0};  // padding
 
@@ -66,12 +66,12 @@ struct KernelRange {
 Window::Sizes window_sizes(const Call& c, size_t i, int axes, int64_t least);
 // Attribute i as padding: one number, one per axis, or before and after for each axis.
 void window_padding(const Call& c, size_t i, Window& w);
-// Spatial sizes of argument i, whose last `axes` axes they are.
+// The spatial sizes of argument i: those of its last `axes` axes.
 Window::Sizes spatial_sizes(const Shape& shape, int axes);
-// Fills `out` from the rest; with ceil_mode the last window may hang over the end as long as it starts inside. Throws
-// when the kernel is larger than the padded input.
+// Computes `out` from the other members; with ceil_mode the last window may hang over the end as long as it starts
+// inside. Throws when the kernel is larger than the padded input.
 void set_window_output(const Call& c, Window& w, bool ceil_mode);
-// The type of a result, whose sizes come from attributes: refuses what no memory can hold.
+// The type of a result whose sizes come from attributes: refuses sizes that no memory can hold.
 Types checked_type(const Call& c, DType dtype, const Shape& shape);
 
 }  // namespace lunaria

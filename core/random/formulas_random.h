@@ -1,5 +1,5 @@
-// Words of Philox (core/random/random.h) as numbers, over any machine: for loops of vectors and for kernels of devices.
-// They give the same bits everywhere, as long as no product and sum are joined.
+// Words of Philox (core/random/random.h) as numbers, over any machine type: for loops of vectors and for kernels of
+// devices. They give the same bits everywhere, as long as no product and sum are fused.
 //
 // A machine M has types Word (32 bits), Float (f32) and Mask, and: to_float(word) of the word as a signed integer,
 // bits(float), from_bits(word), shift_left, shift_right and arithmetic_shift(word, count), negative(word) as a signed

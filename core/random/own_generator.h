@@ -1,11 +1,11 @@
-// Random numbers of a thread that must not depend on what other threads draw.
+// A random generator of one thread, independent of the draws of other threads.
 #pragma once
 
 #include "core/random/random.h"
 
 namespace lunaria {
 
-// While it lives default_generator() gives, on this thread, a generator that begins at `stream`.
+// While it lives, default_generator() returns, on this thread, a generator that begins at `stream`.
 class OwnGenerator {
   public:
     explicit OwnGenerator(RandomStream stream);

@@ -38,7 +38,7 @@ class Generator {
     void set_seed(uint64_t seed);
     uint64_t seed() const;
     RandomStream next_stream();
-    RandomStream state() const;  // what next_stream would give
+    RandomStream state() const;  // the stream that next_stream would return
     void set_state(RandomStream state);
 
   private:

@@ -1,4 +1,4 @@
-// Operators on arguments that nobody needs afterwards.
+// Operators that may consume their arguments.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace lunaria {
 
-// As run(), but an elementwise operator may put its result into the memory of an operand that nobody else owns. The
-// arguments hold anything afterwards.
+// As run(), but an elementwise operator may put its result into the memory of an operand that has no other owner. The
+// arguments have undefined contents afterwards.
 Value run_consuming(const Op& op, std::span<Value> args);
 
 }  // namespace lunaria

@@ -1,6 +1,6 @@
 // A straight line of elementwise operators on operands of one shape, which a device can run in one go: nothing is
-// looked up or allocated on the way, and what lies between stays in the cache. It gives what the operators one by one
-// give.
+// looked up or allocated on the way, and intermediate values stay in the cache. The results are those of the operators
+// one by one.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ElementChain {
     std::vector<int> outputs;  // steps whose results are wanted, in their order
 };
 
-// A chain made ready by a device. Shared by whoever keeps it; may be run by several threads at once.
+// A chain that a device has compiled. Its users share it; it may run on several threads at once.
 class ChainKernel {
   public:
     virtual ~ChainKernel() = default;
@@ -37,11 +37,11 @@ class ChainKernel {
 // Null: the device has no such kernel.
 using ChainCompiler = std::unique_ptr<const ChainKernel> (*)(const ElementChain& chain);
 
-// A device says how it makes chains ready. At most one does.
+// Sets the function that compiles chains for a device. At most one device has such a function.
 void set_chain_compiler(const Device* device, ChainCompiler compiler);
-// Whether the current device makes chains ready.
+// Whether the current device compiles chains.
 bool has_chain_kernels();
-// By the current device; null when it has none.
+// Compiles a chain for the current device; null when the device has no kernel for it.
 std::unique_ptr<const ChainKernel> compile_chain(const ElementChain& chain);
 
 }  // namespace lunaria

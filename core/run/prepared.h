@@ -1,5 +1,5 @@
-// What a step of a compiled program keeps for its kernel from run to run: a weight in a layout that the kernel likes
-// better, as long as nobody has written to the weight. The program offers the place, the kernel fills and reads it:
+// Data that a step of a compiled program keeps for its kernel from run to run: a weight in a layout that is faster for
+// the kernel, as long as the weight does not change. The program offers the place, the kernel fills and reads it:
 //
 //     if (Prepared* place = prepared_place(weight)) { ... place->kept.find<Layout>(&kLayout) ... }
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace lunaria {
 
-// One thing of whatever type, from call to call.
+// One object of any type, kept from call to call.
 class Kept {
   public:
     // The cached value of this key, or null. A key is the address of a static object that its owner chooses.
@@ -29,13 +29,13 @@ class Kept {
 
   private:
     const void* owner_ = nullptr;
-    std::shared_ptr<void> content_;  // shared to be of any type
+    std::shared_ptr<void> content_;  // shared because its type is erased
 };
 
 struct Prepared {
-    Tensor weight;  // as of the run before
+    Tensor weight;  // as of the previous run
     uint32_t version = 0;
-    bool is_steady = false;  // it was the same in the run before: worth being prepared
+    bool is_steady = false;  // it was the same in the previous run: preparing it pays
     Kept kept;
 };
 
@@ -44,7 +44,7 @@ inline Prepared*& current_prepared() {
     thread_local Prepared* place = nullptr;
     return place;
 }
-// Of the call with these arguments alone: its kernel may run other operators.
+// Memory for the call with these arguments only: its kernel may run other operators.
 struct Memory {
     Kept* kept = nullptr;
     const Value* args = nullptr;
@@ -72,7 +72,7 @@ class PreparedOffer {
     ~PreparedOffer() { detail::current_prepared() = nullptr; }
 };
 
-// What recall() keeps for a step of a compiled program, while its kernel runs.
+// Offers the memory of recall() to the kernel of a compiled program's step while the kernel runs.
 class MemoryOffer {
   public:
     MemoryOffer(Kept& kept, std::span<const Value> args) { detail::current_memory() = {&kept, args.data()}; }
@@ -80,14 +80,14 @@ class MemoryOffer {
     ~MemoryOffer() { detail::current_memory() = {}; }
 };
 
-// The place for the elements of a weight, where there is one and they are those of the run before.
+// The place for the elements of a weight, if there is one and they are those of the previous run.
 inline Prepared* prepared_place(const void* elements) {
     Prepared* place = detail::current_prepared();
     return place && place->is_steady && place->weight.raw() == elements ? place : nullptr;
 }
 
-// What make() says of the types and attributes of a call, which are the same in all runs of a step: asked once there,
-// and of other calls each time, for `own`.
+// The result of make() for the types and attributes of a call. They are the same in all runs of a compiled step, so
+// that make() runs once for a step; for other calls it runs each time, into `own`.
 template <class T, class F>
 const T& recall(const KernelCall& call, const void* owner, T& own, F&& make) {
     const detail::Memory& memory = detail::current_memory();

@@ -72,7 +72,7 @@ Profile::Watch::Watch(Profile* profile, const Op& op, std::span<const Value> arg
 }
 
 void Profile::Watch::done(const Value& result) {
-    // What a device does later is part of the time.
+    // Work that a device does later is part of the time.
     if (const Value& first = result.is_list() && !result.items().empty() ? result.items()[0] : result;
         first.is_tensor() && first.tensor().device())
         first.tensor().device()->synchronize();

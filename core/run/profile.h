@@ -1,5 +1,5 @@
-// What every operator took, for whoever wants to know: while a profile is open, each operator that runs and each step
-// of a compiled graph is noted in it, with what it should cost by its shapes.
+// Times of operators: while a profile is open, each operator that runs and each step of a compiled graph is noted in
+// it, with its expected cost by its shapes.
 #pragma once
 
 #include <functional>
@@ -11,15 +11,16 @@
 
 namespace lunaria {
 
-// Arithmetic operations of a call: multiplications and additions of products, one for each element of anything else.
+// Arithmetic operations of a call: multiplications and additions for products, one for each element for other
+// operators.
 double flops_of(const Op& op, std::span<const Value> args, std::span<const TensorType> results);
-// Of operands and results, once each.
+// Bytes of operands and results, each tensor once.
 int64_t bytes_of(std::span<const Value> args, std::span<const TensorType> results);
 
 class Profile {
   public:
     struct Event {
-        std::string operators;          // one, or those that a generated kernel is made of
+        std::string operators;          // one, or those in a generated kernel
         std::string place;              // "file:line" of the program; may be empty
         double start = 0, seconds = 0;  // since the profile was opened
         double flops = 0;
@@ -28,12 +29,12 @@ class Profile {
         bool generated = false, compiled = false;
     };
 
-    // `place` tells the line that runs. One profile may be open at a time in a process; throws state_error.
+    // `place` returns the line that runs. Only one profile may be open in a process; throws state_error.
     explicit Profile(std::function<std::string()> place);
     ~Profile();
     Profile(const Profile&) = delete;
 
-    // The open one of this thread, or null.
+    // The open profile of this thread, or null.
     static Profile* current() { return current_; }
 
     std::string place() const { return place_(); }
@@ -41,7 +42,7 @@ class Profile {
     void add(Event event);
     std::vector<Event> events;
 
-    // An operator that runs: notes it unless others were noted for it meanwhile, which it is made of.
+    // Watches one operator that runs, and notes it unless operators that it is made of were noted meanwhile.
     class Watch {
       public:
         Watch(Profile* profile, const Op& op, std::span<const Value> args);

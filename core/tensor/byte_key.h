@@ -1,4 +1,4 @@
-// Keys of caches: what a thing depends on, byte by byte.
+// Keys of caches, byte by byte.
 #pragma once
 
 #include <bit>
@@ -13,8 +13,8 @@ void append_bytes(std::string& key, const T& bits) {
     key.append(reinterpret_cast<const char*>(&bits), sizeof bits);
 }
 
-// What tells a value from others; `other` (key, value) does so for tensors, nodes and objects. False: some value among
-// them can't be compared, and the key is no key.
+// Appends the content that tells a value from others; `other` (key, value) does so for tensors, nodes and objects.
+// False: a value inside it cannot be compared, and the key is not usable.
 template <class Other>
 bool append_value(std::string& key, const Value& v, const Other& other) {
     append_bytes(key, v.kind());

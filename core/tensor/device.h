@@ -1,4 +1,4 @@
-// What every back end implements: memory, copies and kernels for primitive operators.
+// The interface of back ends: memory, copies and kernels for primitive operators.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,9 @@ namespace lunaria {
 
 class Op;
 
-// What a kernel is given. Tensor parameters arrive as tensors of the dtype `dtype` where the signature says so
-// (see ArgType), dense unless the operator accepts strides; elementwise operators may also get plain numbers.
-// Outputs are allocated dense by the caller, except where inference left a size unknown: then the kernel assigns them.
+// The arguments of a kernel. Tensor parameters arrive as tensors of the dtype `dtype` where the signature says so (see
+// ArgType), dense unless the operator accepts strides; elementwise operators may also get plain numbers. Outputs are
+// allocated dense by the caller, except where inference left a size unknown: then the kernel assigns them.
 struct KernelCall {
     const Op& op;
     std::span<const Value> args;
@@ -30,11 +30,11 @@ struct KernelCall {
     bool has(size_t i) const { return !args[i].is_nil(); }
 };
 
-// False: this kernel does not handle the case (layout, dtype, size) and the next one is asked; the last may not
+// False: this kernel does not handle the case (layout, dtype, size) and the next one is tried; the last one must not
 // decline.
 using Kernel = bool (*)(const KernelCall&);
 
-// What tensors of a device take, in bytes.
+// Memory of a device's tensors, in bytes.
 struct DeviceMemory {
     int64_t live = 0, peak = 0, cached = 0, allocations = 0;
 };
@@ -47,35 +47,35 @@ class Device {
   public:
     virtual ~Device() = default;
     virtual std::string_view name() const = 0;
-    // Its tensors lie in host memory (core/memory/memory.h); their storage names no device.
+    // Whether its tensors lie in host memory (core/memory/memory.h); their storage then names no device.
     virtual bool is_host() const { return false; }
 
-    // Work on a device is done in the order in which it is asked for; only what gives something to the host waits for
-    // it. A block may be released while work on it is queued.
+    // A device does its work in the order in which it is asked for; only functions that return data to the host wait
+    // for it. A block may be released while work on it is queued.
     virtual void* allocate(size_t bytes) = 0;  // throws memory_error
     virtual void release(void* block, size_t bytes) noexcept = 0;
     virtual void copy_from_host(void* device, const void* host, size_t bytes) = 0;
     virtual void copy_to_host(void* host, const void* device, size_t bytes) = 0;  // waits
     // lunaria::copy_elements for two tensors of this device.
     virtual void copy_elements(const Tensor& source, const Tensor& destination) = 0;
-    // Kernels of the operator in the order in which they are to be asked; empty when there is none.
+    // Kernels of the operator in the order in which they are to be tried; empty when there is none.
     virtual std::span<const Kernel> kernels(const Op& op) const = 0;
-    // Whether its kernels of an operator compute on float16 and bfloat16 themselves where those of other devices do
+    // Whether its kernels of an operator compute in float16 and bfloat16 themselves, where those of other devices do
     // not.
     virtual bool takes_halves(const Op&) const { return false; }
-    // Asks the kernels from `first` on; gives the one that took the call, or their number when all declined. A device
-    // may do so later and take the call at once where the operator does not refuse values. What fails later is thrown
-    // by the next call that waits.
+    // Tries the kernels from `first` on; returns the one that took the call, or their number when all declined. A
+    // device may run the kernels later and accept the call at once, where the operator does not refuse values. An error
+    // of late work is thrown by the next call that waits.
     virtual size_t launch(std::span<const Kernel> kernels, size_t first, KernelCall& call) {
         while (first < kernels.size() && !kernels[first](call)) ++first;
         return first;
     }
-    virtual graph::Backend* graphs() { return nullptr; }  // null: it runs operators alone
+    virtual graph::Backend* graphs() { return nullptr; }  // null: it runs only single operators
 
-    // Waits for everything that was asked for.
+    // Waits for all work that was asked for.
     virtual void synchronize() {}
-    // A place in the order of work: what was asked for until now. Tells when it is done (in seconds of a clock of its
-    // own), or less than 0.
+    // A mark in the order of work, after all work asked for until now. done_at tells when that work was done (in
+    // seconds of a clock of its own); negative: not yet known.
     virtual uint64_t record() { return 0; }
     virtual double done_at(uint64_t) { return 0; }
     virtual void wait(uint64_t) {}
@@ -88,7 +88,7 @@ class Device {
 // The devices that tensors may be on, by their names; the first one is the host's. Set once by the program.
 void set_devices(std::span<Device* const> devices);
 std::span<Device* const> devices();
-Device* find_device(std::string_view name);  // in any case; null when there is none
+Device* find_device(std::string_view name);  // whether usable or not; null when there is none
 
 namespace detail {
 inline constinit thread_local Device* current_place = nullptr;
@@ -97,16 +97,16 @@ inline constinit std::atomic<bool> has_places{false};
 
 // The device for host memory.
 Device* host_device();  // throws state_error when none has been set
-// Where this thread's operators put results when no operand says it: null is the host, as in Storage.
+// The place of this thread's results when no operand decides it: null is the host, as in Storage.
 inline Device* current_place() { return detail::current_place; }
 // The same as a device.
 inline Device* current_device() { return detail::current_place ? detail::current_place : host_device(); }
-// For this thread; one for host memory serves all threads from then on.
+// Sets the place for this thread; a device for host memory is set for all threads from then on.
 void set_current_device(Device* device);
-// Whether there may be tensors or operators anywhere else than in host memory.
+// Whether there may be tensors or operators outside of host memory.
 inline bool has_places() { return detail::has_places.load(std::memory_order_relaxed); }
 
-// Another place for this thread, while it lives.
+// Sets another place for this thread while it lives.
 class PlaceScope {
   public:
     explicit PlaceScope(Device* place) : before_(detail::current_place) { detail::current_place = place; }
@@ -118,7 +118,7 @@ class PlaceScope {
     Device* before_;
 };
 
-// Operators that had no kernel on their device and were run on the host, with copies of all their operands and results.
+// Operators without a kernel on their device that ran on the host, with copies of all their operands and results.
 struct Fallback {
     const Op* op = nullptr;
     Device* device = nullptr;
@@ -127,7 +127,7 @@ struct Fallback {
 std::vector<Fallback> fallbacks();
 void add_fallback(const Op& op, Device& device, int64_t bytes);
 void forget_fallbacks();
-// Whether that is allowed (as at first) or an error.
+// Whether such fallbacks are allowed (the default) or an error.
 bool allows_fallback();
 void allow_fallback(bool allowed);
 

@@ -34,7 +34,7 @@ uint16_t float_to_half(float x) {
     return static_cast<uint16_t>(sign | ((magnitude + 0xc8000fffu + odd) >> 13));
 }
 
-// The exponents are 8 apart from those of binary16 with 4 bits: a factor of 2^8, exact both ways, for what is normal.
+// For normal numbers: the exponents are 8 apart from those of binary16 with 4 bits, a factor of 2^8, exact both ways.
 float e4m3_to_float(uint8_t bits) {
     const int exponent = bits >> 3 & 15, mantissa = bits & 7;
     if (exponent == 15 && mantissa == 7) return std::bit_cast<float>(bits & 0x80u ? 0xffc00000u : 0x7fc00000u);
@@ -46,12 +46,12 @@ float e4m3_to_float(uint8_t bits) {
 uint8_t float_to_e4m3(float x) {
     const auto sign = static_cast<uint8_t>(std::signbit(x) ? 0x80 : 0);
     const float size = std::fabs(x);
-    // 464 lies between 448, the largest number, and what would be the next one: ties go to the even, which is 448.
+    // 464 lies between 448, the largest number, and the number that would follow it: ties go to even, which is 448.
     if (!(size <= 464.0f)) return static_cast<uint8_t>(sign | 0x7f);
     if (size == 0) return sign;
     int exponent = 0;
     std::frexp(size, &exponent);
-    // The last place of a number of this size; below 2^-6 all have the same.
+    // The exponent of the last bit of a number of this size; below 2^-6 it is the same for all.
     const int place = std::max(exponent - 4, -9);
     const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, -place)));
     return static_cast<uint8_t>(sign | ((place + 9) * 8 + steps));
@@ -63,7 +63,7 @@ uint8_t float_to_e5m2(float x) {
     const float size = std::fabs(x);
     if (size != size) return static_cast<uint8_t>(sign | 0x7e);
     if (size == 0) return sign;
-    if (size >= 61440.0f) return static_cast<uint8_t>(sign | 0x7c);  // halfway to what would be the next number
+    if (size >= 61440.0f) return static_cast<uint8_t>(sign | 0x7c);  // halfway to the number that would follow
     int exponent = 0;
     std::frexp(size, &exponent);
     const int place = std::max(exponent - 3, -16);
@@ -104,7 +104,7 @@ DType promote(DType a, DType b) {
     if (a == DType::f16 && b == DType::bf16) return DType::f32;
     if (a == DType::f8e4m3 && b == DType::f8e5m2) return DType::f16;
     if (a == DType::f64 && b == DType::c64) return DType::c128;
-    // One with a sign and one without that is not narrower.
+    // If one has a sign and the other does not, the result has a sign and is wide enough for both.
     if (is_integer(a) && is_integer(b) && has_sign(a) != has_sign(b)) {
         const size_t width = size_of(has_sign(a) ? b : a), signed_width = size_of(has_sign(a) ? a : b);
         if (width >= signed_width)

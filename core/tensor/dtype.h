@@ -1,5 +1,5 @@
-// Element types. Half-width floats are stored in 16 bits and computed in f32; floats of 8 bits and pairs of
-// integers of 4 bits are only stored.
+// Element types. Half-width floats are stored in 16 bits and computed in f32; floats of 8 bits and pairs of integers of
+// 4 bits are storage types only.
 #pragma once
 
 #include <bit>
@@ -46,7 +46,7 @@ uint8_t float_to_e4m3(float x);
 float e4m3_to_float(uint8_t bits);
 
 // Four bits of exponent and three of mantissa, without infinities (OCP 8-bit Floating Point Specification, 2023):
-// rounded to nearest even; what is beyond 448 becomes NaN.
+// rounded to nearest even; numbers beyond 448 become NaN.
 struct Float8E4M3 {
     uint8_t bits = 0;
     Float8E4M3() = default;
@@ -66,8 +66,7 @@ struct Float8E5M2 {
 
 uint8_t float_to_int4_pair(float x);
 
-// Two integers of 4 bits with a sign in a byte, as weights of quantised networks are stored; as a number it is the
-// byte.
+// Two signed integers of 4 bits in a byte, as weights of quantised networks are stored; as a number it is the byte.
 struct Int4Pair {
     uint8_t bits = 0;
     Int4Pair() = default;
@@ -84,7 +83,7 @@ constexpr bool kIsComplex = std::is_same_v<T, Complex64> || std::is_same_v<T, Co
 size_t size_of(DType t);
 // The name in Lua, files and messages: "float32", "bool", "int64" ...
 std::string_view name_of(DType t);
-// Accepts MindSpore's and numpy's names ("float32", "bool_", "half", "f4" is not one); nothing when unknown.
+// Accepts MindSpore's and numpy's names ("float32", "bool_", "half"; not "f4"); nothing for unknown names.
 std::optional<DType> parse_dtype(std::string_view name);
 
 constexpr bool is_float(DType t) { return t >= DType::f16 && t <= DType::f64; }
@@ -94,21 +93,21 @@ constexpr bool is_integer(DType t) { return t >= DType::u8 && t <= DType::i64; }
 constexpr bool has_sign(DType t) {
     return t != DType::boolean && t != DType::u8 && t != DType::u16 && t != DType::u32 && t != DType::u64;
 }
-// Whether nothing is computed in it.
+// Whether the dtype is only for storage, not for computation.
 constexpr bool is_stored_only(DType t) { return t >= DType::q4x2 && t <= DType::f8e5m2; }
 constexpr bool is_complex(DType t) { return t >= DType::c64; }
 // Whether generated code holds the elements in the lanes of its registers.
 constexpr bool is_lane(DType t) { return !is_complex(t) && !is_stored_only(t); }
-// What integers and bools are added up and multiplied in.
+// The dtype of sums and products of integers and bools.
 constexpr DType sum_of(DType t) { return t == DType::u64 ? t : DType::i64; }
-// Of the parts of complex numbers; other types as they are.
+// The dtype of the parts of complex numbers; other types as they are.
 constexpr DType part_of(DType t) { return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t; }
 // The complex numbers that hold numbers of type t.
 constexpr DType complex_of(DType t) { return t == DType::f64 || t == DType::c128 ? DType::c128 : DType::c64; }
 
-// The dtype in which an operator computes on operands of types a and b (MindSpore's table, where it has them): the
-// wider of the same kind, float over integer over bool; of integers with and without a sign the next one that holds
-// both, and f64 where none does; f16 with bf16 gives f32, c64 with f64 c128.
+// The dtype in which an operator computes on operands of types a and b (MindSpore's table, where it covers them): the
+// wider of the same kind, float over integer over bool. Integers with and without a sign give the narrowest signed type
+// that holds both, or f64 where none does. f16 with bf16 gives f32, c64 with f64 gives c128.
 DType promote(DType a, DType b);
 
 template <class T>

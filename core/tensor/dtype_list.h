@@ -1,11 +1,11 @@
-// The element types, and nothing else: also for code that is compiled once for each instruction set.
+// The list of element types, without other definitions: also for code that is compiled once for each instruction set.
 #pragma once
 
 #include <cstdint>
 
 namespace lunaria {
 
-// In an order in which the later of two mostly holds the earlier one (promote).
+// In an order in which the later of two types mostly holds the earlier one (promote).
 enum class DType : uint8_t {
     boolean,
     u8,

@@ -1,5 +1,5 @@
-// An element of a tensor as a value of the language: a boolean, an integer or a number, as its dtype is. An integer
-// without a sign that the language's integers of 64 bits with one cannot hold becomes the nearest number.
+// An element of a tensor as a value of the language: a boolean, an integer or a number, according to its dtype. An
+// unsigned integer beyond the language's signed 64-bit integers becomes the nearest number.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ inline Value element(const Tensor& tensor, int64_t index) {
     return Value(tensor.at(index));
 }
 
-// Every real element and every number of the language, exactly: what comparisons compare.
+// Holds every real element and every number of the language exactly, for comparisons.
 using ExactNumber = long double;
 static_assert(std::numeric_limits<ExactNumber>::digits >= 64);
 
@@ -32,7 +32,7 @@ inline ExactNumber exact_element(const Tensor& tensor, int64_t index) {
     return tensor.dtype() == DType::u64 ? static_cast<ExactNumber>(static_cast<uint64_t>(i)) : i;
 }
 
-// Whether a number of the language is one of the integers that type t has; true for other types.
+// Whether a number of the language is an integer within the range of type t; true for types that are not integers.
 inline bool is_element(DType t, const Value& number) {
     if (!is_integer(t)) return true;
     if (t == DType::i64 && number.kind() == Value::Kind::integer) return true;
@@ -48,7 +48,7 @@ inline bool is_element(DType t, const Value& number) {
     });
 }
 
-// Throws shape_error where a tensor has not one element.
+// Throws shape_error unless the tensor has exactly one element.
 inline void expect_one_element(const Tensor& tensor) {
     if (tensor.size() != 1)
         throw shape_error("item", str("the tensor must have one element, it has shape ", tensor.shape(), " with ",
@@ -56,7 +56,7 @@ inline void expect_one_element(const Tensor& tensor) {
             .hint("pick one: x:item(i, j), or export all: x:tolist()");
 }
 
-// The element of a tensor that has one.
+// The element of a tensor with one element.
 inline Value only_element(const Tensor& tensor) {
     expect_one_element(tensor);
     return element(tensor, 0);

@@ -12,7 +12,7 @@
 namespace lunaria {
 
 inline constexpr int kMaxRank = 8;
-// A size that is only known when the program runs (inference of graphs).
+// A size that is known only when the program runs (inference of graphs).
 inline constexpr int64_t kUnknownDim = -1;
 
 class Shape {

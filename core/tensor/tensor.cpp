@@ -30,7 +30,7 @@ void drop_storage(Storage* storage) noexcept {
 }
 
 TensorBody* new_body(DType dtype, const Shape& shape, Storage* storage) {
-    // Built in one go: default values first would write everything twice.
+    // Built in one step: default values first would write everything twice.
     return new (free_bodies.take()) TensorBody{
         1, dtype, true, shape, contiguous_strides(shape), 0, shape.size(), storage, storage->data, 0, false, {}};
 }
@@ -196,12 +196,12 @@ bool strides_for(const Tensor& t, const Shape& shape, Strides& strides) {
 }  // namespace
 
 namespace {
-// Throws where they overflow: no rule of an operator needs to look at the sizes before it makes a table of them.
+// Throws where the size overflows, so that rules of operators need no check of their own before they make a table.
 size_t bytes_of(DType dtype, const Shape& shape) {
     auto bytes = static_cast<int64_t>(size_of(dtype));
     bool overflow = false;
     for (int64_t n : shape) overflow |= n < 0 || __builtin_mul_overflow(bytes, n, &bytes);
-    // An axis of size 0 makes good what the others overflow.
+    // An axis of size 0 makes the number 0, whatever the others overflow.
     if (overflow) [[unlikely]]
         return static_cast<size_t>(checked_shape("memory", shape.dims(), size_of(dtype)).size()) * size_of(dtype);
     return static_cast<size_t>(bytes);
@@ -215,7 +215,7 @@ Tensor Tensor::empty(DType dtype, const Shape& shape, Device* device) {
 Tensor Tensor::like(const Tensor& t) {
     Storage* storage = new_storage(t.nbytes(), nullptr);
     const TensorBody& body = *t.body_;
-    // Not its strides: those of axes of size 1 may be anything.
+    // The strides are not copied: those of axes of size 1 may have any value.
     return adopt(new (free_bodies.take()) TensorBody{1,
                                                      body.dtype,
                                                      true,
@@ -339,7 +339,7 @@ void Tensor::set_parameter(ParameterInfo info) {
 }
 
 namespace {
-// Exchanges what two bodies of the same dtype and shape hold, not who refers to them.
+// Exchanges the contents of two bodies of the same dtype and shape; their owners stay.
 void adopt_contents(TensorBody& body, TensorBody& from) {
     ++body.version;
     std::swap(body.contiguous, from.contiguous);
@@ -352,7 +352,7 @@ void adopt_contents(TensorBody& body, TensorBody& from) {
 }  // namespace
 
 namespace {
-// The value as if it had the shape that it is broadcast to.
+// The value with the shape that it is broadcast to.
 Tensor spread(const Tensor& value, const Shape& shape) {
     Strides strides;
     strides.resize(shape.rank(), 0);
@@ -398,7 +398,7 @@ void Tensor::assign(std::string_view where, const Tensor& value) {
     if (!(broadcast(where, shape(), value.shape()) == shape()))
         throw shape_error(where, str("a value of shape ", value.shape(), " does not fit a tensor of shape ", shape()));
     if (is_exported()) return write_through(value);
-    // The value's storage is shared when it is just what is needed: whoever writes to either first makes a copy.
+    // Shares the value's storage where dtype, shape and layout fit: a later write to either tensor copies first.
     size_t bytes = nbytes();
     bool share = value.dtype() == dtype() && value.shape() == shape() && value.is_contiguous() &&
                  value.device() == device() && value.body()->storage->bytes <= bytes &&
@@ -424,7 +424,7 @@ void Tensor::become(const Tensor& value) {
 }
 
 namespace {
-// The one element of a tensor of another device, in host memory.
+// The single element of a tensor on another device, in host memory.
 Tensor host_element(const Tensor& t, int64_t offset) { return t.view({}, {}, offset).to_host(); }
 }  // namespace
 
@@ -458,7 +458,7 @@ void Tensor::set_at(int64_t index, double value) {
 
 void plain_copy_elements(const Tensor& source, const Tensor& destination) {
     if (source.size() == 0) return;
-    // A dense side may have another shape: its elements are counted as those of the other.
+    // A dense side may have another shape: its elements are matched with those of the other side in order.
     bool by_source = !source.is_contiguous() || destination.is_contiguous();
     const Shape& shape = by_source ? source.shape() : destination.shape();
     Strides dense_strides = contiguous_strides(shape);
@@ -476,7 +476,7 @@ void plain_copy_elements(const Tensor& source, const Tensor& destination) {
 void set_fast_copy(CopyFn copy) { fast_copy().store(copy, std::memory_order_relaxed); }
 
 namespace {
-// One of them is not in host memory. What differs in dtype or layout is converted on one side of the way, so that dense
+// At least one of them is not in host memory. Different dtypes or layouts are converted on one side, so that dense
 // elements travel.
 void copy_between(const Tensor& source, const Tensor& destination) {
     Device *from = source.device(), *to = destination.device();

@@ -12,7 +12,7 @@ namespace {
 
 constinit thread_local FreeList<ListObject> free_lists;
 
-// Vectors without items that have room for some.
+// Vectors without items that keep their room for some.
 struct SpareRoom {
     static constexpr size_t kMost = kMemoryIsWatched ? 0 : 32, kMostItems = 16;
     std::vector<std::vector<Value>> spare;

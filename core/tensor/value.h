@@ -1,5 +1,5 @@
-// Value: what an operator takes and gives, what a graph node holds as a constant, what a register of the virtual
-// machine holds. 16 bytes; heap kinds are reference-counted.
+// Value: an operand or result of an operator, a constant in a graph node, a register of the virtual machine. 16 bytes;
+// heap kinds are reference-counted.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace ir {
 class Node;
 }
 
-// Base of everything that a Value refers to beside tensors: strings, lists, and what other layers add (tables,
+// Base of everything that a Value refers to beside tensors: strings, lists, and objects of other layers (tables,
 // closures).
 struct Object {
     std::atomic<int32_t> refs{1};
@@ -26,7 +26,7 @@ struct Object {
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
     virtual ~Object() = default;
-    // The address that tells objects apart; of a reference to something, that of what it refers to.
+    // The address that tells objects apart; for a reference, that of its target.
     virtual const void* identity() const { return this; }
 };
 
@@ -58,7 +58,8 @@ class Value {
         return v;
     }
     static Value list(std::vector<Value> items);
-    // The items are moved out. Short lists that are made so take no new memory: each thread keeps that of earlier ones.
+    // The items are moved out. Short lists that are made this way take no new memory: each thread keeps that of earlier
+    // ones.
     static Value list_of(std::span<Value> items);
     static Value ints(std::span<const int64_t> items);
     static Value ints(const Shape& shape) { return ints(shape.dims()); }
@@ -98,13 +99,14 @@ class Value {
     ir::Node* node() const { return payload_.node; }
     Object* object() const { return payload_.object; }
 
-    // Bits for whoever follows a value through a program: the differentiations in progress that it depends on. Copies
-    // keep them; a value that is made has none.
+    // Bits for code that follows a value through a program: the differentiations in progress that the value depends on.
+    // Copies keep them; a new value has none.
     uint16_t marks() const { return marks_; }
     void set_marks(uint16_t bits) { marks_ = bits; }
 
   private:
-    // Not inline, as copies are everywhere and code that is not in the nearest cache takes longer than the call.
+    // Not inline: copies are everywhere, and loading inlined code that is not in the nearest cache takes longer than
+    // the call.
     void add_owner() const noexcept;
     void drop() noexcept;
 

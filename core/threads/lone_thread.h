@@ -1,9 +1,9 @@
-// Threads beside the one of the program, which do not share their work out.
+// Threads beside that of the program which do not share their work with the pool.
 #pragma once
 
 namespace lunaria {
 
-// While it lives, parallel_for runs on the thread that calls it.
+// While it lives, parallel_for runs on the calling thread alone.
 class LoneThread {
   public:
     LoneThread() { alone_ = true; }

@@ -1,4 +1,4 @@
-// Threads beside the one of the program.
+// Threads beside that of the program.
 #pragma once
 
 #include <pthread.h>
@@ -13,8 +13,9 @@
 
 namespace lunaria {
 
-// A thread that runs f and takes no signals but those of its own instructions (a mapped file that became shorter): the
-// others are for the threads that wait for them. Where the system gives none, an error in the name of `where`.
+// A thread that runs f and takes no signals but those of its own instructions (a mapped file that became shorter):
+// other signals are for the threads that wait for them. Where the system refuses a thread, throws an error in the name
+// of `where`.
 template <class F>
 std::thread make_thread(std::string_view where, F&& f) {
     sigset_t others, before;

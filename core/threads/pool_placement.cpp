@@ -10,7 +10,7 @@ namespace lunaria {
 
 namespace {
 
-// The number may have passed on to a thread of another program since it was noted.
+// The id may have passed to a thread of another program since it was noted.
 bool is_thread_of_ours(pid_t id) { return id > 0 && syscall(SYS_tgkill, getpid(), id, 0) == 0; }
 
 // A processor of `allowed` that is not among `taken`, the preferred one if possible; -1 if there is none.
@@ -33,7 +33,7 @@ void PoolPlacement::note(int worker) noexcept {
     thread_local const pid_t id = gettid();
     leave_signals_to_others();
     Worker& w = workers_[static_cast<size_t>(worker)];
-    // A line that is only read stays with all who read it.
+    // Writes only on a change: a cache line that is only read stays with all its readers.
     const int processor = sched_getcpu();
     if (w.id != id) w.id = id;
     if (w.processor != processor) w.processor = processor;

@@ -1,17 +1,18 @@
-// What libraries ask the environment for, once, in their own constructors: how long threads of the OpenMP pool spin
-// before they sleep, and how many threads there are; there is no call for either that would come soon enough.
+// Settings that libraries read from the environment, once, in their own constructors: the time for which threads of the
+// OpenMP pool spin before they sleep, and the number of threads. There is no function for either that could be called
+// soon enough.
 //
-// libgomp's default is to spin for several milliseconds, which starves whoever else wants the processor between two
-// pieces of work. OpenBLAS takes 128 MB of addresses for each thread, and where a limit (ulimit -v) leaves too few, it
-// asks for them for ever: with fewer it gets one thread, and where there is not even room for that, the program says so
-// and ends.
+// libgomp's default is to spin for several milliseconds, which starves every other thread that wants the processor
+// between two pieces of work. OpenBLAS takes 128 MB of addresses for each thread, and where a limit (ulimit -v) leaves
+// too few, it asks for them for ever: with fewer it gets one thread, and where there is not even room for that, the
+// program says so and ends.
 //
 // Those constructors run before any of ours, and a variable that is set here would come too late. Only the functions
 // that the program lists as .preinit_array run earlier, before the C library has taken over the environment: they are
 // handed its array, which cannot grow, but whose entries can be replaced. So entries that no library reads while it
 // starts are lent to the settings and restored by a constructor of the program, before main.
 //
-// Who sets GOMP_SPINCOUNT or OMP_WAIT_POLICY decides for himself.
+// A GOMP_SPINCOUNT or OMP_WAIT_POLICY that is set already is left alone.
 #include "core/threads/pool_settings.h"
 
 #include <sys/mman.h>
@@ -35,7 +36,7 @@ Loan loans[2];
 int loan_count = 0;
 bool spins_by_loan = false;
 
-// Without library functions but calls of the system: not even those of a sanitizer are ready yet.
+// Uses only system calls, no library functions: not even those of a sanitizer are ready yet.
 __attribute__((no_sanitize("address", "undefined", "thread"))) bool is_variable(const char* entry, const char* name) {
     while (*name && *entry == *name) ++entry, ++name;
     return *name == 0 && *entry == '=';
@@ -47,7 +48,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) char** entry_of(c
     return nullptr;
 }
 
-// Puts the setting in the place of an entry, of its own name where there is one.
+// Puts the setting in the place of an entry, preferably one of its own name.
 __attribute__((no_sanitize("address", "undefined", "thread"))) bool lend(char** environment, char** own,
                                                                          char* setting) {
     constexpr const char* kIdle[] = {"_",         "OLDPWD",  "SHLVL", "PWD",      "TERM",
@@ -80,7 +81,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) unsigned long pro
 }
 
 __attribute__((no_sanitize("address", "undefined", "thread"))) void fit_threads_into_memory(char** environment) {
-    // The buffers, and the rest that a program takes before it computes anything.
+    // The size of the buffers, and of the rest that a program takes before it computes anything.
     constexpr unsigned long kBuffer = 129ul << 20, kRest = 16ul << 20;
     unsigned long threads = processors();
     char** const own = entry_of(environment, "OMP_NUM_THREADS");

@@ -29,7 +29,7 @@ namespace lunaria {
 
 namespace {
 
-// Pieces are about this many worthwhile parts: milliseconds of work between two looks at the interrupt flag.
+// The size of a piece in worthwhile parts: milliseconds of work between two looks at the interrupt flag.
 constexpr int64_t kPartsPerPiece = 16;
 
 std::atomic<int>& thread_count() {
@@ -38,17 +38,17 @@ std::atomic<int>& thread_count() {
     return count;
 }
 
-// How many threads of the pool of this thread there have been at once; itself is one.
+// The largest pool that this thread has had so far, including itself.
 thread_local int pool_size = 1;
 
-// Whether to have more than one thread is up to the thread that asks.
+// Whether work is split is up to the calling thread.
 bool shares_work() { return !LoneThread::is_here() && !omp_in_parallel(); }
 
-// Those of this process that the system knows, also such as have just ended.
+// The number of threads of this process that the system knows, including some that have just ended.
 int threads_alive() {
     int count = 0;
     if (std::FILE* file = std::fopen("/proc/self/stat", "r")) {
-        // Twenty numbers, of which the first has a name behind it that may have any bytes but ends with the last ")".
+        // Twenty numbers. The second field is a name, which may hold any bytes but ends with the last ")".
         char text[1024];
         text[std::fread(text, 1, sizeof text - 1, file)] = 0;
         std::fclose(file);
@@ -59,7 +59,7 @@ int threads_alive() {
     return count;
 }
 
-// Makes up to `wanted` threads that only wait for each other, and gives how many there were at once.
+// Makes up to `wanted` threads that only wait for each other, and returns how many existed at once.
 int try_threads(int wanted) {
     struct Gate {
         std::mutex mutex;
@@ -73,7 +73,7 @@ int try_threads(int wanted) {
         const auto wait = [](void* given) -> void* {
             auto& g = *static_cast<Gate*>(given);
             leave_signals_to_others();
-            // A thread's first memory comes out of 64 MB of addresses that are set aside for it.
+            // A thread's first allocation comes out of 64 MB of addresses that are reserved for it.
             const std::unique_ptr<void, void (*)(void*)> memory(std::malloc(64), std::free);
             std::unique_lock lock(g.mutex);
             g.opened.wait(lock, [&] { return g.open; });
@@ -88,13 +88,13 @@ int try_threads(int wanted) {
     }
     gate.opened.notify_all();
     for (const pthread_t thread : made) pthread_join(thread, nullptr);
-    // A thread that was joined counts until the system has buried it.
+    // A joined thread still counts until the system has removed it.
     for (int i = 0; i < 1000 && threads_alive() > before; ++i)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
     return static_cast<int>(made.size());
 }
 
-// A pool of `wanted` threads for this thread, or of as many as there are to be had; gives their number.
+// A pool of `wanted` threads for this thread, or of as many as the system gives; returns their number.
 int make_pool(int wanted) {
     if (pool_size >= wanted) return wanted;
     const int got = std::min(wanted, 1 + try_threads(wanted - 1));
@@ -107,7 +107,7 @@ int make_pool(int wanted) {
 
 constexpr std::string_view kLimits = "the limit of processes (ulimit -u) or of memory (ulimit -v) is reached; raise it";
 
-// In pieces, between which an interrupt is noticed.
+// Walks in pieces, between which an interrupt is noticed.
 void walk(detail::RangeBody body, void* context, int64_t begin, int64_t end, int64_t piece) {
     for (int64_t at = begin; at < end; at += piece) {
         if (at != begin) poll_interrupt();
@@ -115,7 +115,7 @@ void walk(detail::RangeBody body, void* context, int64_t begin, int64_t end, int
     }
 }
 
-// What the threads have to know, side by side: each line of memory that one has written and others read costs them as
+// The data for the threads, in one place: each cache line that one thread has written and others read costs them as
 // much as a few hundred additions.
 struct alignas(64) Region {
     detail::RangeBody body;
@@ -125,7 +125,7 @@ struct alignas(64) Region {
     std::atomic<bool> failed{false};
     std::exception_ptr failure{};
 
-    // An exception must not leave a parallel region: it is carried out by hand.
+    // An exception must not leave a parallel region: it is stored and thrown again outside.
     void run(int number, int64_t step) noexcept {
         if (number) placement->note(number);
         // The pool may give fewer threads than asked for: the shares are then dealt out in turn.

@@ -1,5 +1,5 @@
-// How many threads kernels may use, and the loop that splits work among them. One OpenMP pool serves our kernels,
-// OpenBLAS (its OpenMP build) and oneDNN.
+// The number of threads that kernels may use, and the loop that splits work among them. One OpenMP pool serves our
+// kernels, OpenBLAS (its OpenMP build) and oneDNN.
 //
 // The pool's threads spin for a moment after a piece of work and then sleep. Waking a sleeping thread costs tens of
 // microseconds, so work is only split when every part is worth that much: callers say how many items make a worthwhile
@@ -11,15 +11,15 @@
 
 namespace lunaria {
 
-// At least 1. Without a call: the number of cores this process may run on, or OMP_NUM_THREADS, or as many as the system
-// gives, which the first call finds out (prepare_pool).
+// At least 1. Without set_num_threads: the number of cores this process may run on, or OMP_NUM_THREADS, or as many as
+// the system gives, which the first call finds out (prepare_pool).
 int num_threads();
-// Applies to the whole process; throws value_error unless 1 <= n <= 1024, and state_error where the system has not so
-// many threads to give.
+// Applies to the whole process; throws value_error unless 1 <= n <= 1024, and state_error where the system does not
+// give so many threads.
 void set_num_threads(int n);
-// OpenMP ends the process when it cannot make a thread: so before this thread shares out work for the first time, as
-// many are made here. Where the system refuses them (limits of processes or of memory), fewer are used from then on,
-// and a warning says so. To be called before a library is that shares work out to the pool itself.
+// Makes the pool's threads before this thread shares out work for the first time, since OpenMP ends the process when it
+// cannot make one. Where the system refuses them (limits of processes or of memory), fewer are used from then on, and a
+// warning says so. To be called before a library that shares out work to the pool itself.
 void prepare_pool();
 
 namespace detail {
@@ -45,8 +45,8 @@ void parallel_for(int64_t count, int64_t part, Body&& body) {
     parallel_for(count, part, 1, body);
 }
 
-// To be alive while a library shares work out to the pool itself: wakes the pool if it sleeps, each thread on a
-// processor of its own. Only for work that is worth waking it.
+// To be alive while a library shares out work to the pool itself: wakes the pool if it sleeps, each thread on a
+// processor of its own. Only for work that is worth the waking.
 class PoolUse {
   public:
     PoolUse();

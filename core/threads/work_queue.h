@@ -14,13 +14,13 @@ namespace lunaria {
 class WorkQueue {
   public:
     WorkQueue();
-    ~WorkQueue();  // when everything is done
+    ~WorkQueue();  // waits until all work is done
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
 
-    // The number of the work. What it throws is kept for the next one that waits; `place` is said then.
+    // Adds work and returns its number. Its exception is kept for the next call that waits, together with `place`.
     uint64_t add(std::function<void()> work, std::string place = {});
-    // Until everything up to that number is done; throws what failed since the last time.
+    // Waits until all work up to that number is done; throws what failed since the last call.
     void wait(uint64_t number);
     uint64_t last() const;
 
@@ -37,7 +37,7 @@ class WorkQueue {
     uint64_t given_ = 0, finished_ = 0;
     std::exception_ptr failure_;
     bool ends_ = false;
-    std::thread thread_;  // last: it uses the others
+    std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace lunaria

@@ -23,14 +23,14 @@ T little(std::string_view bytes, size_t at) {
 
 struct Wave {
     int format = 0, channels = 0;
-    int bits = 0;   // that are said to matter
-    int width = 0;  // of a sample in the file, of which they are the upper ones
+    int bits = 0;   // significant ones
+    int width = 0;  // bits of a sample in the file, of which the upper ones are significant
     int64_t rate = 0;
     std::string_view data;
 };
 
 constexpr int kIntegers = 1, kFloats = 3, kExtensible = 0xFFFE;
-// What programs that write into a pipe, and do not know yet, say of the size.
+// The size that a program states when it writes into a pipe and does not know the size yet.
 constexpr uint64_t kToTheEnd = 0xFFFFFFFF;
 
 // The chunks of a RIFF file: format and data.
@@ -50,7 +50,7 @@ Wave parse(std::string_view where, std::string_view bytes, bool cut) {
             const int block = little<uint16_t>(bytes, at + 12);
             wave.bits = little<uint16_t>(bytes, at + 14);
             wave.width = (wave.bits + 7) / 8 * 8;
-            // Samples of 20 bits are in three bytes, or in four.
+            // Samples of 20 bits take three bytes, or four.
             if (wave.bits % 8 && wave.channels && block % wave.channels == 0 && block / wave.channels * 8 > wave.width)
                 wave.width = block / wave.channels * 8;
             if (wave.format == kExtensible && size >= 26 && at + 26 <= bytes.size())
@@ -96,7 +96,7 @@ float float_at(const char* at, const Wave& wave) {
     return static_cast<float>(integer_at(at, wave.width) / static_cast<double>(int64_t{1} << (wave.width - 1)));
 }
 
-// Whether the samples are integers or floats as they are. Others are the library's matter.
+// Whether the samples are plain integers or floats. All other formats are left to the library.
 bool is_plain(std::string_view where, const Wave& wave) {
     if (wave.format != kIntegers && wave.format != kFloats) return false;
     const bool integers = wave.bits >= 1 && wave.width >= 8 && wave.width <= 32;
@@ -195,7 +195,7 @@ Sound read_sound(std::string_view where, std::string_view bytes, bool whole, boo
     if (!file) throw file_error(where, str("the bytes are no sound: ", library.error(nullptr)));
     const std::unique_ptr<SNDFILE, decltype(library.close)> keeper(file, library.close);
     if (info.channels <= 0 || info.samplerate <= 0) throw file_error(where, "the sound has no channels");
-    // Blocks of what is there: the number of frames in a header is no more than a claim.
+    // Reads in blocks until the data ends: the number of frames in a header is only a claim.
     std::vector<float> all, block(static_cast<size_t>(info.channels) * 4096);
     constexpr size_t kMost = size_t{1} << 29;
     for (sf_count_t got = 0; (got = library.read(file, block.data(), 4096)) > 0;) {

@@ -1,4 +1,4 @@
-// What transforms of sounds compute sample by sample; what is made of whole operators stands in Lua.
+// Transforms of sounds that compute sample by sample; those that combine whole operators are in Lua.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -17,7 +17,7 @@ using transforms::RowDraws;
 struct Wave {
     Tensor samples;  // float32, dense, the last axis is the time
     int64_t rows, length;
-    DType dtype;  // as they came
+    DType dtype;  // of the samples as they came
 };
 
 Wave wave_of(const Value& value, const Arguments& a) {
@@ -28,7 +28,7 @@ Wave wave_of(const Value& value, const Arguments& a) {
     return {t.cast(DType::f32).contiguous(), t.size() / t.shape().back(), t.shape().back(), t.dtype()};
 }
 
-// Gives each row of the last axis through `run`, from samples to `length` others.
+// Passes each row of the last axis through `run`, from samples to `length` others.
 template <class Run>
 void each_row(Row& row, const Arguments& a, int64_t (*length)(const Arguments&, int64_t), const Run& run) {
     for (Value& value : row) {
@@ -59,7 +59,7 @@ void filter(const double* feedback, const double* forward, size_t order, const f
     }
 }
 
-// clamp, both directions, order; a's, then b's
+// clamp, both directions, order; then all a, then all b
 void run_filter(Row& row, const Arguments& a, RowDraws&) {
     const auto order = static_cast<size_t>(a.integer(2));
     const double *feedback = a.numbers.data() + 3, *forward = feedback + order;
@@ -110,7 +110,7 @@ void run_resample(Row& row, const Arguments& a, RowDraws&) {
     const int64_t g = std::gcd(a.integer(0), a.integer(1)), old_rate = a.integer(0) / g, new_rate = a.integer(1) / g;
     const double lobes = a.number(2), base = static_cast<double>(std::min(old_rate, new_rate)) * a.number(3),
                  beta = a.number(4);
-    // Each phase between two samples has the few weights that are not 0, from `firsts` on.
+    // For each phase between two samples the few weights that are not 0, and the input sample at which they begin.
     const double reach = lobes * static_cast<double>(old_rate) / base;
     const auto taps = static_cast<int64_t>(std::floor(2 * reach)) + 2;
     if (reach > 1e6 || taps > (int64_t{1} << 25) / new_rate)

@@ -14,11 +14,12 @@ uint8_t doubled(uint8_t x) { return static_cast<uint8_t>(x << 1 ^ (x & 0x80 ? 0x
 
 struct Tables {
     std::array<uint8_t, 256> substitute{};
-    // A column of a round for each byte in it: substituted and mixed.
+    // The column of a round for each value of a byte: substituted and mixed.
     std::array<std::array<uint32_t, 256>, 4> mixed{};
 
     Tables() {
-        // The bytes are powers p of 3, whose inverses q are powers of its inverse.
+        // Walks through the powers p of 3, which are all bytes but 0, and their inverses q, the powers of the inverse
+        // of 3.
         uint8_t p = 1, q = 1;
         do {
             p = static_cast<uint8_t>(p ^ doubled(p));

@@ -15,9 +15,11 @@ class AesGcm {
     // `key`: 16, 24 or 32 bytes.
     explicit AesGcm(std::string_view key);
 
-    // Encrypts the bytes in place; the tag goes with them. No two texts may have the same start under one key.
+    // Encrypts the bytes in place and returns the tag, which belongs with them. No two texts may have the same start
+    // under one key.
     Block seal(std::string_view start, std::string& bytes) const;
-    // Decrypts them in place. False: they are not what was encrypted under this key, and are left as they were.
+    // Decrypts the bytes in place. False: they were not encrypted under this key or were changed; they are left as they
+    // were.
     bool open(std::string_view start, const Block& tag, std::string& bytes) const;
 
   private:
@@ -25,7 +27,7 @@ class AesGcm {
         uint64_t high = 0, low = 0;
     };
     Block encrypted(const Block& block) const;
-    // Of bytes, which are filled up to whole blocks, and the numbers behind them.
+    // The tag of the bytes, padded to whole blocks, and of the numbers that follow.
     Element hash(std::string_view bytes, uint64_t before, uint64_t bits) const;
     Element times_key(Element x) const;
     Block first_counter(std::string_view start) const;
@@ -35,7 +37,7 @@ class AesGcm {
     int rounds_ = 0;
     std::array<uint32_t, 60> words_{};       // of the key, for all rounds
     std::array<Element, 16> multiples_{};    // of the hash key, by four bits
-    std::array<uint64_t, 16> remainders_{};  // what four bits that are shifted out come to
+    std::array<uint64_t, 16> remainders_{};  // of four bits that are shifted out
 };
 
 }  // namespace lunaria

@@ -9,7 +9,7 @@
 
 namespace lunaria {
 
-// Of `bytes`, or of what came before with the sum `before` and `bytes`.
+// The sum of `bytes`, or of the bytes before, whose sum is `before`, and `bytes`.
 inline uint32_t crc32c(std::string_view bytes, uint32_t before = 0) {
     uint64_t crc = ~before;
     const char* p = bytes.data();

@@ -13,8 +13,8 @@ enum class CellType { text, integer, number };
 struct CsvOptions {
     char delimiter = ',';
     Names names;                  // empty: the first line of every file
-    std::vector<CellType> types;  // empty: texts
-    // For cells that are empty, one for each of the types.
+    std::vector<CellType> types;  // empty: texts in all columns
+    // The values of empty cells, one for each of the types.
     std::vector<int64_t> integers;
     std::vector<double> numbers;
 };

@@ -66,7 +66,7 @@ constexpr Field<Histogram> kOwnHistogram[] = {{1,
 Histogram read_own_histogram(ProtoReader m) {
     Histogram h;
     read_fields(m, h, kOwnHistogram);
-    // As TensorBoard counts: what has no bin is none of it.
+    // As TensorBoard counts: values outside of all bins are not counted.
     h.count -= h.nan + h.up + h.down;
     return h;
 }
@@ -96,7 +96,8 @@ Encoded read_audio(ProtoReader m) {
 
 // A tensor, or texts.
 struct Content {
-    // TensorBoard's dtype, or MindSpore's axes: its second field is the number of a type, and not a shape.
+    // Field 1: TensorBoard's dtype, or MindSpore's axes. MindSpore's field 2 is the number of the dtype, TensorBoard's
+    // the shape.
     std::vector<int64_t> first;
     std::vector<int64_t> dims;
     int64_t type = 0;                 // TensorBoard's number of the type
@@ -180,7 +181,7 @@ Tensor tensor_of(const ProtoReader& m, const Content& c) {
     const std::optional<DType> dtype = dtype_of(c);
     if (!dtype) m.fail(str("a tensor has the type ", c.own_type.value_or(c.type), ", which is not known"));
     if (c.dims.size() > kMaxRank) m.fail(str("a tensor has ", c.dims.size(), " axes"));
-    // What is listed or written must be there before anything is made for it.
+    // Checks that everything to be listed or written is present before anything is made.
     const size_t each = size_of(*dtype);
     const size_t listed = c.floats.size() + c.doubles.size() + c.integers.size();
     const size_t there = c.bytes.empty() ? listed : c.bytes.size() / each;
@@ -304,7 +305,7 @@ Shown read_shown(ProtoReader m) {
     return shown;
 }
 
-// Writers for both worlds show a histogram twice: what only the second form has goes to the first.
+// Other programs write a histogram in both forms: details that only the second form has are added to the first.
 bool joined(std::vector<Shown>& values, const Shown& shown) {
     if (shown.kind != "histogram" || values.empty()) return false;
     Shown& before = values.back();

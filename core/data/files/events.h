@@ -1,4 +1,4 @@
-// Files of events: what a training showed of itself, as TensorBoard, PyTorch and MindSpore write it. A reader of frames
+// Files of events: records of a training, as TensorBoard, PyTorch and MindSpore write them. A reader of frames
 // (core/data/files/frames.h) with an Event message in each.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace lunaria {
 
-// What was shown under a tag at a step.
+// A value that was recorded under a tag at a step.
 struct Shown {
     struct Histogram {
         double least = 0, most = 0, count = 0, sum = 0, squares = 0;
-        double nan = 0, up = 0, down = 0;    // values that are in no bin
-        std::vector<double> limits, counts;  // the upper end of each bin, and what is in it
+        double nan = 0, up = 0, down = 0;    // values outside of all bins
+        std::vector<double> limits, counts;  // the upper end of each bin, and the count in it
     };
-    // A picture or a sound as it was encoded.
+    // A picture or a sound, encoded.
     struct Encoded {
         std::string bytes, type;  // type: of a sound, such as audio/wav
         // height, width and channels of a picture; sample_rate, channels and frames of a sound
         std::map<std::string, double> about;
     };
-    // What a plug-in of TensorBoard's keeps for itself.
+    // The bytes that a plug-in of TensorBoard keeps for itself.
     struct Data {
         std::string bytes;
     };
@@ -36,7 +36,7 @@ struct Shown {
 struct Event {
     double wall_time = 0;  // seconds since 1970
     int64_t step = 0;
-    std::string version;  // of the format, which the first event tells
+    std::string version;  // of the format; the first event states it
     bool has_graph = false;
     std::vector<Shown> values;
 };

@@ -55,7 +55,7 @@ bool is_cut_off(const Source& source, uint64_t at) {
     const uint64_t left = source.size() - at;
     if (left < kHead) return true;
     const std::string head = source.text(at, kHead);
-    // A damaged length says nothing.
+    // A damaged length tells nothing about the bytes that should follow.
     return masked_crc32c(std::string_view(head).substr(0, 8)) == number<uint32_t>(head, 8) &&
            (left < kHead + kTail || number<uint64_t>(head, 0) > left - kHead - kTail);
 }

@@ -18,7 +18,7 @@ struct Frame {
 // The frame that begins at `at`, which is before the end of the source. Throws when the file ends within it or its
 // length is damaged. `record`: its number, for messages.
 Frame frame_at(const Source& source, uint64_t at, size_t record);
-// Its content; throws when that is damaged.
+// The frame's content; throws when it is damaged.
 std::string content_of(const Source& source, const Frame& frame, size_t record);
 // Whether the file ends within the frame at `at`, as it does while its writer is at work.
 bool is_cut_off(const Source& source, uint64_t at);

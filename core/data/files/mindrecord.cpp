@@ -28,8 +28,8 @@ class Mindrecords final : public Records {
     int64_t rows_ = 0;
 };
 
-// The files that belong to this one. A writer that was killed may have left some of them ahead of the others: their
-// last commit is then not looked at.
+// The files that belong to this one. A writer that was killed may have left some of them one commit ahead of the
+// others: that commit is then ignored.
 std::vector<std::string> belonging(const std::string& path, std::vector<bool>& undo) {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
@@ -38,7 +38,7 @@ std::vector<std::string> belonging(const std::string& path, std::vector<bool>& u
     std::vector<std::string> files;
     std::vector<MindrecordHeader> headers;
     for (const std::string& name : first.siblings) {
-        // A header must not lead out of the folder.
+        // The names in a header must not lead out of the folder.
         if (name.empty() || name.find('/') != std::string::npos || name == "..")
             throw file_error(path, "corrupt: the header names a shard outside of the folder");
         files.push_back(folder + name);

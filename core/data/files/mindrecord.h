@@ -10,8 +10,8 @@
 namespace lunaria::data {
 
 // The rows of the files; with `whole`, of all files that belong to the first one by its header. Columns: `names`, or
-// all in alphabetical order. Bytes become a tensor of uint8. `skip_damaged`: rows of damaged pages are left out, which
-// reads all pages now; `skipped`, if given, is their number.
+// all in alphabetical order. Bytes become a tensor of uint8. `skip_damaged`: rows of damaged pages are left out, for
+// which all pages are read at once; their number goes to `skipped` unless that is null.
 RecordsPtr mindrecord_records(const std::vector<std::string>& paths, bool whole, Names names, bool skip_damaged = false,
                               int64_t* skipped = nullptr);
 

@@ -23,7 +23,7 @@ std::string hex(uint32_t crc) {
     return text;
 }
 
-// Reads the parts of a header; every one may be missing or of another kind.
+// Reads the parts of a header; any part may be missing or of another kind.
 class Reader {
   public:
     explicit Reader(const Source& source) : source_(source) {}
@@ -74,7 +74,7 @@ class Reader {
                 throw source_.error(str("corrupt: field '", name, "' is among the wrong fields"));
             out.fields.push_back(std::move(field));
         }
-        // Each of them is the name of one field.
+        // Each indexed entry is the name of one field.
         if (std::count_if(out.fields.begin(), out.fields.end(), [](const auto& f) { return f.blob >= 0; }) !=
             static_cast<std::ptrdiff_t>(blobs.size()))
             throw source_.error("corrupt: the list of blob fields has other names than the schema");
@@ -126,7 +126,7 @@ class Reader {
         if (p.is_blob) {
             p.begin = count(page, "start_row_id", INT64_MAX);
             p.end = count(page, "end_row_id", INT64_MAX);
-            // Each row has at least its length in the page.
+            // Each row takes at least its length in the page.
             if (p.end < p.begin || p.end - p.begin > p.used / 8)
                 throw source_.error("corrupt: a page has more rows than bytes");
         } else if (type == "RAW_DATA") {
@@ -289,7 +289,7 @@ std::string MindrecordHeader::area(const std::string& path) const {
             ",\"page\":", pages_of(*this).dump(), ",\"page_size\":", page_size, ",\"compression_size\":", compression,
             ",\"schema\":", schema_of(*this).dump(), ",\"shard_addresses\":", json(siblings).dump(),
             ",\"shard_id\":", shard, ",\"statistics\":null,\"version\":\"3.0\"");
-    // Where other programs have written pages there are no check sums of those.
+    // Pages of other programs have no check sums.
     if (sums.size() == pages.size()) text += ",\"x_lunaria_page_crc32c\":" + sums.dump();
     if (commit)
         text += str(",\"x_lunaria_commit\":{\"files\":", commit->files, ",\"number\":", commit->number,

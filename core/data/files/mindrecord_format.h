@@ -35,10 +35,10 @@ std::vector<MindrecordField> mindrecord_fields(std::string_view where, std::vect
 
 struct MindrecordPage {
     struct Group {
-        uint64_t id = 0, offset = 0;  // of the blob page among the blob pages; in the raw page
+        uint64_t id = 0, offset = 0;  // number of the blob page among the blob pages; offset in the raw page
     };
     bool is_blob = false;
-    uint64_t type_id = 0, used = 0;  // its number among the pages of its kind; bytes
+    uint64_t type_id = 0, used = 0;  // number among the pages of its kind; bytes
     uint64_t begin = 0, end = 0;     // rows of a blob page
     std::vector<Group> groups;       // of a raw page
     std::optional<uint32_t> crc;
@@ -52,25 +52,25 @@ struct MindrecordHeader {
     std::vector<MindrecordPage> pages;
     std::vector<std::string> siblings;  // the shards, this one too
     uint64_t shard = 0;
-    // The last commit of a writer here: what it called the files that it began, how many commits there were, and the
-    // pages before the last one. A writer of several shards that is killed leaves some of them a commit behind.
+    // The last commit of a Lunaria writer: its random number for this set of files, the number of commits, and the
+    // pages before the last commit. A writer of several shards that is killed leaves some of them a commit behind.
     struct Commit {
         uint64_t files = 0, number = 0, pages_before = 0;
     };
     std::optional<Commit> commit;
 
-    // Throws file_error in the name of the source. What it gives is possible: pages are within the file, row groups
-    // have blob pages.
+    // Throws file_error in the name of the source. The header that it returns is consistent: pages lie within the file,
+    // row groups have blob pages.
     static MindrecordHeader read(const Source& source);
-    // The area at the beginning of a file, header_size bytes. Throws where it does not fit.
+    // The header's bytes at the beginning of a file, header_size of them. Throws where they do not fit.
     std::string area(const std::string& path) const;
-    // As before the last commit.
+    // The header as it was before the last commit.
     void undo_commit();
     uint64_t start_of(size_t page) const { return header_size + page * page_size; }
 };
 
-// How many commits all of the headers have. Throws, in the name of `path`, where they do not belong together. Nothing
-// where other programs have written one.
+// The number of commits that all of the headers share. Throws, in the name of `path`, where the headers do not belong
+// together. Nothing where another program has written one of them.
 std::optional<uint64_t> common_commit(const std::string& path, const std::vector<const MindrecordHeader*>& headers);
 
 inline constexpr uint64_t kLeastHeader = 1 << 14, kMostHeader = 1 << 27, kLeastPage = 1 << 15, kMostPage = 1 << 28;

@@ -8,7 +8,7 @@
 
 namespace lunaria::data {
 
-// Writes it, made in memory, to `sink`. `name`: what the shard will be called.
+// Makes the index in memory and writes it to `sink`. `name`: the shard's future name.
 void write_mindrecord_index(Sink& sink, const MindrecordShard& shard, const std::string& name);
 
 }  // namespace lunaria::data

@@ -18,8 +18,8 @@ constexpr uint64_t kPiece = uint64_t{64} << 20;
 constexpr uint32_t kMagic = 0x7f3a5ed8;
 constexpr size_t kStart = 16;  // bytes
 
-// Of a piece, behind its length: the magic number, the tag, the bytes from here on but for these, the start with its
-// length, the length of the data; numbers with the lowest byte first.
+// The header of a piece, after its length: the magic number, the tag, the number of bytes after these three, the start
+// with its length, the length of the data; all numbers with the lowest byte first.
 struct Head {
     uint32_t magic = kMagic;
     AesGcm::Block tag{};
@@ -29,7 +29,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 48);
 
-// The reference product stores 16 bytes and uses as many as the counter mode has room for.
+// The reference product stores 16 bytes of the start and uses only as many as the counter mode takes.
 std::string_view text_of(const std::array<uint8_t, kStart>& start) {
     return {reinterpret_cast<const char*>(start.data()), 12};
 }

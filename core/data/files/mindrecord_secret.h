@@ -9,10 +9,10 @@
 
 namespace lunaria::data {
 
-// The mark of how a file was encrypted, 7 bytes such as "AES-GCM"; empty for a plain file.
+// The mark of the kind of encryption, 7 bytes such as "AES-GCM"; empty for a plain file.
 std::string encryption_of(const std::string& path);
 void encrypt_mindrecord(const std::string& path, std::string_view key);
-// Writes the plain content. Throws where it is not what was encrypted under the key.
+// Writes the plain content. Throws where the file was not encrypted under this key.
 void decrypt_mindrecord(const std::string& from, Sink& to, std::string_view key);
 
 }  // namespace lunaria::data

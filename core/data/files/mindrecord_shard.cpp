@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostKept = 64 << 20;
 
-// Bytes front to back; every step is checked against what is left.
+// A reader of bytes front to back that checks every step against the bytes that are left.
 class Bytes {
   public:
     Bytes(std::string_view rest, const std::string& place) : rest_(rest), place_(place) {}
@@ -185,7 +185,7 @@ void MindrecordShard::find_groups() {
             const size_t blob = blobs.at(group.id);
             const int64_t begin = rows(),
                           count = static_cast<int64_t>(header_.pages[blob].end - header_.pages[blob].begin);
-            // Groups without rows would hide those behind them.
+            // Groups without rows would hide the groups after them.
             if (count > 0) groups_.push_back({begin, begin + count, i, blob, group.offset});
         }
     }
@@ -219,8 +219,8 @@ std::string MindrecordShard::where(size_t page) const {
     return p.is_blob ? str("page ", page, " (rows ", p.begin, " to ", p.end, ")") : str("page ", page);
 }
 
-// The bytes of a page, in memory that nothing is written to before they are read and that comes in large pieces: most
-// of the time that a large page takes is the system's for new memory. Its check sum is looked at once.
+// The bytes of a page. The memory is not cleared before it is read into, and comes in large pieces: most of the time
+// for a large page is the system's, for new memory. The check sum is compared once.
 Tensor MindrecordShard::checked_page(size_t page) const {
     const MindrecordPage& p = header_.pages[page];
     const Tensor bytes = Tensor::empty(DType::u8, {static_cast<int64_t>(p.used)});
@@ -232,10 +232,10 @@ Tensor MindrecordShard::checked_page(size_t page) const {
     return bytes;
 }
 
-// Where the rows begin that follow each other from `begin` on, and where the last one ends.
+// The places of the rows that follow each other from `begin` on, and the end of the last one.
 std::vector<uint32_t> MindrecordShard::walk(std::string_view rows, uint64_t begin, int64_t count, size_t page) const {
     std::vector<uint32_t> list;
-    // No more than there can be, whatever the header says.
+    // Bounded by the page's bytes, whatever the header says.
     list.reserve(std::min(static_cast<size_t>(count), rows.size() / 8) + 1);
     list.push_back(static_cast<uint32_t>(begin));
     for (int64_t i = 0; i < count; ++i) {
@@ -263,7 +263,7 @@ const MindrecordShard::Offsets& MindrecordShard::offsets(const Group& group) con
     found.raw = walk(view(raw), group.raw_offset, count, group.raw);
     found.blob = walk(view(checked_page(group.blob)), 0, count, group.blob);
     std::string_view rows = view(raw).substr(found.raw.front(), found.raw.back() - found.raw.front());
-    // Of a page of many groups only what belongs to this one.
+    // Of a page with many groups only the bytes of this group.
     if (rows.size() < raw.nbytes() / 2) {
         const Tensor part = Tensor::empty(DType::u8, {static_cast<int64_t>(rows.size())});
         std::memcpy(part.raw(), rows.data(), rows.size());

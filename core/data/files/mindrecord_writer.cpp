@@ -64,7 +64,7 @@ std::string blob_of(const MindrecordField& field, const Value& value) {
     bool fits = static_cast<size_t>(t.rank()) == field.shape.size();
     for (int i = 0; fits && i < t.rank(); ++i)
         fits = field.shape[static_cast<size_t>(i)] == -1 || field.shape[static_cast<size_t>(i)] == t.dim(i);
-    // One that is open takes what there is, in whatever shape: it has one axis when it is read.
+    // A field of open shape takes a tensor of any shape, which has one axis when it is read.
     if (!fits && field.shape.size() == 1 && field.shape[0] == -1) fits = true;
     if (!fits) wrong(field, str("has shape ", t.shape(), ", which is not that of the schema"));
     const size_t count = static_cast<size_t>(t.size());
@@ -91,7 +91,7 @@ json scalar_of(const MindrecordField& field, const Value& value) {
     return value.integer();
 }
 
-// A row with the lengths before it, as it is in the pages.
+// A row with the lengths before it, as it lies in the pages.
 struct Encoded {
     std::string raw, blob;
     uint64_t saved = 0;  // bytes, by packing
@@ -130,11 +130,11 @@ class MindrecordWriter::Output {
     Output(const std::string& path, MindrecordHeader header) : path_(path), sink_(path), header_(std::move(header)) {
         if (sink_.is_device()) throw file_error(path, "is no regular file");
     }
-    // Behind what there is.
+    // Appends after the pages of the file.
     Output(const std::string& path, std::unique_ptr<Source> old) : Output(path, MindrecordHeader::read(*old)) {
         old_ = std::move(old);
     }
-    // Once it is known how many commits the files have together.
+    // Called once the number of commits that the files share is known.
     void take_over(std::optional<uint64_t> commits) {
         if (commits && header_.commit->number > *commits) header_.undo_commit();
         constexpr uint64_t kPiece = 8 << 20;
@@ -159,7 +159,7 @@ class MindrecordWriter::Output {
         header_.compression += row.saved;
         ++row_;
     }
-    // The file and its index, both not yet under their names.
+    // The file and its index, neither under its final name yet.
     void complete() {
         end_group();
         if (!raw_groups_.empty()) end_raw_page();
@@ -200,8 +200,8 @@ class MindrecordWriter::Output {
     std::unique_ptr<Source> old_;
     std::unique_ptr<FileSink> index_;
     uint64_t pages_before_ = 0, blob_pages_ = 0, raw_pages_ = 0, row_ = 0, first_row_ = 0;
-    std::string blob_, group_;  // rows of the blob page that is filled, and their scalars
-    std::string raw_;           // the raw page that is filled, with the groups that are whole
+    std::string blob_, group_;  // rows of the blob page that is being filled, and their scalars
+    std::string raw_;           // the raw page that is being filled, with its complete groups
     std::vector<MindrecordPage::Group> raw_groups_;
 };
 
@@ -213,7 +213,7 @@ MindrecordWriter::MindrecordWriter(const Options& options) {
     header.fields = options.fields;
     header.index = options.index;
     for (const std::string& path : options.paths) header.siblings.push_back(base_name(path));
-    // A number that no other writer has.
+    // A number that no other writer uses.
     header.commit = MindrecordHeader::Commit{std::random_device()(), 0, 0};
     for (const std::string& path : options.paths) {
         header.shard = outputs_.size();
@@ -272,7 +272,7 @@ int64_t MindrecordWriter::commit() {
     for (const auto& output : outputs_) output->complete();
     committed_ = true;
     int64_t rows = 0;
-    // Files before indexes: an index has no row then that its file lacks.
+    // Files are put in place before their indexes, so that an index never names a row that its file lacks.
     for (const auto& output : outputs_) output->commit_file();
     for (const auto& output : outputs_) {
         output->commit_index();

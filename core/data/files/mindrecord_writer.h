@@ -1,6 +1,6 @@
 // Writes MindRecord files: one, or several shards that belong together, each with its index for other readers
-// (FILE.db). Files are there whole after commit, or as they were before: a writer that is killed leaves temporary files
-// behind, which the next one takes away.
+// (FILE.db). After commit the files are complete; before it they are as they were. A writer that is killed leaves
+// temporary files, which the next one removes.
 #pragma once
 
 #include <memory>
@@ -23,17 +23,17 @@ class MindrecordWriter {
         uint64_t header_size = 1 << 24, page_size = 1 << 25;
     };
     explicit MindrecordWriter(const Options& options);
-    // Goes on behind the rows of a file and of the shards that belong to it.
+    // Appends to the rows of a file and of the shards that belong to it.
     explicit MindrecordWriter(const std::string& path);
     ~MindrecordWriter();
     MindrecordWriter(const MindrecordWriter&) = delete;
 
     const std::vector<MindrecordField>& fields() const;
-    // A value for each field, in their order: texts (bytes, too), integers, numbers or tensors (bytes, too). They are
-    // split evenly among the shards. Throws, and writes none of them, when a value does not fit its field.
-    // `in_parallel`: rows are put into their form by several threads.
+    // Takes a value for each field, in their order: texts (bytes, too), integers, numbers or tensors (bytes, too). Rows
+    // are split evenly among the shards. Throws, and writes no row, when a value does not fit its field. `in_parallel`:
+    // several threads encode the rows.
     void write(std::span<const Row> rows, bool in_parallel = true);
-    // No more rows can be written then. Gives the number of rows in all shards.
+    // Ends the writing and returns the number of rows in all shards.
     int64_t commit();
 
   private:

@@ -28,7 +28,7 @@ struct Feature {
     }
 };
 
-// Adds the feature's values; of several kinds of them the last ones.
+// Adds the feature's values; of several kinds of values the last kind in the message counts.
 void read_feature(ProtoReader message, Feature& feature) {
     while (message.next()) {
         const uint32_t kind = message.field();
@@ -76,7 +76,7 @@ struct Steps {
     }
 };
 
-constexpr std::string_view kLengths = ".lengths";  // behind the name of a feature with steps
+constexpr std::string_view kLengths = ".lengths";  // suffix of the name of a feature with steps
 
 // Calls f(name, message of the feature, whether it has steps) for the features of an Example or a SequenceExample: its
 // context, and lists of features.

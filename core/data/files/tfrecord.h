@@ -16,7 +16,7 @@ namespace lunaria::data {
 // text, several a list of texts.
 RecordsPtr tfrecord_records(const std::vector<std::string>& paths, Names names);
 
-// Writes records to a file that is there whole, or not at all, after commit.
+// Writes records to a file that is complete after commit, and unchanged without it.
 class TfrecordWriter {
   public:
     explicit TfrecordWriter(const std::string& path) : sink_(path) {}

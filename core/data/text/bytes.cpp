@@ -7,8 +7,7 @@ namespace lunaria::text {
 
 namespace {
 
-// How the texts that GPT-2's tokens were made of are cut: endings, words, numbers, other signs, each with the space
-// before.
+// The rule by which GPT-2's training texts were cut: endings, words, numbers, other signs, each with the space before.
 constexpr std::string_view kWords = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 std::string utf8(int code) {

@@ -9,9 +9,9 @@ namespace lunaria::text {
 
 class BytePairs {
   public:
-    // The lines of a file of merges, "a b" each, the first to be made first. Throws value_error.
+    // The lines of a file of merges, "a b" each, in the order in which they are made. Throws value_error.
     BytePairs(std::string_view where, std::string_view merges);
-    // The text cut into words and these into tokens, in which each byte is a printable character.
+    // Cuts the text into words and these into tokens, in which a printable character stands for each byte.
     std::vector<std::string> tokens(std::string_view text) const;
 
   private:
@@ -22,7 +22,7 @@ class BytePairs {
         bool operator()(const View& a, const View& b) const { return a < b; }
     };
     std::map<std::pair<std::string, std::string>, int, Less> ranks_;
-    std::string letters_[256];  // what stands for each byte
+    std::string letters_[256];  // the character for each byte
     Pattern words_;
 };
 

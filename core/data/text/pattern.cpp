@@ -8,7 +8,7 @@ namespace lunaria::text {
 
 namespace {
 
-// Steps of one match: a second or so. Patterns may take exponential time.
+// The limit of steps of one match, about a second. Patterns may take exponential time.
 constexpr uint32_t kMostSteps = 20'000'000;
 
 std::string message_of(int code) {

@@ -24,7 +24,7 @@ struct PieceTraining {
     std::string kind;                  // unigram, bpe, char or word
     std::vector<std::string> options;  // further ones, as "name=value"
 };
-// The bytes of a model that is made of the texts.
+// The bytes of a model trained on the texts.
 std::string train_pieces(std::string_view where, const std::vector<std::string>& texts, const PieceTraining& training);
 
 }  // namespace lunaria::text

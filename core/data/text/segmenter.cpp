@@ -18,10 +18,10 @@ namespace lunaria::text {
 
 namespace {
 
-// Files have -3.14e100 for the logarithm of 0, beside which all other digits are lost. This is as far out of reach.
+// Stands for the logarithm of 0, in place of the files' -3.14e100, which would swamp all other digits of a sum.
 constexpr double kImpossible = -1e6;
 
-// Words by their characters, with a number each.
+// A tree of words by their characters, with a number for each word.
 class Trie {
   public:
     static constexpr uint32_t kNone = 0;
@@ -86,7 +86,7 @@ class Trie {
     size_t used_ = 0;
 };
 
-// Lines of a file, with what is wrong in them.
+// Reads lines of a file and reports errors in them.
 class Lines {
   public:
     Lines(std::string_view where, std::string_view text, std::string_view name)
@@ -94,7 +94,7 @@ class Lines {
         constexpr std::string_view kMark = "\xEF\xBB\xBF";
         if (rest_.starts_with(kMark)) rest_.remove_prefix(kMark.size());
     }
-    // The next line that is not empty; false: there is none.
+    // Goes to the next line that is not empty; false at the end.
     bool next(std::string_view& line) {
         while (!rest_.empty()) {
             const size_t end = std::min(rest_.find('\n'), rest_.size());
@@ -178,7 +178,8 @@ struct Dictionary {
         least = std::log(*std::ranges::min_element(all)) - log_total;
     }
 
-    // The one that was read last is kept while it is in use: a user's word more does not read all again.
+    // The last dictionary that was read is kept while it is in use, so that one more user's word does not mean reading
+    // it again.
     static std::shared_ptr<const Dictionary> of(std::string_view where, const SourceText& source) {
         static std::mutex mutex;
         static std::weak_ptr<const Dictionary> last;
@@ -193,7 +194,7 @@ struct Dictionary {
     }
 };
 
-// B, E, M, S: a character begins a word, ends it, is within it, is one.
+// B, E, M, S: a character begins a word, ends it, is within it, is a word by itself.
 enum State : uint8_t { kBegin, kEnd, kWithin, kAlone };
 constexpr size_t kStates = 4;
 using States = std::array<double, kStates>;
@@ -277,7 +278,8 @@ struct Segmenter::Body {
         for (size_t i = 0; i < n; i = end[i]) take(letters.subspan(i, end[i] - i));
     }
 
-    // The words that begin here, short ones first; one character always does. The user's come before the others.
+    // The words that begin at this character, short ones first. The character alone is always among them; the user's
+    // words come before the others.
     template <class Take>
     void each_word_at(Letters letters, const Take& take) const {
         uint32_t known = 0, own = 0;
@@ -296,7 +298,7 @@ struct Segmenter::Body {
         return node != Trie::kNone && user.at(node);
     }
 
-    // ASCII is cut by rules: letters with digits behind them, numbers, all else character by character.
+    // ASCII is cut by rules: letters with the digits after them, numbers, and everything else character by character.
     template <class Take>
     void by_model(Letters letters, const Take& take) const {
         constexpr int32_t kAscii = 0x80;
@@ -348,7 +350,7 @@ struct Segmenter::Body {
         }
     }
 
-    // Characters beside each other that the dictionary makes no words of go through the model.
+    // Runs of characters that the dictionary knows no words of go through the model.
     template <class Take>
     void by_both(Letters letters, const Take& take) const {
         size_t begin = 0, at = 0;

@@ -35,7 +35,8 @@ Value list_of(const std::vector<std::string>& texts) {
     return Value::list(std::move(items));
 }
 
-// The tokens in a column; with offsets, where they begin and end in two more. A text without tokens has an empty one.
+// The tokens of a column; with offsets, their begins and ends in two more columns. A text without tokens gives one
+// empty token.
 void put_tokens(Row& row, size_t at, const Tokens& tokens, bool offsets) {
     std::vector<Value> texts;
     std::vector<int32_t> begins, ends;
@@ -55,7 +56,7 @@ void put_tokens(Row& row, size_t at, const Tokens& tokens, bool offsets) {
     row.emplace_back(Tensor::from<int32_t>(ends, {static_cast<int64_t>(ends.size())}));
 }
 
-// The first number of a tokenizer is whether offsets are wanted.
+// The first number of a tokenizer tells whether offsets are wanted.
 size_t with_offsets(const Arguments& a, size_t inputs) {
     if (!a.flag(0)) return inputs;
     if (inputs != 1) throw argument_error(a.where, "with_offsets is for one column");
@@ -183,7 +184,7 @@ void run_lookup(Row& row, const Arguments& a, RowDraws&) {
     }
 }
 
-// lower case as a second chance, what stands for others (a tensor); the first tensor has a row for each word
+// lower case as a second chance, the value for unknown words (a tensor); the first tensor has a row for each word
 void run_vectors(Row& row, const Arguments& a, RowDraws&) {
     const Tensor &all = a.tensors[0], &other = a.tensors[1];
     const int64_t width = all.dim(1);
@@ -256,7 +257,7 @@ void run_to_number(Row& row, const Arguments& a, RowDraws&) {
     }
 }
 
-// A list cut down to so many of its texts, a tensor along its first axis.
+// Cuts a list down to so many of its texts, or a tensor along its first axis.
 Value shortened(const Value& value, const Arguments& a, int64_t most) {
     if (value.is_list()) {
         const auto& items = value.items();

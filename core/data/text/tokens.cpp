@@ -8,7 +8,7 @@ Token part(std::string_view text, size_t begin, size_t end) {
     return {std::string(text.substr(begin, end - begin)), static_cast<uint32_t>(begin), static_cast<uint32_t>(end)};
 }
 
-// Bytes of a token such as [CLS] or [unused12] at this place; 0: there is none.
+// The number of bytes of a token such as [CLS] or [unused12] at this place; 0: there is none.
 size_t unused_at(std::string_view text, size_t at) {
     if (text[at] != '[') return 0;
     for (std::string_view name : {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"})
@@ -21,7 +21,7 @@ size_t unused_at(std::string_view text, size_t at) {
     return end > first && end < text.size() && text[end] == ']' ? end + 1 - at : 0;
 }
 
-// What is between the special tokens in lower case or normalized; without marks where it is in lower case.
+// Lowers or normalizes the text between the special tokens; lower case also drops the marks.
 std::string prepared(std::string_view where, std::string_view text, const BasicRule& rule) {
     std::string out;
     const auto add = [&](std::string_view piece) {
@@ -87,7 +87,7 @@ Tokens basic_tokens(std::string_view where, std::string_view given, const BasicR
             flush(skip_to);
         } else if (is_space(c.code)) {
             if (c.begin != space_end || begin == c.begin) flush(c.begin);
-            // Spaces beside each other are one token.
+            // Adjacent spaces are one token.
             if (rule.keep_space && !list.empty() && list.back().end == c.begin && space_end == c.begin &&
                 space_end > 0) {
                 list.back() = part(text, list.back().begin, c.end);

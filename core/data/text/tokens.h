@@ -1,4 +1,4 @@
-// Texts cut into tokens.
+// Tokens of texts: the rules that cut a text.
 #pragma once
 
 #include "core/data/text/unicode.h"
@@ -25,17 +25,17 @@ Tokens basic_tokens(std::string_view where, std::string_view text, const BasicRu
 
 struct PieceRule {
     const Words* words;
-    std::string suffix;   // what pieces that are not the first begin with
-    size_t longest;       // bytes of a word that is looked at
+    std::string suffix;   // the beginning of every piece but the first
+    size_t longest;       // longest word that is looked up, in bytes
     std::string unknown;  // empty: the word itself
 };
 // The word as the longest pieces that the vocabulary has.
 void add_pieces(std::string_view where, const Token& word, const PieceRule& rule, Tokens& out);
 
-// Runs of one script; marks belong to what is before them.
+// Runs of characters of one script; a mark belongs to the character before it.
 Tokens script_tokens(std::string_view where, std::string_view text, bool keep_space);
 
-// Between the matches of `cut`; matches stay where `keep` matches the whole of them.
+// The parts between the matches of `cut`; a match stays as a token where `keep` matches the whole of it.
 Tokens pattern_tokens(std::string_view text, const Pattern& cut, const Pattern* keep);
 
 }  // namespace lunaria::text

@@ -20,7 +20,7 @@ std::vector<Character> characters(std::string_view where, std::string_view text)
 
 bool is_space(int32_t code);
 bool is_control(int32_t code);  // of the categories Cc and Cf
-bool is_mark(int32_t code);     // that takes no place: of the category Mn
+bool is_mark(int32_t code);     // zero-width marks: of the category Mn
 // Punctuation, and the other printable characters of ASCII that are no letters or digits.
 bool is_punctuation(int32_t code);
 bool is_ideograph(int32_t code);
@@ -28,7 +28,7 @@ bool is_ideograph(int32_t code);
 // The numbers are those of NormalizeForm.
 enum class Form { none = 0, nfc = 1, nfkc = 2, nfd = 3, nfkd = 4 };
 std::string normalized(std::string_view where, std::string_view text, Form form);
-// Lower case by Unicode's folding, with compatible characters made one (NFKC).
+// Lower case by Unicode's case folding, with compatibility characters unified (NFKC).
 std::string folded(std::string_view where, std::string_view text);
 
 // A regular expression of PCRE2 over Unicode.
@@ -37,13 +37,13 @@ class Pattern {
     struct Match {
         size_t begin, end;
     };
-    // Throws value_error when the pattern is none.
+    // Throws value_error when the pattern is not valid.
     Pattern(std::string_view where, std::string_view pattern);
     ~Pattern();
     Pattern(Pattern&&) noexcept;
     // The first match from `from` on; false: there is none. Throws when it takes too long.
     bool find(std::string_view text, size_t from, Match& match) const;
-    // Matches, all or the first, by `with`, in which $1 stands for the first group.
+    // Replaces all matches, or the first one, by `with`, in which $1 is the first group.
     std::string replaced(std::string_view text, std::string_view with, bool all) const;
 
   private:

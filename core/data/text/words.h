@@ -1,4 +1,4 @@
-// Words with numbers: a vocabulary.
+// A vocabulary: words with numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Words {
   public:
     // A word that is there already keeps its number.
     void add(std::string_view word, int64_t number) { numbers_.try_emplace(std::string(word), number); }
-    // -1: there is no such word.
+    // -1: the vocabulary does not have the word.
     int64_t number(std::string_view word) const {
         const auto it = numbers_.find(word);
         return it == numbers_.end() ? -1 : it->second;

@@ -14,7 +14,7 @@ size_t results_of_compose(const Arguments& a, size_t inputs) {
     return inputs;
 }
 
-// What chance decides about gives as many values as it gets: a row has the same columns whatever was drawn.
+// A transform under chance must give as many values as it gets, so that a row has the same columns whatever was drawn.
 size_t unchanged(const Arguments& a, size_t inputs) {
     for (const TransformPtr& part : a.parts) {
         const size_t count = part->results(inputs);
@@ -45,7 +45,7 @@ void run_random_order(Row& row, const Arguments& a, RowDraws& draws) {
     for (size_t at : shuffled(a.parts.size(), draws)) a.parts[at]->apply(row, draws);
 }
 
-// So many of the parts, no part twice, each of them with a probability.
+// Applies so many of the parts, no part twice, each with its probability.
 void run_random_some(Row& row, const Arguments& a, RowDraws& draws) {
     std::vector<size_t> order = shuffled(a.parts.size(), draws);
     order.resize(std::min(order.size(), static_cast<size_t>(a.integer(0))));
@@ -53,7 +53,7 @@ void run_random_some(Row& row, const Arguments& a, RowDraws& draws) {
         if (draws.chance(a.number(1))) a.parts[at]->apply(row, draws);
 }
 
-// So many times one of the parts.
+// Applies one of the parts, so many times.
 void run_random_several(Row& row, const Arguments& a, RowDraws& draws) {
     for (int64_t i = 0; i < a.integer(0); ++i) run_random_choice(row, a, draws);
 }

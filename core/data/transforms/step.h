@@ -15,16 +15,17 @@ using data::Row;
 using data::RowDraws;
 using data::TransformPtr;
 
-// What a transform was made with; checked by the one who makes it.
+// The arguments that a transform was made with; its maker checks them.
 struct Arguments {
     std::string where;  // the transform's name
     std::vector<double> numbers;
     std::vector<std::string> texts;
     std::vector<Tensor> tensors;
     std::vector<TransformPtr> parts;
-    // A vocabulary or the like. Owners: the transforms that use it, and handles in the host language.
+    // A vocabulary or another object. Owners: the transforms that use it, and handles in the host language.
     std::shared_ptr<const void> shared;
-    // What `prepare` of the entry made of the others. Owner: the transform; shared for its type's sake.
+    // The result of the entry's `prepare` for the other arguments. Owner: the transform; shared because its type is
+    // erased.
     std::shared_ptr<const void> prepared;
 
     double number(size_t at) const { return numbers[at]; }
@@ -37,17 +38,16 @@ struct Entry {
     size_t numbers;  // at least
     void (*run)(Row& row, const Arguments& a, RowDraws& draws);
     size_t tensors = 0;  // at least
-    // How many values it makes of so many; null: as many.
+    // The number of results for so many inputs; null: the same number.
     size_t (*results)(const Arguments& a, size_t inputs) = nullptr;
-    // Called once before the first run, when all arguments are there; null: nothing to do.
+    // Called once before the first run, when all arguments are set; null: nothing to prepare.
     void (*prepare)(Arguments& a) = nullptr;
 };
 
 // The transform of this name in one of the tables. Throws argument_error when there is none, or arguments are missing.
 TransformPtr make(std::string_view name, Arguments arguments);
 
-// The same transforms, where some that stand beside each other are one: the result is the same, computed in fewer
-// passes.
+// The same transforms, with some neighbours joined into one that gives the same result in fewer passes.
 std::vector<TransformPtr> joined(const std::vector<TransformPtr>& transforms);
 
 // Transforms made of others, and those of any values.

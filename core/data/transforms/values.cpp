@@ -20,7 +20,7 @@ void run_type_cast(Row& row, const Arguments& a, RowDraws&) {
     for (Value& value : row) value = Value(tensor_of(value, a).cast(dtype_text(a, 0)));
 }
 
-// number of classes, what the other classes share
+// number of classes, share of the other classes
 void run_one_hot(Row& row, const Arguments& a, RowDraws&) {
     const int64_t classes = a.integer(0);
     const double smooth = a.number(1);
@@ -114,7 +114,7 @@ std::vector<Value> cut_list(const std::vector<Value>& items, size_t length, std:
     return list;
 }
 
-// value, then a size for each axis (-1: as it is); what is longer is cut
+// value, then a size for each axis (-1: unchanged); longer axes are cut
 void run_pad_end(Row& row, const Arguments& a, RowDraws&) {
     const size_t axes = a.numbers.size() - 1;
     for (Value& value : row) {
@@ -174,7 +174,7 @@ void run_concatenate(Row& row, const Arguments& a, RowDraws&) {
 
 size_t one(const Arguments&, size_t) { return 1; }
 
-// Values in the order in which they first come, where each was, how often it comes.
+// Distinct values in the order of their first occurrence, the place of that, and the number of occurrences.
 void run_unique(Row& row, const Arguments& a, RowDraws&) {
     const Tensor in = tensor_of(row[0], a).contiguous();
     if (is_complex(in.dtype())) throw dtype_error(a.where, "complex numbers have no order");
@@ -203,7 +203,8 @@ size_t three(const Arguments& a, size_t inputs) {
     return 3;
 }
 
-// One axis of a slice: either places (kind 1, count, places) or start, stop and step (kind 0); 2 stands for not given.
+// One axis of a slice: either places (kind 1, count, places) or start, stop and step (kind 0), in which 2 marks a
+// number that is not given.
 struct Axis {
     std::vector<int64_t> places;
 };

@@ -11,7 +11,7 @@ namespace {
 
 enum Compression : uint32_t { kPlain = 0, kRuns8 = 1, kRuns4 = 2, kMasks = 3, kMasksWithAlpha = 6 };
 
-// The bits of a pixel that say how much of a colour it has.
+// The bits of a pixel that hold one colour.
 struct Mask {
     uint32_t bits = 0;
     int shift = 0;
@@ -66,7 +66,7 @@ bool is_known(const Bitmap& b) {
 }
 
 void read_masks(std::string_view where, std::string_view bytes, Bitmap& b) {
-    // What pixels of two and four bytes have without masks.
+    // The masks of pixels of two and four bytes whose file states none.
     const bool two = b.bits == 16;
     uint32_t red = two ? 0x7c00 : 0xff0000, green = two ? 0x03e0 : 0xff00, blue = two ? 0x001f : 0xff;
     if (b.compression == kMasks || b.compression == kMasksWithAlpha) {
@@ -87,7 +87,7 @@ void read_palette(std::string_view where, std::string_view bytes, size_t header,
     if (colours == 0 || colours > most) colours = most;
     b.entry = header == 12 ? 3 : 4;
     const uint64_t at = 14 + uint64_t{header};
-    // The oldest files have no number of colours: as many as there is room for.
+    // The oldest files state no number of colours: they have as many as there is room for.
     if (header == 12 && b.first > static_cast<int64_t>(at))
         colours = std::min(colours, (static_cast<uint64_t>(b.first) - at) / b.entry);
     if (at + b.entry * colours > bytes.size()) throw damaged(where, "is damaged: it ends in its colours");
@@ -121,7 +121,7 @@ Bitmap read_header(std::string_view where, std::string_view bytes) {
     const auto size = static_cast<int64_t>(bytes.size());
     if (b.first > size || (!b.is_encoded() && b.stride * b.height > size - b.first))
         throw damaged(where, "is damaged: it ends in its pixels");
-    // What runs leave out takes no bytes; pictures that are hardly more than that are attacks.
+    // Pixels that the runs skip take no bytes; a picture that is hardly anything else is an attack.
     if (b.is_encoded() && b.height * b.width > (int64_t{1} << 24) + 1024 * size)
         throw damaged(where, str("claims ", b.height, " x ", b.width, " pixels, more than its ", size,
                                  " bytes can hold: too large"));
@@ -132,7 +132,7 @@ Bitmap read_header(std::string_view where, std::string_view bytes) {
     return b;
 }
 
-// Numbers of colours, one byte each, of a run-length encoded picture. What the runs leave out has the first colour.
+// The palette indices of a run-length encoded picture, one byte each. Skipped pixels have the first colour.
 class Runs {
   public:
     Runs(std::string_view where, std::string_view bytes, const Bitmap& b)
@@ -142,7 +142,7 @@ class Runs {
           out_(static_cast<size_t>(b.height * b.width)) {}
 
     std::vector<uint8_t> read() {
-        // The mark that ends the picture may be missing behind the last row.
+        // The mark at the end of the picture may be missing after the last row.
         while (y_ < b_.height && !(at_ == bytes_.size() && y_ == b_.height - 1 && x_ >= b_.width)) {
             const int count = next(), value = next();
             if (count > 0)
@@ -164,7 +164,7 @@ class Runs {
         if (at_ >= bytes_.size()) throw damaged(where_, "is damaged: it ends in its pixels");
         return static_cast<uint8_t>(bytes_[at_++]);
     }
-    // Writers of pixels in pairs go one over the end of a row.
+    // Programs that write pixels in pairs go one past the end of a row.
     void put(int colour) {
         if (x_ < b_.width) out_[static_cast<size_t>(y_ * b_.width + x_)] = static_cast<uint8_t>(colour);
         ++x_;

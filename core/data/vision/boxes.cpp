@@ -87,7 +87,7 @@ void run_random_resize_boxes(Row& row, const Arguments& a, RowDraws& draws) {
     put(row, b);
 }
 
-// Boxes within the part; those outside of it go. When all would go, one without a size stays.
+// Cuts the boxes to the part and drops those outside of it. If none is left, one box without a size stays.
 void cut_boxes(Boxed& b, const Part& p) {
     const int64_t width = b.boxes.dim(1);
     std::vector<float> kept;
@@ -130,7 +130,7 @@ void run_random_resized_crop_boxes(Row& row, const Arguments& a, RowDraws& draws
     put(row, b);
 }
 
-// ratio of the boxes whose pixels go through the part
+// the share of boxes whose pixels go through the inner transform
 void run_bounding_box_augment(Row& row, const Arguments& a, RowDraws& draws) {
     Boxed b = boxed(row, a);
     b.image = b.image.copy();

@@ -103,7 +103,7 @@ void rgb_of(const Hsv& x, float scale, float* rgb) {
     rgb[2] = tab[kBlue[at]];
 }
 
-// In bytes as OpenCV has them: a turn of the hue is 256, and 255 on the way back.
+// Conversion of bytes as OpenCV does it: a full turn of the hue is 256, and 255 on the way back.
 Tensor hue(const Arguments& a, const Tensor& image, double factor) {
     if (image.dtype() != DType::u8)
         throw dtype_error(a.where, str("the image must be uint8, got ", name_of(image.dtype())));
@@ -140,7 +140,7 @@ void run_adjust(Row& row, const Arguments& a, RowDraws&) {
     each_image(row, a, [&](const Tensor& image) { return adjust(a, image, a.number(0)); });
 }
 
-// Four ranges; the order is chance too. A range of 1 .. 1, or 0 .. 0 for the hue, changes nothing.
+// Four ranges; the order of the changes is random too. A range of 1 .. 1, or 0 .. 0 for the hue, changes nothing.
 void run_random_color_adjust(Row& row, const Arguments& a, RowDraws& draws) {
     static constexpr Adjust kAdjust[] = {brightness, contrast, saturation, hue};
     size_t order[] = {0, 1, 2, 3};
@@ -227,7 +227,7 @@ void run_invert(Row& row, const Arguments& a, RowDraws&) {
     });
 }
 
-// Which channel of the input each one of the output is: 3 is an alpha of 255, 4 the grey of red, green and blue.
+// The input's channel for each channel of the output: 3 is an alpha of 255, 4 the grey of red, green and blue.
 struct Conversion {
     int64_t from, to;
     int at[4];

@@ -1,4 +1,4 @@
-// Transforms that choose a part or a size by chance, and those that give images other sizes.
+// Transforms that choose a part or a size at random, and transforms that resize images.
 #include "core/data/vision/image.h"
 #include "core/data/vision/parts.h"
 
@@ -14,7 +14,7 @@ Part random_part(RowDraws& draws, int64_t height, int64_t width, const PartRule&
         if (w > 0 && h > 0 && w <= width && h <= height)
             return {draws.below(height - h + 1), draws.below(width - w + 1), h, w};
     }
-    // As large a part in the middle as the ratios allow.
+    // The largest part in the middle that the ratios allow.
     const double ratio = static_cast<double>(width) / static_cast<double>(height);
     int64_t h = height, w = width;
     if (ratio < rule.narrow)
@@ -32,7 +32,7 @@ PartRule part_rule(const Arguments& a, size_t first) {
 
 Target target_size(const Arguments& a, int64_t height, int64_t width, int64_t h, int64_t w) {
     if (w > 0) return {h, w};
-    // One number: the shorter side gets it, the other one keeps the ratio.
+    // A single number is the new length of the shorter side; the other side keeps the ratio.
     const int64_t size = h;
     const double longest = static_cast<double>(std::max(height, width)) / static_cast<double>(std::min(height, width));
     if (longest * static_cast<double>(size) > 1e9) throw value_error(a.where, str("size ", size, " is too large"));

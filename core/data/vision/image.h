@@ -13,7 +13,7 @@ using transforms::Arguments;
 using transforms::Row;
 using transforms::RowDraws;
 
-// Rows of more than 2^31 pixels are refused, so that products of sizes stay in 64 bits.
+// Images with rows of more than 2^31 pixels are refused, so that products of sizes stay within 64 bits.
 inline constexpr int64_t kMostPixels = int64_t{1} << 31;
 
 struct Extent {
@@ -27,16 +27,16 @@ inline Extent extent(const Tensor& t) {
     return t.rank() == 2 ? Extent{t.dim(0), t.dim(1), 1, true} : Extent{t.dim(0), t.dim(1), t.dim(2), false};
 }
 
-// The tensor in a value, dense; throws when it is no image (or batch of images: more axes in front).
+// The tensor in a value, made dense; throws when it is no image (or batch of images: more axes in front).
 Tensor image_of(const Value& value, std::string_view where);
-// An image that may have no pixels of size 0 as result: throws value_error for sizes that make no image.
+// An image for a result, which may have no pixels: throws value_error for sizes that make no image.
 Tensor empty_image(const Arguments& a, const Tensor& like, int64_t height, int64_t width);
 // Throws unless the elements are uint8 or float32.
 void check_pixels(const Tensor& image, std::string_view where);
 // Throws unless there are so many channels.
 void check_channels(const Tensor& image, std::string_view where, int64_t channels);
 
-// Puts kernel(image) in the place of each image of the row; images of a batch one after the other.
+// Replaces each image of the row by kernel(image); images of a batch one after the other.
 template <class Kernel>
 void each_image(Row& row, const Arguments& a, Kernel kernel);
 
@@ -50,13 +50,13 @@ inline T rounded(float x) {
         return static_cast<T>(x);
 }
 
-// kernel(T*, element count) style dispatch over the two types of pixels.
+// Calls the kernel with T* and the element count for one of the two types of pixels.
 template <class Kernel>
 Tensor for_pixels(const Tensor& image, const Kernel& kernel) {
     return image.dtype() == DType::u8 ? kernel(uint8_t{}) : kernel(float{});
 }
 
-// Where the elements of each image of a batch are.
+// The place of each image's elements in a batch.
 Tensor batch_item(const Tensor& batch, int64_t item);
 Tensor stacked(const Tensor& batch, const std::vector<Tensor>& items);
 int64_t batch_items(const Tensor& batch);
@@ -75,7 +75,7 @@ void each_image(Row& row, const Arguments& a, Kernel kernel) {
     }
 }
 
-// How sizes between pixels are filled; the numbers are those of the enumeration Inter.
+// Kinds of interpolation; the numbers are those of MindSpore's enumeration Inter.
 enum class Inter { nearest = 0, antialias = 1, linear = 2, cubic = 3, area = 4, pil_cubic = 5 };
 
 // The rows of the image may lie apart, as those of a part do.
@@ -91,7 +91,7 @@ struct Padding {
 Tensor pad(const Arguments& a, const Tensor& image, const Padding& padding);
 Tensor flip(const Tensor& image, bool horizontal);
 
-// Where sampling of a picture takes place: x and y of the input for each pixel of the output.
+// The sampling positions of a warp: x and y of the input for each pixel of the output.
 struct Matrix {
     double m[9];  // rows; the last one is 0 0 1 of affine ones
 };

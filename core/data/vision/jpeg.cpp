@@ -1,5 +1,5 @@
-// JPEG by libjpeg-turbo. The library leaves its functions by longjmp where a file is bad; nothing that has a destructor
-// is made between Jpeg::guarded and them.
+// JPEG by libjpeg-turbo. The library leaves its functions by longjmp where a file is bad; no object with a destructor
+// is made between Jpeg::guarded and those calls.
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -69,7 +69,7 @@ class Jpeg {
             fail();
     }
 
-    // Channels of what scan lines are read as.
+    // Starts the decoding and returns the number of channels in a scan line.
     int begin(ReadMode mode, unsigned denominator) {
         const bool inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
         const bool grey = info.jpeg_color_space == JCS_GRAYSCALE ? mode != ReadMode::color : mode == ReadMode::grey;
@@ -83,7 +83,8 @@ class Jpeg {
     jpeg_decompress_struct info{};
 
   private:
-    // What the library has made is given back when the file turns out to be bad: this one is through by then.
+    // The public constructor delegates to this one, so that the destructor frees the library's memory when the file
+    // turns out to be bad.
     explicit Jpeg(std::string_view where) : where_(where) {
         info.err = jpeg_std_error(&failure_.base);
         failure_.base.error_exit = leave;
@@ -113,7 +114,7 @@ void read_rows(Jpeg& jpeg, uint8_t* to, int64_t rows, int64_t pitch) {
     const JDIMENSION first = jpeg.info.output_scanline, end = first + static_cast<JDIMENSION>(rows);
     jpeg.guarded([&] {
         while (jpeg.info.output_scanline < end) {
-            // The library makes a few rows at a time, and copies what it is not asked for.
+            // The library decodes several rows at a time, and copies those that the caller does not take at once.
             JSAMPROW places[16];
             const JDIMENSION at = jpeg.info.output_scanline, count = std::min<JDIMENSION>(end - at, std::size(places));
             for (JDIMENSION i = 0; i < count; ++i) places[i] = to + static_cast<int64_t>(at - first + i) * pitch;
@@ -122,7 +123,7 @@ void read_rows(Jpeg& jpeg, uint8_t* to, int64_t rows, int64_t pitch) {
     });
 }
 
-// The same of inks, as colours; `skipped` pixels of each row are left out.
+// The same for inks, converted to colours; `skipped` pixels of each row are left out.
 void read_inks(Jpeg& jpeg, const Tensor& out, int64_t skipped) {
     const Extent e = extent(out);
     std::vector<uint8_t> line(size_t{4} * jpeg.info.output_width);
@@ -168,7 +169,8 @@ Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart ch
     while (smaller < 8 && wanted.height / (2 * smaller) >= target.height &&
            wanted.width / (2 * smaller) >= target.width)
         smaller *= 2;
-    // Where the part is made smaller, the colours between pixels are mixed by that.
+    // Resizing to a smaller size mixes neighbouring colours anyway: smooth upsampling of the colour channels would gain
+    // nothing.
     const bool shrinks = wanted.height >= target.height * smaller && wanted.width >= target.width * smaller;
     jpeg.info.do_fancy_upsampling = shrinks ? FALSE : TRUE;
     const int channels = jpeg.begin(ReadMode::color, smaller);
@@ -183,14 +185,15 @@ Tensor decode_part(std::string_view where, std::string_view bytes, ChoosePart ch
         if (narrow) jpeg_crop_scanline(&jpeg.info, &left, &width);
         if (p.top > 0) jpeg_skip_scanlines(&jpeg.info, static_cast<JDIMENSION>(p.top));
     });
-    // The library begins at a block; what lies before the part stays beside it, so that nothing is copied.
+    // The library begins at a block; pixels of that block before the part stay in memory beside it, so that nothing is
+    // copied.
     const int64_t skipped = narrow ? p.left - left : 0, wide = jpeg.info.output_width;
     if (channels == 4) {
         const Tensor out = Tensor::empty(DType::u8, {p.height, p.width, 3});
         read_inks(jpeg, out, skipped);
         return out;
     }
-    // Parts have any size; blocks of few sizes serve one after the other. Large ones are seldom.
+    // Parts may have any size. Memory comes in a few block sizes, which serve again; large parts are rare.
     constexpr uint64_t kLarge = uint64_t{16} << 20;
     auto size = static_cast<uint64_t>(p.height * wide * 3);
     if (size < kLarge) size = std::bit_ceil(size);

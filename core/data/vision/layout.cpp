@@ -1,4 +1,4 @@
-// Where pixels are, and how they are numbered: crops, borders, mirrors, axes, scaling to floats.
+// The places of pixels, and their numbering: crops, borders, mirrors, axes, scaling to floats.
 #ifdef __SSSE3__
 #include <tmmintrin.h>
 #endif
@@ -31,7 +31,7 @@ Tensor crop(const Arguments& a, const Tensor& image, int64_t top, int64_t left, 
 
 namespace {
 
-// The column or row of the image that lies at `at` of a border around `size` of them; -1: none.
+// The column or row of the image for position `at` of a bordered image whose image part has `size` of them; -1: none.
 int64_t mirrored(int64_t at, int64_t size, Border border) {
     if (at >= 0 && at < size) return at;
     switch (border) {
@@ -114,11 +114,12 @@ Tensor pad(const Arguments& a, const Tensor& image, const Padding& p) {
 
 namespace {
 
-// Pixels of three bytes in the opposite order.
+// Reverses the bytes of each pixel of three bytes.
 void mirror_pixels(const char* from, char* to, int64_t width) {
     int64_t x = 0;
 #ifdef __SSSE3__
-    // Five pixels at once; the byte before them is read and one behind the result written over later.
+    // Handles five pixels at once. It reads one byte before them and writes one byte past the result, which the next
+    // step overwrites.
     const __m128i order = _mm_setr_epi8(13, 14, 15, 10, 11, 12, 7, 8, 9, 4, 5, 6, 1, 2, 3, 0);
     for (; 3 * (width - x) >= 19; x += 5) {
         const char* source = from + 3 * (width - x) - 16;
@@ -154,7 +155,7 @@ Tensor flip(const Tensor& image, bool horizontal) {
 
 namespace {
 
-// Planes of channels; without an axis of channels the image gets one.
+// Planes of channels; an image without an axis of channels gets one.
 template <class In, class Out, class Change>
 Tensor planes(const Tensor& image, const Change& change) {
     const Extent e = extent(image);
@@ -203,7 +204,7 @@ void run_crop(Row& row, const Arguments& a, RowDraws&) {
     });
 }
 
-// What is larger than the image is filled up with zeros.
+// Parts outside of the image are filled with zeros.
 Tensor center_crop(const Arguments& a, const Tensor& image, int64_t height, int64_t width) {
     const Extent e = extent(image);
     if (height <= e.height && width <= e.width)
@@ -315,8 +316,8 @@ void run_cut_out(Row& row, const Arguments& a, RowDraws& draws) {
     });
 }
 
-// probability, scale low, scale high, ratio low, ratio high, attempts, random colours, value r, g, b.
-// Images (channels, height, width), as they are behind ToTensor.
+// probability, scale low, scale high, ratio low, ratio high, attempts, random colours, value r, g, b. Images are
+// (channels, height, width), as ToTensor gives them.
 void run_random_erasing(Row& row, const Arguments& a, RowDraws& draws) {
     if (!draws.chance(a.number(0))) return;
     each_image(row, a, [&](const Tensor& given) {
@@ -343,7 +344,7 @@ void run_random_erasing(Row& row, const Arguments& a, RowDraws& draws) {
     });
 }
 
-// Factors and offsets by channel: from x to x * factor + offset.
+// Factors and offsets by channel: x becomes x * factor + offset.
 struct Affine {
     std::vector<float> factor, offset;
 };
@@ -439,7 +440,7 @@ void normalise_into_planes(const uint8_t* from, float* to, int64_t count, const 
         factor[c] = _mm_set1_ps(n.factor[static_cast<size_t>(c)]);
         offset[c] = _mm_set1_ps(n.offset[static_cast<size_t>(c)]);
     }
-    // Four pixels of the 16 bytes that are read.
+    // Takes four pixels of the 16 bytes that are read.
     for (; 3 * (count - i) >= 16; i += 4) {
         const __m128i pixels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 3 * i));
         for (int c = 0; c < 3; ++c) {
@@ -476,7 +477,7 @@ void run_normalize_planes(Row& row, const Arguments& a, RowDraws&) {
     });
 }
 
-// float16, is_hwc, ...: a channel of zeros behind the others.
+// float16, is_hwc, ...: a channel of zeros is added at the end.
 void run_normalize_pad(Row& row, const Arguments& a, RowDraws&) {
     Arguments plain{a.where, {a.numbers.begin() + 1, a.numbers.end()}, {}, {}, {}, {}, {}};
     each_image(row, a, [&](const Tensor& image) {
@@ -580,7 +581,7 @@ size_t patches(const Arguments& a, size_t inputs) {
     return static_cast<size_t>(a.integer(0) * a.integer(1));
 }
 
-// A row of numbers, width * height * channels long, times the matrix after the mean is taken off.
+// Subtracts the mean from a row of width * height * channels numbers and multiplies the row by the matrix.
 void run_linear(Row& row, const Arguments& a, RowDraws&) {
     each_image(row, a, [&](const Tensor& image) {
         const Tensor matrix = a.tensors[0].cast(DType::f64).contiguous(),

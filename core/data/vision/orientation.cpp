@@ -1,4 +1,4 @@
-// How a camera was held: the orientation that a JPEG's or a PNG's EXIF tells, which viewers turn the picture by.
+// The orientation in the EXIF of a JPEG or PNG, by which viewers turn the picture.
 #include <cstring>
 
 #include "core/data/vision/decode.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kAsItIs = 1, kOrientation = 0x0112;
 
-// Numbers of a TIFF, in the order of bytes that it says. What lies outside is 0.
+// Reads numbers of a TIFF in the byte order that it states. Numbers outside of its bytes are 0.
 class Tiff {
   public:
     explicit Tiff(std::string_view bytes) : bytes_(bytes), big_(bytes.starts_with("MM")) {}
@@ -50,7 +50,7 @@ std::string_view jpeg_exif(std::string_view bytes) {
     constexpr std::string_view kExif("Exif\0\0", 6);
     for (size_t at = 2; at + 4 <= bytes.size() && bytes[at] == '\xff';) {
         const auto marker = static_cast<uint8_t>(bytes[at + 1]);
-        if (marker == 0xff) {  // filled up
+        if (marker == 0xff) {  // a fill byte
             ++at;
             continue;
         }

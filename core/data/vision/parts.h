@@ -1,4 +1,4 @@
-// Parts of images that are chosen by chance.
+// Random parts of images.
 #pragma once
 
 #include "core/data/vision/image.h"
@@ -21,10 +21,10 @@ Part random_part(RowDraws& draws, int64_t height, int64_t width, const PartRule&
 struct Target {
     int64_t height, width;
 };
-// The size that an image of height x width gets; w = 0: h is that of the shorter side.
+// The new size of an image of height x width; w = 0: h is the new length of the shorter side.
 Target target_size(const Arguments& a, int64_t height, int64_t width, int64_t h, int64_t w);
 
-// The part that RandomCrop takes, of the image with its border, which is put into `image`.
+// The part that RandomCrop takes of the image with its border, which this function adds to `image`.
 Part random_crop(const Arguments& a, Tensor& image, RowDraws& draws, Padding& padding);
 
 }  // namespace lunaria::vision

@@ -47,7 +47,7 @@ class Png {
             height = png_get_image_height(png, info);
             width = png_get_image_width(png, info);
             check_size(where, height, width);
-            // Deflate makes at most 1032 bytes of one.
+            // Deflate expands a byte to at most 1032.
             const uint64_t row = png_get_rowbytes(png, info) + 1;
             if (row * static_cast<uint64_t>(height) > (uint64_t{1} << 16) + 1040 * uint64_t{bytes.size()})
                 throw file_error(where, str("the PNG claims ", height, " x ", width, " pixels, more than its ",
@@ -123,7 +123,7 @@ Tensor decode_png(std::string_view where, std::string_view bytes, ReadMode mode)
         const Tensor image = raw.reshaped(shape);
         return mode == ReadMode::grey ? grey(image, where).reshaped({png.height, png.width}) : image;
     }
-    // There are no unsigned integers of 16 bits.
+    // Tensors have no unsigned integers of 16 bits.
     const Tensor image = Tensor::empty(DType::i32, shape);
     for (int64_t i = 0; i < image.size(); ++i) {
         uint16_t sample = 0;

@@ -1,5 +1,5 @@
-// Other sizes. Each axis is a list of taps: which pixels of the input make one of the output, with what weights. Rows
-// are widened or narrowed first, as they are needed, and then mixed.
+// Resizing. Each axis is a list of taps: the pixels of the input that make one pixel of the output, and their weights.
+// Rows are resized first, when they are needed, and then mixed.
 //
 // The rules are those of OpenCV (centres of pixels lie at halves; nothing is smoothed before an image gets smaller), so
 // that a network sees what MindSpore shows it; antialias and pil_cubic are those of Pillow, whose filters grow with the
@@ -30,7 +30,7 @@ void add_taps(Taps& taps, int64_t size, int64_t first, const std::vector<double>
     }
 }
 
-// Keys' cubic function with this parameter.
+// The cubic function of Keys with this parameter.
 double cubic(double x, double p) {
     x = std::abs(x);
     if (x < 1) return ((p + 2) * x - (p + 3)) * x * x + 1;
@@ -79,7 +79,7 @@ Taps cubic_taps(int64_t in, int64_t out) {
     return taps;
 }
 
-// The mean over the pixels that the output covers; where the image gets larger, pixels with soft edges.
+// The mean over the pixels that the output pixel covers; where the image gets larger, pixels with soft edges.
 Taps area_taps(int64_t in, int64_t out) {
     const double scale = static_cast<double>(in) / static_cast<double>(out);
     if (scale < 1) {
@@ -157,7 +157,7 @@ void widen(const T* from, float* to, const Taps& taps, int64_t width, int64_t ch
         }
 }
 
-// Rows of the input that were widened, by their numbers: as many as one row of the output needs.
+// Rows of the input that were resized, by their numbers: as many as one row of the output needs.
 template <class Element>
 class WideRows {
   public:
@@ -203,14 +203,14 @@ void resize_any(const Tensor& image, const Tensor& out, const Taps& columns, con
     }
 }
 
-// Weights as 11 bits behind the point, as OpenCV has them for bytes.
+// Weights with 11 fractional bits, as OpenCV has them for bytes.
 std::vector<int16_t> short_weights(const Taps& taps) {
     std::vector<int16_t> list;
     for (float w : taps.weights) list.push_back(static_cast<int16_t>(std::lrintf(w * 2048)));
     return list;
 }
 
-// Where the pixels of a row come from. What a row is widened to are 16 bits, without the last four, as OpenCV has them.
+// The source pixels and the weights for a row. A resized value is kept in 16 bits, without its last four, as in OpenCV.
 template <int channels>
 class Columns {
   public:
@@ -243,8 +243,8 @@ class Columns {
         }
     }
 #ifdef __SSSE3__
-    // Pixels of three bytes are made by fours where the right neighbours are beside the left ones, and 8 bytes can be
-    // read: at the edges both may be the same.
+    // Pixels of three bytes are made in groups of four where the right neighbours are next to the left ones and 8 bytes
+    // can be read: at the edges both neighbours may be the same.
     void plan(int64_t width) {
         while (first_ < count_ && from_[at(first_) + 1] == from_[at(first_)]) ++first_;
         last_ = first_;
@@ -346,7 +346,7 @@ Tensor resize(const Arguments& a, const Tensor& image, int64_t height, int64_t w
         return resize(a, image.cast(DType::f32), height, width, inter).cast(image.dtype());
     }
     const Tensor out = empty_image(a, image, height, width);
-    // OpenCV means what lies between pixels where an axis gets larger, whatever the other one does.
+    // OpenCV interpolates where one axis gets larger, whatever the other axis does.
     const bool soft = inter == Inter::area && (e.height < height || e.width < width);
     const auto taps = [&](int64_t from, int64_t to) {
         return soft && from >= to && from != to ? area_taps(from, to) : taps_of(from, to, inter);

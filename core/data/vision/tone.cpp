@@ -23,7 +23,7 @@ Table same_levels() {
     return table;
 }
 
-// Each channel by a table that its levels decide.
+// Maps each channel by a table made from its levels.
 template <class Make>
 Tensor by_levels(const Tensor& image, const Make& make) {
     const Extent e = extent(image);
@@ -65,7 +65,7 @@ Table equal_levels(const Counts& counts) {
     return table;
 }
 
-// Takes `share` percent of the pixels off an end.
+// Removes `share` percent of the pixels from one end.
 void cut(Counts& counts, int64_t pixels, double share, bool dark) {
     auto left = static_cast<int64_t>(static_cast<double>(pixels) * share / 100);
     for (size_t i = 0; i < 256 && left > 0; ++i) {
@@ -194,7 +194,7 @@ int64_t inside(int64_t at, int64_t size) {
     return r < size ? r : period - r;
 }
 
-// width and height of the window, deviations in x and y; the image goes on mirrored
+// width and height of the window, deviations in x and y; the image is mirrored at its edges
 void run_gaussian_blur(Row& row, const Arguments& a, RowDraws&) {
     const std::vector<float> across = bell(a.integer(0), a.number(2)), down = bell(a.integer(1), a.number(3));
     const int64_t half_x = a.integer(0) / 2, half_y = a.integer(1) / 2;

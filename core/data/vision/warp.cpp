@@ -1,5 +1,5 @@
-// Rotations, shears and perspectives. For each pixel of the output the place in the input is computed, in steps of 1/32
-// of a pixel (1/1024 where the nearest pixel is taken) as OpenCV does, so that the values are those that MindSpore
+// Rotations, shears and perspectives. The position in the input is computed for each pixel of the output, in steps of
+// 1/32 of a pixel (1/1024 where the nearest pixel is taken) as OpenCV does, so that the values are those that MindSpore
 // gives.
 #include <array>
 
