@@ -111,7 +111,7 @@ void Backward::pull_write(const Value& r, const Value& object, const Value& key,
                           const Value& error) {
     Value results =
         emit("pull", {saved(r), Value::list(error.is_nil() ? std::vector<Value>{} : std::vector<Value>{error})});
-    // Of a tensor: the cotangent of what it held before it was overwritten for the first time.
+    // For a tensor: the cotangent of its content before it was first overwritten.
     if (!is_name(key)) add(object, emit("result", {results, Value(0)}));
     if (!forward_.is_plain(key)) add(key, emit("result", {results, Value(1)}));
     if (!forward_.is_plain(value)) add(value, emit("result", {results, Value(2)}));

@@ -1,5 +1,5 @@
-// Composite operators within a rule's graph, replaced by what they are made of: a rule may call an operator that has a
-// kernel for the first derivative and none of its own for further ones.
+// Expansion of composite operators within a rule's graph: a rule may call an operator that has a kernel for the first
+// derivative and none of its own for further ones.
 #include <algorithm>
 
 #include "core/ir/substitution.h"
@@ -14,7 +14,7 @@ bool is_composite(const ir::Node& node) {
     return node.op && !node.op->belongs_to(lua::language()) && needs_expansion(*node.op);
 }
 
-// A tensor of that type without elements of its own: expansions look at types only.
+// A tensor of that type without elements of its own: expansions only look at types.
 Value stand_in(const TensorType& type) {
     Strides strides;
     strides.resize(type.shape.rank(), 0);

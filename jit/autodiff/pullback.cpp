@@ -10,16 +10,16 @@ namespace lunaria::autodiff {
 namespace {
 
 constexpr size_t kMostEntries = 4096;  // of all operators; a graph takes a few kilobytes
-constexpr size_t kMostPerOp = 128;     // a miss looks at all of an operator's
+constexpr size_t kMostPerOp = 128;     // a miss compares with all of an operator's
 
-// What a graph was traced for, in one argument or result.
+// The properties of one argument or result for which a graph was traced.
 struct Key {
     Role role = Role::fixed;
     Value::Kind kind = Value::Kind::nil;
     DType dtype = DType::f32;
     Shape shape;
     Value value;
-    bool varies = true;  // a number: false if some numbers in its place are constants of graphs of their own
+    bool varies = true;  // for a number: false if other numbers in its place are constants of graphs of their own
     std::vector<TensorType> items;
 
     static Key of_tensor(const Value& v) {
@@ -62,16 +62,16 @@ struct Key {
     }
 };
 
-// What the types of the arguments do not tell: elements of a tensor that stands in an attribute's place.
+// Whether the key lacks something of the arguments: the elements of a tensor in an attribute's place.
 bool holds_tensor(const Value& v) {
     return v.is_tensor() || (v.is_list() && std::any_of(v.items().begin(), v.items().end(), holds_tensor));
 }
 
-// The graphs that one thread has traced, a short list per operator with those of late at the front.
+// The graphs that one thread has traced: a short list for each operator, recently used ones at the front.
 template <class Traced>
 class Cache {
   public:
-    // The graph for a call; `trace` makes it when there is none.
+    // The graph for a call; `trace` makes one when there is none.
     template <class Trace>
     std::shared_ptr<const Traced> get(const Op& op, std::span<const Value> args, const Value& result, uint64_t active,
                                       uint64_t present, Trace&& trace) {
@@ -129,7 +129,7 @@ class Cache {
         auto entry = std::make_unique<Entry>();
         entry->active = active;
         entry->present = present;
-        // Shared by this cache and the runs of the graph, which may end after it has been forgotten here.
+        // Shared by this cache and by runs of the graph, which may end after the cache has dropped it.
         entry->traced = std::make_shared<const Traced>(std::move(traced));
         bool cacheable = true;
         for (size_t i = 0; i < args.size(); ++i) {

@@ -28,10 +28,10 @@ class Tracer {
     Call call() const { return Call(op_, operands_, dtype_); }
     ir::GraphBuilder& builder() { return builder_; }
     ir::Graph& raw() { return raw_; }
-    // For each parameter of the graph so far, the argument and the item of it that it stands for.
+    // For each parameter of the graph so far, the argument and the item in it that it represents.
     const std::vector<std::pair<int, int>>& places() const { return places_; }
 
-    // The cotangent of argument i as the graph's result has it, from what the rule gave.
+    // The cotangent of argument i in the form of the graph's result, from the rule's cotangent.
     Value cotangent(size_t i, const Expr& given) {
         if (!given) return {};
         const Value& symbol = symbols_[i];
@@ -94,7 +94,7 @@ class Tracer {
     ir::GraphBuilder builder_;
     DType dtype_;
     std::vector<Value> symbols_;   // parameters in the place of arguments
-    std::vector<Value> operands_;  // the same converted as the operator converts them
+    std::vector<Value> operands_;  // the same after the operator's conversions
     std::vector<std::pair<int, int>> places_;
     NumberParameters numbers_;
 };

@@ -1,12 +1,12 @@
-// Writing graphs by running an operator's gradient rule or expansion on parameters that have the types of run-time
-// values; the work behind jit/autodiff/pullback.h without its cache.
+// Tracing: graphs are written by running an operator's gradient rule or expansion on parameters that have the types of
+// run-time values. jit/autodiff/pullback.h adds a cache.
 #pragma once
 
 #include "jit/autodiff/pullback.h"
 
 namespace lunaria::autodiff {
 
-// What an argument is to the rules of its operator.
+// The role of an argument in the rules of its operator.
 enum class Role : uint8_t {
     fixed,   // an attribute, nil or a bool: part of the graph
     tensor,  // a parameter of the graph by dtype and shape
@@ -16,7 +16,7 @@ enum class Role : uint8_t {
 Role role(const Op& op, std::span<const Value> args, size_t i, bool active);
 
 // Rules for powers simplify where the exponent is a constant (x^2 needs no logarithm and no test for 0), but every new
-// constant is a new graph: only exponents that people write are.
+// constant is a new graph. So only exponents that are common in programs count as constants.
 bool specialises(const Op& op, size_t i, bool active);
 bool is_usual_exponent(const Value& number);
 

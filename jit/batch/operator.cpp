@@ -95,7 +95,8 @@ class BatchTracer {
     ir::Graph raw_;
     ir::GraphBuilder builder_;
     DType dtype_;
-    // The arguments of a sample, of which those that differ are known by type only, and what stands for these.
+    // The arguments of a sample, with the type alone for those that differ between samples, and the batch's tensors for
+    // these.
     std::vector<Value> sample_, whole_;
     autodiff::NumberParameters numbers_;
 };
@@ -117,7 +118,7 @@ std::shared_ptr<const ir::Graph> operator_graph(const Op& op, std::span<const Va
     std::string key;
     append_bytes(key, op.id);
     append_bytes(key, size);
-    // A tensor in an attribute's place, whose elements are not compared.
+    // Whether a tensor is in an attribute's place: its elements are not compared.
     const auto refused = [](std::string&, const Value&) { return false; };
     bool known = true;
     for (size_t i = 0; i < args.size(); ++i) {

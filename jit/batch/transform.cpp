@@ -43,8 +43,8 @@ class Transformation {
         ir::for_each_node(v, [&](ir::Node* node) { found |= differing_.contains(node); });
         return found;
     }
-    // What a rule sees of an argument: a tensor of the type of a sample's, which has no elements of its own, where it
-    // differs; otherwise what it is for all samples.
+    // An argument as a rule sees it: where it differs between samples, a tensor of a sample's type without elements of
+    // its own; otherwise its value for all samples.
     Value sample(const Value& v) {
         if (!v.is_list()) return differs(v) ? type_alone(type_of(v)) : values_(v);
         std::vector<Value> items;
@@ -55,7 +55,7 @@ class Transformation {
         const Shape strides(std::vector<int64_t>(static_cast<size_t>(type.shape.rank())));
         return Value(Tensor::zeros(type.dtype, {}).view(type.shape, strides));
     }
-    // The tensors of the batch; nil for what all samples share.
+    // The tensors of the batch; nil for values that all samples share.
     Value whole(const Value& v) {
         if (!differs(v)) return {};
         if (!v.is_list()) return values_(v);

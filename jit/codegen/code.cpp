@@ -121,7 +121,7 @@ Code alone(Code x) {
 
 namespace {
 
-// The lanes first, first + 1 ... of a vector; those that it has not got are anything.
+// The lanes first, first + 1 ... of a vector; lanes beyond its end are undefined.
 llvm::Value* lanes_from(llvm::Value* v, int first, int count) {
     const auto there = static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
     std::vector<int> order;
@@ -129,7 +129,7 @@ llvm::Value* lanes_from(llvm::Value* v, int first, int count) {
     return builder().CreateShuffleVector(v, order);
 }
 
-// Vectors of any width by an instruction on whole registers.
+// Processes vectors of any width by an instruction on whole registers.
 template <size_t K, class F>
 Code by_registers(const std::array<Code, K>& operands, int lanes, F&& on_register) {
     const int all = emission().lanes;
@@ -139,7 +139,7 @@ Code by_registers(const std::array<Code, K>& operands, int lanes, F&& on_registe
         for (size_t k = 0; k < K; ++k) parts[k] = lanes_from(operands[k].v, first, lanes);
         llvm::Value* part = on_register(parts);
         if (all <= lanes) return lanes_from(part, 0, all);
-        // The first lanes of both make up the parts so far.
+        // The parts so far are in the first lanes of both operands.
         part = lanes_from(part, 0, all);
         std::vector<int> order;
         for (int lane = 0; lane < all; ++lane) order.push_back(lane < first ? lane : all + lane - first);
@@ -169,7 +169,8 @@ Code poly_of_interval(Code x, double width, const float* coefficients, int rows)
     const Code center = vector_math::rounder(x), shifted = fma(x, Code(1 / width), center);
     const Code t = fma(center - shifted, Code(width), x), interval = bits_of(shifted);
     const bool wide = emission().register_bytes == 64;
-    // Narrower registers hold eight numbers each: pairs of them are told apart by bit 3, and what that gives by bit 4.
+    // Narrower registers hold eight numbers each: bit 3 of the interval selects within a pair of them, bit 4 between
+    // the results.
     auto has_bit = [&](uint64_t bit) { return any_bit(x, interval & bits_like(x, bit)); };
     const Mask second = has_bit(8), upper = has_bit(16);
     auto coefficient = [&](int k) -> Code {
@@ -263,7 +264,7 @@ llvm::Value* Emission::bfloat_to_float(llvm::Value* v) {
     return builder.CreateBitCast(builder.CreateShl(builder.CreateZExt(v, words), 16), vector_type(DType::f32));
 }
 
-// To nearest even; a NaN keeps its sign and gets the quiet bit, as rounding could carry it into infinity.
+// Rounds to nearest even; a NaN keeps its sign and gets the quiet bit, since rounding could carry it into infinity.
 llvm::Value* Emission::float_to_bfloat(llvm::Value* v) {
     llvm::Type* words = llvm::FixedVectorType::get(builder.getInt32Ty(), static_cast<unsigned>(lanes));
     auto word = [&](uint32_t x) { return llvm::ConstantInt::get(words, x); };
@@ -276,8 +277,8 @@ llvm::Value* Emission::float_to_bfloat(llvm::Value* v) {
     return builder.CreateTrunc(result, vector_type(DType::bf16));
 }
 
-// What no integer of 64 bits holds becomes the nearest one that does, and NaN 0; narrower integers are the lowest bits
-// of those. What is unsigned and at least 2^63 is converted without a sign.
+// Floats beyond the integers of 64 bits become the nearest one, and NaN becomes 0; narrower integers are the lowest
+// bits of those. Unsigned results of at least 2^63 are converted without a sign.
 llvm::Value* Emission::float_to_integer(llvm::Value* v, DType from, DType to) {
     if (from == DType::f16) return float_to_integer(convert(v, from, DType::f32), DType::f32, to);
     llvm::Type *wide = vector_type(DType::i64), *type = v->getType();
@@ -297,7 +298,7 @@ llvm::Value* Emission::convert(llvm::Value* v, DType from, DType to) {
         llvm::Value* single = convert(v, from, DType::f32);
         return single ? float_to_bfloat(single) : nullptr;
     }
-    // To halves in two steps, as numbers of C++ are converted.
+    // Converts to halves in two steps, as numbers of C++ are converted.
     if (to == DType::f16 && from != DType::f32 && from != DType::boolean)
         return convert(convert(v, from, DType::f32), DType::f32, to);
     const bool floating = lunaria::is_float(from);

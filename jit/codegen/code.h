@@ -1,5 +1,5 @@
-// Numbers that are code: arithmetic on them writes instructions of LLVM's intermediate form. The formulas of
-// core/ops/formulas.h, written over any number type, become the bodies of generated kernels with these.
+// Numbers that are code: arithmetic on them writes instructions of LLVM's intermediate form. With them the formulas of
+// core/ops/formulas.h, written over any number type, become the bodies of generated kernels.
 //
 // A Code is a vector of as many lanes as the kernel works on at once. This header needs nothing of LLVM.
 #pragma once
@@ -18,8 +18,8 @@ namespace lunaria::codegen {
 
 class Emission;
 
-// Which emission the operators write to, and in which dtype constants are. A formula says T(0.5) and has no way to say
-// where to: this is what it finds. One per thread, for the time that a kernel is written.
+// The emission that operators write to, and the dtype of constants. A formula says T(0.5) and cannot pass a
+// destination, so it finds this one. There is one per thread, while a kernel is written.
 class Writing {
   public:
     explicit Writing(Emission& emission);
@@ -74,7 +74,7 @@ Code trunc(Code x);
 Code rint(Code x);
 Code copysign(Code magnitude, Code sign);
 
-// What core/ops/vector_math.h asks of a vector. Bits of floats are whole numbers of their size.
+// The interface that core/ops/vector_math.h asks of a vector. Bits of floats are whole numbers of their size.
 Code bits_of(Code x);
 Code float_of(Code bits);
 Code bits_like(Code x, uint64_t bits);  // in every lane

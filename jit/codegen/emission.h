@@ -1,4 +1,4 @@
-// The state of writing one kernel: LLVM's builder, the number of lanes, the dtype of what is computed at the moment.
+// The state of writing one kernel: LLVM's builder, the number of lanes, the dtype of the present computation.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -14,7 +14,8 @@ class Emission {
   public:
     Emission(llvm::Module& module, int lanes, int register_bytes)
         : module(module), builder(module.getContext()), lanes(lanes), register_bytes(register_bytes) {
-        // Products and sums of one formula may be joined, which rounds once instead of twice; nothing else is allowed.
+        // Products and sums of one formula may be fused, which rounds once instead of twice; no other relaxation is
+        // allowed.
         llvm::FastMathFlags flags;
         flags.setAllowContract();
         builder.setFastMathFlags(flags);
@@ -23,12 +24,12 @@ class Emission {
     llvm::Module& module;
     llvm::IRBuilder<> builder;
     const int lanes;
-    const int register_bytes;  // of the host's processors: 16, 32 (AVX2) or 64 (AVX-512); 0 of others
+    const int register_bytes;  // of the host's processors: 16, 32 (AVX2) or 64 (AVX-512); 0 for other processors
     // Code for a function of libm (sinf, cosf, tanf) of one number; null: libm is called.
     llvm::Value* (*outside)(Emission& emission, std::string_view function, llvm::Value* x) = nullptr;
     DType dtype = DType::f32;  // of constants, and whether integers have a sign
 
-    // What a lane holds in a register: booleans are single bits, bfloat16 its 16 bits.
+    // The type of a lane in a register: booleans are single bits, bfloat16 its 16 bits.
     llvm::Type* lane_type(DType t);
     llvm::Type* vector_type(DType t) { return llvm::FixedVectorType::get(lane_type(t), static_cast<unsigned>(lanes)); }
     llvm::Value* constant(DType t, double number, int64_t integer);

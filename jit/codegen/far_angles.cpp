@@ -8,12 +8,12 @@ namespace lunaria::codegen {
 
 namespace {
 
-// 2 / pi = 0.A2F9836E..., 32 bits a word, behind the word in front of the point.
+// 2 / pi = 0.A2F9836E..., 32 bits a word; the first word is the integer part.
 constexpr std::array<uint32_t, 8> kTwoOverPi{0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                              0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
 
-// Writes the function: the angle as a number of quadrants by a product with 2 / pi of as many bits as decide
-// (M. Payne and R. Hanek, "Radian reduction for trigonometric functions", 1983), then series of doubles.
+// Writes the function: the angle in quadrants is a product with as many bits of 2 / pi as matter (M. Payne and R.
+// Hanek, "Radian reduction for trigonometric functions", 1983); then series of doubles.
 class FarAngle {
   public:
     FarAngle(llvm::Module& module, std::string_view function)
@@ -38,13 +38,13 @@ class FarAngle {
         llvm::Value* negative = b_.CreateICmpNE(b_.CreateAnd(bits, word(0x80000000)), word(0));
         llvm::Value* power = b_.CreateAnd(b_.CreateLShr(bits, 23), word(0xff));
         llvm::Value* mantissa = b_.CreateShl(b_.CreateOr(b_.CreateAnd(bits, word(0x7fffff)), word(0x800000)), 8);
-        // |x| = mantissa * 2^(e - 31). Below 1 it is an angle already.
+        // |x| = mantissa * 2^(e - 31). A number below 1 is an angle already.
         llvm::Value* small = b_.CreateICmpULT(power, word(127));
         llvm::Value* e = b_.CreateSelect(small, word(1), b_.CreateSub(power, word(127)));
         llvm::Value *quadrant = nullptr, *angle = nullptr;
         reduce(mantissa, e, quadrant, angle);
         llvm::Value* itself = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b_.CreateFPExt(x, b_.getDoubleTy()));
-        // An angle below pi / 4 would do as it is; up to 1 the series still converge to a float's accuracy.
+        // A small angle needs no reduction: up to 1 the series converge to a float's accuracy.
         angle = b_.CreateSelect(small, itself, angle);
         quadrant = b_.CreateSelect(small, word(0), quadrant);
         llvm::Value* result = b_.CreateFPTrunc(turned(angle, quadrant, negative), b_.getFloatTy());
@@ -52,8 +52,8 @@ class FarAngle {
         return b_.CreateSelect(infinite, llvm::ConstantFP::getNaN(b_.getFloatTy()), result);
     }
 
-    // With e = 32 q + s and 1 <= s <= 32, words of 2 / pi in front of the q-th contribute whole turns only, and those
-    // behind the next three less than 2^-94 quadrants.
+    // With e = 32 q + s and 1 <= s <= 32, the words of 2 / pi before the q-th only contribute whole turns, and those
+    // after the next three less than 2^-94 quadrants.
     void reduce(llvm::Value* mantissa, llvm::Value* e, llvm::Value*& quadrant, llvm::Value*& angle) {
         llvm::Type* wide = b_.getInt128Ty();
         llvm::Value* at_least = b_.CreateSelect(b_.CreateICmpULT(e, word(1)), word(0), b_.CreateSub(e, word(1)));
@@ -67,7 +67,8 @@ class FarAngle {
             llvm::Value* part = b_.CreateZExt(b_.CreateMul(mantissa, factor), wide);
             product = b_.CreateAdd(product, b_.CreateShl(part, 32 * (3 - k)));
         }
-        // Now 2^128 are four quadrants. s = 0 comes with e = 0 alone: the product is then a half of what it counts as.
+        // From here on 2^128 are four quadrants. s = 0 occurs only with e = 0; the product is then half of what the
+        // shift below assumes.
         llvm::Value* none = b_.CreateICmpEQ(s, word(0));
         llvm::Value* shift = b_.CreateSelect(none, word(0), b_.CreateSub(s, word(1)));
         llvm::Value* turns = b_.CreateShl(product, b_.CreateZExt(shift, wide));
@@ -80,7 +81,7 @@ class FarAngle {
         angle = b_.CreateFMul(b_.CreateSIToFP(top, b_.getDoubleTy()), number(0x1p-62 * std::numbers::pi / 2));
     }
 
-    // sum of (-z)^i / (2i + first)!, from its end.
+    // The sum of (-z)^i / (2i + first)!, from its last term on.
     llvm::Value* series(llvm::Value* z, int first) {
         llvm::Value* sum = number(1);
         for (int i = 8; i >= 1; --i) {

@@ -36,7 +36,7 @@ llvm::Value* apply(std::span<llvm::Value* const> args) {
     return nullptr;
 }
 
-// Code has the functions that its own formulas need; the others are calls.
+// Code has the functions that its own formulas need; other functions are calls.
 template <class F>
 llvm::Value* written(std::span<llvm::Value* const> args) {
     if constexpr (F::fuses == f::Fuses::never || F::fuses == f::Fuses::by_loop || F::domain == f::Domain::any)

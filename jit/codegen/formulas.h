@@ -9,7 +9,7 @@
 namespace lunaria::codegen {
 
 // Writes the formula for operands that are vectors of the current emission's dtype (masks: of bits). nullptr: there is
-// none of that name and number of operands.
+// no formula of that name and number of operands.
 llvm::Value* write_formula(std::string_view name, std::span<llvm::Value* const> args);
 
 }  // namespace lunaria::codegen

@@ -1,4 +1,4 @@
-// The library's functions: a program in, an object file or assembly out.
+// The functions of the library: a program in, an object file or assembly out.
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -63,7 +63,7 @@ std::unique_ptr<llvm::TargetMachine> thread_machine(const char* target) {
                                    llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
-// LLVM's analyses, which passes ask for.
+// LLVM's analyses for its passes.
 struct Analyses {
     explicit Analyses(llvm::TargetMachine& machine) : builder(&machine) {
         builder.registerModuleAnalyses(modules);
@@ -79,8 +79,8 @@ struct Analyses {
     llvm::PassBuilder builder;
 };
 
-// The product that a value is, or is the negative of, where a sum may be joined with it: one beside it that nothing
-// else needs, which is what compilers of the same formula join.
+// The product that a value is, or is the negative of, if a sum may be fused with it. It must be in the same block and
+// have no other use, which is what compilers of the same formula fuse.
 llvm::Instruction* joinable(llvm::Value* v, const llvm::BasicBlock* beside) {
     auto* at = llvm::dyn_cast<llvm::Instruction>(v);
     if (at && at->getOpcode() == llvm::Instruction::FNeg && at->hasOneUse())
@@ -90,8 +90,8 @@ llvm::Instruction* joinable(llvm::Value* v, const llvm::BasicBlock* beside) {
     return joins ? at : nullptr;
 }
 
-// Joins the products and sums of formulas, and leaves no choice to what comes behind: a formula gives the same bits
-// whatever else is in the loop, which may need one of its products itself.
+// Fuses the products and sums of formulas, so that later passes have no choice: a formula gives the same bits whatever
+// else is in the loop, even if the loop uses one of its products elsewhere.
 void join_products(llvm::Function& function) {
     for (llvm::BasicBlock& block : function)
         for (llvm::Instruction& at : llvm::make_early_inc_range(block)) {
@@ -118,7 +118,7 @@ void join_products(llvm::Function& function) {
             if (llvm::isa<llvm::FPMathOperator>(at)) at.setHasAllowContract(false);
 }
 
-// What is written is close to its final form: only what memory slots and repeated addresses leave behind is tidied.
+// The written code is close to its final form: this only removes memory slots and repeated addresses.
 void tidy(llvm::Module& module, llvm::TargetMachine& machine, bool fuses) {
     Analyses analyses(machine);
     llvm::FunctionPassManager slots, rest;
@@ -132,7 +132,7 @@ void tidy(llvm::Module& module, llvm::TargetMachine& machine, bool fuses) {
     }
 }
 
-// Kernels of threads are generated once and run often, by processors whose own compilers do less.
+// Kernels of threads are generated once and run often, on processors whose own compilers optimise less.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
     Analyses analyses(machine);
     analyses.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
@@ -150,7 +150,7 @@ llvm::TargetMachine* host_machine(const char* target) {
     return machines[bytes == 64 ? 2 : bytes == 32 ? 1 : 0].get();
 }
 
-// Hands what the machine makes of a module to the sink.
+// Passes the machine's output for a module to the sink.
 bool emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type, void* context, Sink sink) {
     if (dumps_code()) module.print(llvm::errs(), nullptr);
     llvm::SmallVector<char, 0> bytes;
@@ -177,7 +177,7 @@ bool generate(const graph::LoopProgram& program, const char* symbol, const char*
 }
 
 // A kernel of threads, written by `write`. `target`: a processor that runs threads in blocks (sm_80 and above), for
-// which the result is PTX text, or one of x86-64, for which it is an object with an EmulatedKernel.
+// which the result is PTX text, or a level of x86-64, for which it is an object file with an EmulatedKernel.
 template <class Write>
 bool generate_threads(const char* target, void* context, Sink sink, Write write) {
     const bool emulated = std::string_view(target).starts_with("x86-64");

@@ -84,7 +84,7 @@ void LoopBody::find_row(llvm::Value* row) {
         }
         if (offset) at_row_[k] = element(bases_[k], offset, program_.operands[k].dtype);
     }
-    // Of the rows that add to one place, the first is where all axes that do not move it stand at 0.
+    // Of the rows that add to one place, the first is the one with index 0 along all axes that do not move the place.
     is_first_.assign(bases_.size(), nullptr);
     for (const LoopInstruction& i : program_.code) {
         if (i.kind != Kind::add) continue;
@@ -119,7 +119,7 @@ bool LoopBody::write_row(llvm::Value* row) {
     return true;
 }
 
-// What is one value per row and needs nothing of this pass over the row.
+// Values per row that depend on nothing in this pass over the row.
 bool LoopBody::write_row_values(int pass) {
     for (size_t i = 0; i < program_.code.size(); ++i) {
         const LoopInstruction& at = program_.code[i];
@@ -173,7 +173,7 @@ void LoopBody::call_loop(const LoopInstruction& at, std::span<const LoopArgument
     b_.CreateCall(e_.module.getOrInsertFunction(name, type), {operands, steps, result, count});
 }
 
-// On the lanes of a register.
+// Calls the loop on the lanes of a register.
 llvm::Value* LoopBody::by_loop(const LoopInstruction& at, std::span<llvm::Value* const> args) {
     llvm::Type* vector = e_.vector_type(at.operand);
     std::vector<LoopArgument> places;
@@ -195,8 +195,8 @@ llvm::Value* LoopBody::compute(size_t i, const std::vector<llvm::Value*>& values
     e_.dtype = at.operand;
     if (graph::is_done_by_loop(at.name, at.operand)) return e_.register_bytes > 0 ? by_loop(at, args) : nullptr;
     llvm::Value* result = write_formula(at.name, args);
-    // Within a formula products and sums are joined, as the vector loops of single operators join them. What it gives
-    // is rounded, so that operators give the same bits together and alone.
+    // Products and sums within a formula are fused, as in the vector loops of single operators. The result is rounded,
+    // so that operators give the same bits together and alone.
     return result ? alone(result).v : nullptr;
 }
 
@@ -206,7 +206,7 @@ llvm::Value* LoopBody::kept_at(size_t i, llvm::Value* column) {
     return scratch_at(static_cast<size_t>(std::find(kept_.begin(), kept_.end(), i) - kept_.begin()), column);
 }
 
-// What the loop of a pass is run for.
+// The instructions for which the loop of a pass runs.
 std::vector<size_t> LoopBody::targets(int pass) const {
     std::vector<size_t> list;
     for (size_t i = 0; i < program_.code.size(); ++i) {
@@ -227,7 +227,7 @@ llvm::Value* LoopBody::lane_numbers(llvm::Type* type) {
 
 bool LoopBody::write_elements(int pass, const std::vector<size_t>& wanted, llvm::Value* column, llvm::Value* mask) {
     std::vector<llvm::Value*> values = row_values_;
-    // Everything is read before anything is written: a result may take the place of an operand.
+    // All operands are read before any result is written: a result may take the memory of an operand.
     for (size_t i : wanted)
         if (!element_value(source_of(i), pass, values, column, mask)) return false;
     for (size_t i : wanted) {
@@ -243,7 +243,7 @@ bool LoopBody::write_elements(int pass, const std::vector<size_t>& wanted, llvm:
             v = reduced(at, v);
             llvm::Value* sum = b_.CreateLoad(v->getType(), accumulators_[i]);
             llvm::Value* more = combine(at, sum, v);
-            // Lanes behind the end of the row keep what they have.
+            // Lanes past the end of the row keep their value.
             b_.CreateStore(mask ? b_.CreateSelect(mask, more, sum) : more, accumulators_[i]);
         } else {
             b_.CreateAlignedStore(v, place_to_keep(i, column), llvm::Align(8));
@@ -258,7 +258,7 @@ void LoopBody::add_row(const LoopInstruction& at, llvm::Value* v, llvm::Value* c
     store(b_.CreateFAdd(b_.CreateSelect(is_first_[at.index], zero_of(sum), sum), v), at, column, mask);
 }
 
-// Values are written in the order of the program, with those that they are made from before them.
+// Values are written in the order of the program, after the values from which they are computed.
 bool LoopBody::element_value(size_t i, int pass, std::vector<llvm::Value*>& values, llvm::Value* column,
                              llvm::Value* mask) {
     std::vector<size_t> open{i};
@@ -301,7 +301,7 @@ bool LoopBody::element_value(size_t i, int pass, std::vector<llvm::Value*>& valu
     return true;
 }
 
-// What is one value per element, or per row, of all that a reduction over points reads: it is computed before them.
+// The values per element, or per row, that a reduction over points reads: they are computed before the points.
 std::vector<size_t> LoopBody::read_at_points(size_t reduction) const {
     std::vector<size_t> outside, open(program_.code[reduction].args.begin(), program_.code[reduction].args.end());
     std::vector<bool> seen(program_.code.size(), false);
@@ -318,7 +318,7 @@ std::vector<size_t> LoopBody::read_at_points(size_t reduction) const {
     return outside;
 }
 
-// Brings together what the points of neighbouring elements have, one after the other.
+// Reduces the points of neighbouring elements, one point after the other.
 bool LoopBody::over_points(size_t reduction, int pass, std::vector<llvm::Value*>& values, llvm::Value* column,
                            llvm::Value* mask) {
     const LoopInstruction& at = program_.code[reduction];
@@ -336,7 +336,7 @@ bool LoopBody::over_points(size_t reduction, int pass, std::vector<llvm::Value*>
             lanes.add(v);
             return true;
         }
-        // Nothing but the sum sees a product that it is made of: rounded with the sum, it is only closer.
+        // Only the sum uses this product; fusing the two only makes the result more accurate.
         if (auto* product = llvm::dyn_cast<llvm::BinaryOperator>(v);
             product && product->getOpcode() == llvm::Instruction::FMul && at.name == "sum")
             product->setHasAllowContract(true);
@@ -349,7 +349,7 @@ bool LoopBody::over_points(size_t reduction, int pass, std::vector<llvm::Value*>
     return good;
 }
 
-// Where points are written one by one, lanes are registers; they are memory where loops go through the points.
+// Where points are written one by one, lanes are registers; where loops go through the points, they are memory.
 void LoopBody::PointLanes::make() {
     llvm::IRBuilder<>& b = body_.b_;
     llvm::Type *wide = body_.e_.vector_type(at_.dtype), *own = body_.e_.vector_type(at_.operand);
@@ -422,8 +422,8 @@ llvm::Value* LoopBody::leaf(std::span<llvm::Value* const> steps) {
     return sum;
 }
 
-// The points from this axis of the depth on, with the operands' addresses there in at_row_. Sizes that the program
-// knows are few: their points are written one by one.
+// The points from this axis of the depth on, with the operands' addresses of a point in at_row_. Sizes that the program
+// knows are small: their points are written one by one.
 bool LoopBody::write_points(size_t axis, const std::function<bool()>& at_point) {
     if (axis == depth_.size()) return at_point();
     const std::vector<llvm::Value*> from = at_row_;
@@ -468,7 +468,7 @@ void LoopBody::step_to_points(size_t axis, llvm::Value* number, const std::vecto
     }
 }
 
-// Neighbouring columns of a row times a matrix. Sums of every fourth product are in flight at a time: one alone
+// Neighbouring columns of a row times a matrix. Sums of every fourth product are computed side by side: a single sum
 // would wait for each addition.
 llvm::Value* LoopBody::product(const LoopInstruction& at, llvm::Value* column, llvm::Value* mask) {
     constexpr int64_t kSums = kProductSums, kTurn = 16;
@@ -551,7 +551,7 @@ void LoopBody::store(llvm::Value* v, const LoopInstruction& at, llvm::Value* col
         store_all(v, to, at.dtype);
 }
 
-// What is added up, in the dtype of the sum, where threads do it one after the other.
+// The summand, in the dtype of the sum, where threads add one after the other.
 llvm::Value* LoopBody::reduced(const LoopInstruction& at, llvm::Value* v) {
     if (at.operand != at.dtype) v = e_.convert(v, at.operand, at.dtype);
     return at.name == "squares" ? b_.CreateFMul(v, v) : v;

@@ -1,4 +1,4 @@
-// What the code of a loop program consists of, whichever way its index space is gone through: addresses of rows, loads,
+// The parts of a loop program's code that do not depend on the way through its index space: addresses of rows, loads,
 // stores, formulas, values that are kept. The two writers (loops.cpp, thread_loops.cpp) put loops around it.
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace lunaria::codegen {
 
-// The size of the largest element that a program computes with, 4 at least.
+// The size of the largest element in the program's computations, at least 4.
 uint64_t widest_bytes(const graph::LoopProgram& program);
 
-// An operand of the loops that eager mode has: its first element, and 1 where all elements are read, 0 for that one.
+// An operand of eager mode's loops: its first element, and 1 where all elements are read, 0 where only that one is.
 struct LoopArgument {
     llvm::Value* from = nullptr;
     int64_t step = 1;
@@ -39,8 +39,8 @@ class LoopBody {
     LoopBody(llvm::Module& module, const graph::LoopProgram& program, int lanes, int register_bytes);
 
     llvm::BasicBlock* block(const char* name);
-    // for (i = from; i < to; i += step) body(i), with numbers of 64 bits; `body` writes what is done. The branch to the
-    // next turn.
+    // for (i = from; i < to; i += step) body(i), with numbers of 64 bits; `body` writes the code. Returns the branch to
+    // the next iteration.
     template <class Body>
     llvm::Instruction* count_up(llvm::Value* from, llvm::Value* to, llvm::Value* step, Body body) {
         auto* head = block("count");
@@ -60,67 +60,70 @@ class LoopBody {
         return turn;
     }
 
-    // Places for what reductions have so far; to be called in the function's first block.
+    // Makes memory for the values of reductions; to be called in the function's first block.
     void make_accumulators();
 
     // Number i of the array of sizes.
     llvm::Value* size_at(size_t i);
-    // Reads pointers, sizes and strides; returns the place of the first number behind them.
+    // Reads pointers, sizes and strides; returns the position of the first number after them.
     size_t load_sizes();
-    // The operands' first elements of a row.
+    // Computes the addresses of the operands' first elements in a row.
     void find_row(llvm::Value* row);
-    // Of counts that are not negative.
+    // The quotient of counts that are not negative.
     virtual llvm::Value* quotient(llvm::Value* a, llvm::Value* b) { return b_.CreateUDiv(a, b); }
     llvm::Value* element(llvm::Value* base, llvm::Value* index, DType t);
 
-    // All of a row; false where there is no code for something.
+    // Writes the code for a whole row; false where some instruction has no code.
     bool write_row(llvm::Value* row);
-    // The loop over the columns of a row for what a pass is run for: `wanted`, positions in the program.
+    // The loop over the columns of a row for one pass: `wanted` are the instructions for which it runs, as positions in
+    // the program.
     virtual bool write_columns(int pass, const std::vector<size_t>& wanted) = 0;
-    // Elements from `column` on, as many as there are lanes, of them only those in `mask` unless it is null.
+    // Elements from `column` on, as many as there are lanes, but only those in `mask` unless that is null.
     bool write_elements(int pass, const std::vector<size_t>& wanted, llvm::Value* column, llvm::Value* mask);
-    // A value of the row, written where it is to be stored.
+    // Stores a value per row.
     virtual void store_row_value(llvm::Value* value, llvm::Value* to, llvm::Align align) {
         b_.CreateAlignedStore(value, to, align);
     }
-    // Number `which` of the values that are kept from pass to pass, at `column`.
+    // The address at `column` of value number `which` among those that are kept from pass to pass.
     virtual llvm::Value* scratch_at(size_t which, llvm::Value* column) = 0;
-    // Where in memory a value of this pass is read, null where it is computed; and where one is kept that is no result.
+    // The address from which a value of this pass is read, null where it is computed; kept_at: the address of a kept
+    // value that is not a result.
     virtual llvm::Value* place_of(size_t i, int pass, llvm::Value* column) {
         return is_from_earlier(i, pass) ? kept_at(i, column) : nullptr;
     }
     virtual llvm::Value* place_to_keep(size_t i, llvm::Value* column) { return kept_at(i, column); }
     // Whether an earlier pass has kept a value.
     bool is_from_earlier(size_t i, int pass) const { return is_kept(i) && passes_[i] < pass; }
-    // What an instruction of a pass is done for: the value that it stores, adds or reduces, or its own.
+    // The value for which an instruction of a pass runs: the one that it stores, adds or reduces, or its own.
     size_t source_of(size_t i) const {
         const Kind kind = program_.code[i].kind;
         const bool ends = kind == Kind::store || kind == Kind::add || kind == Kind::reduce;
         return ends ? size_t{program_.code[i].args[0]} : i;
     }
-    // Calls the loop that eager mode has for a formula, which gives the same bits.
+    // Calls the loop of eager mode for a formula, which gives the same bits.
     void call_loop(const graph::LoopInstruction& at, std::span<const LoopArgument> args, llvm::Value* result,
                    llvm::Value* count);
-    // A constant, or what an instruction makes of the values of others.
+    // A constant, or the value of an instruction for the values of others.
     llvm::Value* compute(size_t i, const std::vector<llvm::Value*>& values);
     // Memory of the function's frame.
     llvm::Value* frame(llvm::Type* type, int64_t count = 1);
-    // Whether this row is the first that adds to an operand; `first`: it is by the numbers of its axes.
+    // Whether this row is the first that adds to an operand; `first`: whether it is, by its indices along the axes.
     virtual llvm::Value* starts_sum(llvm::Value* first) { return first; }
-    // What is known of the address of neighbouring elements.
+    // The known alignment of neighbouring elements.
     virtual llvm::Align vector_align(DType t) const { return llvm::Align(size_of(t)); }
     // A store of neighbouring elements without a mask.
     virtual void store_all(llvm::Value* v, llvm::Value* to, DType t) { b_.CreateAlignedStore(v, to, vector_align(t)); }
-    // The accumulator of a reduction with all its lanes (and threads) brought together, in a fixed order, and spread.
+    // The accumulator of a reduction with all its lanes (and threads) combined, in a fixed order, and spread to all
+    // lanes.
     virtual llvm::Value* across(size_t i) { return e_.spread(lane_total(i)); }
     llvm::Value* lane_total(size_t i);
     // Whether a reduction is a sum in the order of the host's kernels (core/loops/sum_order.h).
     bool adds_in_lanes(const graph::LoopInstruction& at) const { return program_.in_order && adds_along_row(at); }
-    // The lanes of such a sum along a row, and a row that is added to others: of the neighbours from `column` on.
+    // The lanes of such a sum along a row, and a row that is added to others: for the neighbours from `column` on.
     virtual void add_step(size_t, llvm::Value*, llvm::Value*) {}
     llvm::Value* load(const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
     void store(llvm::Value* v, const graph::LoopInstruction& at, llvm::Value* column, llvm::Value* mask);
-    // Up to kSumLeaf numbers of a lane, added up.
+    // The sum of up to kSumLeaf numbers of a lane.
     llvm::Value* leaf(std::span<llvm::Value* const> steps);
     virtual void add_row(const graph::LoopInstruction& at, llvm::Value* v, llvm::Value* column, llvm::Value* mask);
     llvm::Value* zero_of(llvm::Value* v) { return llvm::Constant::getNullValue(v->getType()); }
@@ -134,16 +137,16 @@ class LoopBody {
     llvm::IRBuilder<>& b_;
     const std::vector<int> passes_;
     const std::vector<uint16_t> kept_;
-    std::vector<llvm::Value*> row_values_, accumulators_;  // by instruction; null: not yet, not at all
+    std::vector<llvm::Value*> row_values_, accumulators_;  // by instruction; null: not computed yet, or never
     llvm::Function* function_ = nullptr;
     llvm::Value *pointers_ = nullptr, *sizes_ = nullptr, *inner_ = nullptr;
     std::vector<llvm::Value*> outer_, bases_, wide_, at_row_, is_first_;
     std::vector<std::vector<llvm::Value*>> strides_;
     std::vector<llvm::Value*> depth_;                   // sizes of the axes of the points
-    std::vector<std::vector<llvm::Value*>> distances_;  // by operand: bytes from point to point along these axes
+    std::vector<std::vector<llvm::Value*>> distances_;  // by operand: bytes from one point to the next along these axes
 
   private:
-    // What a sum over points has so far, by lanes: whole leaves, a pair, a single number.
+    // The partial sums of a sum over points, by lanes: whole leaves, a pair, a single number.
     class PointLanes {
       public:
         PointLanes(LoopBody& body, const graph::LoopInstruction& at) : body_(body), at_(at) {}

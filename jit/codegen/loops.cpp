@@ -14,7 +14,7 @@ namespace {
 
 using graph::LoopProgram;
 
-// Lanes of a program's registers. Sums along rows have a lane in each of theirs, whatever the register.
+// The number of lanes in a program's registers. Sums along rows have fixed lanes, whatever the register.
 int lanes_for(const LoopProgram& program, int register_bytes) {
     const bool sums = std::ranges::any_of(program.code, [](const graph::LoopInstruction& i) {
         return adds_along_row(i) || i.kind == graph::LoopInstruction::Kind::add;
@@ -51,7 +51,7 @@ class LoopWriter : public LoopBody {
             llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, word, word, word, word, pointer}, false);
         function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, e_.module);
         function_->addFnAttr(llvm::Attribute::NoUnwind);
-        // No loop may become a call of memset or memcpy: those have no address here.
+        // No loop may become a call of memset or memcpy: generated code has no addresses of them.
         function_->addFnAttr("no-builtins");
         function_->addFnAttr("prefer-vector-width", "512");
         function_->addFnAttr("min-legal-vector-width", "512");
@@ -95,7 +95,7 @@ class LoopWriter : public LoopBody {
         };
         auto load = [&](llvm::Value* from) { return b_.CreateAlignedLoad(v->getType(), from, llvm::Align(4)); };
         llvm::Value *single = place(2 * which), *pair = place(2 * which + 1);
-        // Behind the end of a row there is room.
+        // The buffer has room past the end of a row.
         if (turn_ == Turn::kept) {
             b_.CreateAlignedStore(v, single, llvm::Align(4));
             return;
@@ -109,7 +109,7 @@ class LoopWriter : public LoopBody {
         store(b_.CreateFAdd(LoopBody::load(at, column, mask), four), at, column, mask);
     }
 
-    // The next numbers of a sum along a row. In the rest of a block they are collected in memory.
+    // Adds the next numbers to a sum along a row. In the last, incomplete part of a block they are collected in memory.
     void add_step(size_t i, llvm::Value* v, llvm::Value* mask) override {
         const graph::LoopInstruction& at = program_.code[i];
         DType t = at.operand;
@@ -139,7 +139,7 @@ class LoopWriter : public LoopBody {
         return at.name == "squares" && wide_squares_ ? at.dtype : at.operand;
     }
 
-    // Sums are made block by block.
+    // Sums are computed block by block.
     bool write_columns(int pass, const std::vector<size_t>& wanted) override {
         std::vector<size_t> sums;
         for (size_t i : wanted)
@@ -149,7 +149,7 @@ class LoopWriter : public LoopBody {
         for (size_t i : sums) {
             const graph::LoopInstruction& at = program_.code[i];
             if (at.name != "squares" || at.operand == at.dtype) continue;
-            // Squares that leave the range of their dtype.
+            // If squares leave the range of their dtype, the sum is computed again.
             auto* again = block("squares.again");
             auto* done = block("squares.done");
             llvm::Type* number = e_.lane_type(at.dtype);
@@ -216,7 +216,7 @@ class LoopWriter : public LoopBody {
         return good;
     }
 
-    // Whole vectors, as many of them at a time as a leaf of a sum has where there is one, and the rest.
+    // Whole vectors, in groups as large as a leaf where there is a sum, then the rest.
     bool write_range(int pass, const std::vector<size_t>& wanted, llvm::Value* begin, llvm::Value* end) {
         std::vector<size_t> sums;
         for (size_t i : wanted)
@@ -263,7 +263,7 @@ class LoopWriter : public LoopBody {
         b_.SetInsertPoint(done);
         return good;
     }
-    // Fewer vectors than a leaf has, or one that is not whole.
+    // Fewer vectors than a leaf has, or an incomplete one.
     bool write_rest_of_sums(int pass, const std::vector<size_t>& wanted, const std::vector<size_t>& sums,
                             llvm::Value* at, llvm::Value* end) {
         for (size_t i : sums) {
@@ -289,7 +289,7 @@ class LoopWriter : public LoopBody {
         return good;
     }
 
-    // Rows of the scratch memory are longer than those of the operands: whole vectors are stored.
+    // Rows of the scratch memory are longer than those of the operands, since whole vectors are stored.
     llvm::Value* scratch_at(size_t which, llvm::Value* column) override {
         llvm::Value* length = b_.CreateAdd(inner_, b_.getInt64(64));
         llvm::Value* start = b_.CreateMul(length, b_.getInt64(which));
@@ -308,18 +308,18 @@ class LoopWriter : public LoopBody {
         streamed->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(e_.module.getContext(), {one}));
     }
 
-    // What a pass does to a block of a row in stages: values are kept for the loops that take them, and these are
-    // called.
+    // A stage of a pass over a block of a row: values are stored for eager mode's loops, which are then called.
     struct LoopStage {
         std::vector<size_t> kept, loops;
     };
-    // The stages that make what a pass is run for, without the last one, which has nothing to keep and no calls.
+    // The stages that compute the wanted values of a pass, without the last one, which stores nothing for loops and
+    // calls none.
     std::vector<LoopStage> stages_of(int pass, const std::vector<size_t>& wanted) const;
     bool is_by_loop(size_t i) const {
         const graph::LoopInstruction& at = program_.code[i];
         return at.kind == Kind::formula && !at.row && graph::is_done_by_loop(at.name, at.operand);
     }
-    // Whether the loops read a value where an operand has it.
+    // Whether the loops read a value directly from an operand.
     bool is_read_in_place(size_t i) const {
         const graph::LoopInstruction& at = program_.code[i];
         return at.kind == Kind::load && program_.operands[at.index].step == graph::LoopOperand::Step::dense;
@@ -330,7 +330,7 @@ class LoopWriter : public LoopBody {
     llvm::Value* place_to_keep(size_t i, llvm::Value* column) override {
         return fills_buffers_ ? buffer_at(i, column) : LoopBody::place_to_keep(i, column);
     }
-    // Whole vectors are stored behind the end of a block as well.
+    // Room past the end of a block, since whole vectors are stored.
     void make_buffer(size_t i) {
         const DType t = program_.code[i].dtype;
         if (!buffers_.contains(i))
@@ -360,12 +360,12 @@ class LoopWriter : public LoopBody {
     }
     bool is_one_value(size_t i) const { return program_.code[i].row || program_.code[i].kind == Kind::constant; }
 
-    // Elements that the loops are called for at a time: a call costs little beside them, and what they read and write
+    // The number of elements for which the loops are called at a time: a call costs little beside them, and their data
     // stays in the first cache.
     static constexpr int64_t kBlock = 256;
 
     enum class Turn { kept, paired, ended };
-    Turn turn_ = Turn::kept;                             // of the row that is written
+    Turn turn_ = Turn::kept;                             // of the present row
     std::map<size_t, llvm::Value*> totals_;              // of a row's sums so far, by instruction
     std::map<size_t, std::vector<llvm::Value*>> steps_;  // of a leaf that is not complete, by instruction
     bool wide_squares_ = false;
@@ -382,7 +382,7 @@ class LoopWriter : public LoopBody {
                 *scratch_ = nullptr;
 };
 
-// From the last instruction to the first, as each knows then in which stages it is read.
+// From the last instruction to the first, so that the stages that read an instruction are known before it.
 std::vector<LoopWriter::LoopStage> LoopWriter::stages_of(int pass, const std::vector<size_t>& wanted) const {
     if (!program_.depth.empty()) return {};
     const size_t size = program_.code.size();
@@ -396,7 +396,7 @@ std::vector<LoopWriter::LoopStage> LoopWriter::stages_of(int pass, const std::ve
     for (size_t i : wanted) last = std::max(last, complete(source_of(i)));
     std::vector<LoopStage> stages(last);
     std::vector<std::set<size_t>> uses(size);
-    std::vector<bool> is_passed(size, false);  // to a loop
+    std::vector<bool> is_passed(size, false);  // passed to a loop
     for (size_t i : wanted) uses[source_of(i)].insert(last);
     for (size_t i = size; i-- > 0;) {
         const graph::LoopInstruction& at = program_.code[i];

@@ -7,8 +7,8 @@
 
 namespace lunaria::codegen {
 
-// Adds the function to the module; `register_bytes`: the size of a vector register. False where the program asks for
-// something that there is no code for; the module is of no use then.
+// Adds the function to the module; `register_bytes`: the size of a vector register. False where some instruction of the
+// program has no code; the module is then of no use.
 bool write_loop(llvm::Module& module, const graph::LoopProgram& program, const char* symbol, int register_bytes);
 
 }  // namespace lunaria::codegen

@@ -2,7 +2,7 @@
 
 namespace lunaria::codegen {
 
-// The product that normal_cdf ends with is rounded for itself, as in the loops of eager mode.
+// The last product of normal_cdf is rounded by itself, as in the loops of eager mode.
 // clang-format off
 Code exp(Code x) { return vector_math::exp(x); }
 Code exp2(Code x) { return vector_math::exp2(x); }

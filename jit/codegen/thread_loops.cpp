@@ -50,7 +50,7 @@ class ThreadLoopWriter : public LoopBody {
         return b_.CreateSub(a, b_.CreateMul(whole, b));
     }
 
-    // Division of 64 bits takes a hundred instructions.
+    // A division of 64 bits takes a hundred instructions.
     llvm::Value* quotient(llvm::Value* a, llvm::Value* b) override {
         if (!shape_.narrow) return b_.CreateUDiv(a, b);
         llvm::Type* narrow = b_.getInt32Ty();
@@ -78,7 +78,7 @@ class ThreadLoopWriter : public LoopBody {
             if (i.kind == Kind::add) chunk_distances_[i.index] = size_at(next++);
     }
 
-    // Who shares a row, which of all groups this thread belongs to, and its number there.
+    // Finds the group of threads that shares a row, this group's number, and the thread's number in it.
     void find_group() {
         llvm::Value *thread = model_.thread(), *threads = model_.threads();
         llvm::Value *here = model_.block(), *all = model_.blocks();
@@ -139,7 +139,7 @@ class ThreadLoopWriter : public LoopBody {
         bool good = true;
         llvm::Value* from = b_.CreateMul(word(member_), b_.getInt64(lanes()));
         llvm::Value* step = b_.CreateMul(word(members_), b_.getInt64(lanes()));
-        // Loads that nothing is written between are done side by side.
+        // Loads without stores between them are done side by side.
         constexpr int kTogether = 4;
         const bool stores = std::ranges::any_of(wanted, [&](size_t i) {
             return program_.code[i].kind == Kind::store || program_.code[i].kind == Kind::add;
@@ -169,7 +169,7 @@ class ThreadLoopWriter : public LoopBody {
 
     llvm::Align vector_align(DType t) const override { return llvm::Align(size_of(t) * lanes()); }
 
-    // First the lanes of a thread, then the threads of a warp, then the warps of a block.
+    // Combines first the lanes of a thread, then the threads of a warp, then the warps of a block.
     llvm::Value* across(size_t i) override {
         const LoopInstruction& at = program_.code[i];
         llvm::Value* total = warp_total(at, lane_total(i));
@@ -203,7 +203,7 @@ class ThreadLoopWriter : public LoopBody {
         b_.CreateBr(stored);
         b_.SetInsertPoint(stored);
         model_.barrier();
-        // Every warp adds up all: the lanes without a warp of their number have nothing to add.
+        // Every warp adds up the values of all warps: lanes beyond the number of warps add nothing.
         llvm::Value* warps = b_.CreateUDiv(model_.threads(), b_.getInt32(kWarp));
         llvm::Value* nothing = b_.CreateExtractElement(identity(at), uint64_t{0});
         auto* before = b_.GetInsertBlock();
@@ -217,7 +217,7 @@ class ThreadLoopWriter : public LoopBody {
         llvm::PHINode* mine = b_.CreatePHI(v->getType(), 2);
         mine->addIncoming(nothing, before);
         mine->addIncoming(part, load);
-        // The memory is free for the next reduction once all have read.
+        // The memory is free for the next reduction once all threads have read it.
         model_.barrier();
         return warp_total(at, mine);
     }

@@ -1,4 +1,4 @@
-// The two surroundings that thread kernels are written for.
+// The two environments of thread kernels: PTX, and emulation on the host.
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <cstddef>
@@ -62,7 +62,7 @@ class PtxThreads : public ThreadModel {
     }
     Four fragment(llvm::Value* start, int pitch, bool turned) override {
         near_memory();
-        // Each lane tells where a row of a quarter is.
+        // Each lane gives the address of a row of a quarter.
         llvm::Value* lane = b_->CreateURem(thread(), b_->getInt32(kWarp));
         llvm::Value* row = b_->CreateURem(lane, b_->getInt32(16));
         llvm::Value* right = b_->CreateUDiv(lane, b_->getInt32(16));
@@ -95,7 +95,7 @@ class PtxThreads : public ThreadModel {
         if (!reduction_) reduction_ = shared("reduction", kWarp, llvm::GlobalValue::InternalLinkage);
         return b_->CreateAddrSpaceCast(reduction_, b_->getPtrTy());
     }
-    // Its size is told with the launch.
+    // Its size is given at launch.
     llvm::Value* near_memory() override {
         if (!near_) near_ = shared("near", 0, llvm::GlobalValue::ExternalLinkage);
         return b_->CreateAddrSpaceCast(near_, b_->getPtrTy());
@@ -196,7 +196,7 @@ class EmulatedThreads : public ThreadModel {
             list[i] = b_->CreateLoad(b_->getFloatTy(), b_->CreateConstInBoundsGEP1_64(b_->getFloatTy(), result, i));
         return list;
     }
-    // Rounded to the nearest, of two that are as near to the even one.
+    // Rounds to nearest, ties to even.
     llvm::Value* pair(llvm::Value* low, llvm::Value* high, bool is_bfloat) override {
         auto rounded = [&](llvm::Value* v) -> llvm::Value* {
             if (!is_bfloat) return b_->CreateBitCast(b_->CreateFPTrunc(v, b_->getHalfTy()), b_->getInt16Ty());
@@ -218,7 +218,7 @@ class EmulatedThreads : public ThreadModel {
         llvm::Type* word = b_->getInt32Ty();
         return b_->CreateOr(b_->CreateZExt(low, word), b_->CreateShl(b_->CreateZExt(high, word), 16));
     }
-    // Memory of the function's frame, the same for each use.
+    // Memory in the function's frame, the same for each use.
     llvm::Value* frame(llvm::Type* type, size_t count) {
         llvm::Value*& memory = frames_[type];
         if (!memory) {

@@ -28,7 +28,7 @@ class ThreadProgramWriter {
         const Writing writing(e_);
         words_ = model_.begin(b_, symbol, program_.words, program_.threads);
         entry_ = b_.GetInsertBlock();
-        // Slots of variables come before everything else.
+        // The slots of variables come before all other code.
         llvm::BasicBlock* body = block("body");
         b_.CreateBr(body);
         b_.SetInsertPoint(body);

@@ -8,7 +8,7 @@
 
 namespace lunaria::codegen {
 
-// Adds the function to the module; false where the program asks for something that there is no code for.
+// Adds the function to the module; false where some instruction of the program has no code.
 bool write_thread_program(llvm::Module& module, const graph::ThreadProgram& program, const char* symbol,
                           ThreadModel& model);
 

@@ -10,7 +10,7 @@ namespace lunaria::lua {
 
 namespace {
 
-// What a value is by the text alone. `any`: nothing is known. `nothing`: no assignment was seen yet.
+// The kind of a value as the text alone shows it. `any`: unknown. `nothing`: no assignment was seen yet.
 enum class Known : std::uint8_t { nothing, library, operators, precision, maker, tensor, number, any };
 
 Known join(Known a, Known b) {
@@ -19,7 +19,7 @@ Known join(Known a, Known b) {
     return a == b ? a : Known::any;
 }
 
-// Expressions nest to a bounded depth except along left spines; beyond this nothing is known.
+// Expressions nest to a bounded depth except along left spines; deeper ones count as unknown.
 constexpr int kDepth = 60;
 
 class Adviser {
@@ -39,14 +39,14 @@ class Adviser {
     }
 
   private:
-    // A value that is assigned to a local or, by name, to a global; null: one that is not known.
+    // An assignment to a local or, by name, to a global; a null value is an unknown one.
     struct Assignment {
         const Local* local;
         std::string_view global;
         const Expr* value;
     };
 
-    // The walk: what is in the lists has yet to be looked at.
+    // The walk: the lists hold what is still to be visited.
     void add(const Expr* e) {
         if (e) expressions_.push_back(e);
     }
@@ -168,7 +168,7 @@ class Adviser {
         add(e);
     }
 
-    // What all variables are, by all that is assigned to them: rises from `nothing` until it stays.
+    // Finds the kinds of all variables from all their assignments: they rise from `nothing` until no kind changes.
     void settle() {
         for (const Assignment& a : assignments_)
             if (!a.local) globals_.try_emplace(a.global, Known::nothing);
@@ -246,7 +246,7 @@ class Adviser {
         return number ? Known::number : Known::any;
     }
 
-    // An operator whose result, or first result, is a tensor whatever it is given.
+    // Whether the operator's result, or first result, is a tensor for any arguments.
     static bool gives_tensor(std::string_view name) {
         const Op* op = registry().find(name);
         return op && !op->host_fn;
@@ -327,7 +327,7 @@ class Adviser {
                               ":item() ~= 0 of a number")});
     }
 
-    // An operand as it was typed; x where that is long.
+    // An operand as it was typed; "x" where that is long.
     std::string text_of(const Expr& e) const {
         const std::string_view text = chunk_.text(e.span);
         const bool is_short = text.size() <= 24 && text.find('\n') == text.npos;

@@ -1,7 +1,7 @@
-// What a chunk says that Lua accepts and no tensor means: `t == 0`, which Lua answers by false without asking the
-// tensor, and `if t then`, which holds whatever the tensor does. A warning is given only where a value is known to be a
-// tensor by the text alone: it comes from ms.tensor or an operator, or is arithmetic with such a value, in all
-// assignments to its variable. Parameters are not known.
+// Warnings about code that Lua accepts and that tensors give no meaning: `t == 0`, which Lua answers by false without
+// asking the tensor, and `if t then`, which holds for every tensor. A warning is given only where the text alone shows
+// that a value is a tensor: it comes from ms.tensor or an operator, or is arithmetic with such a value, in all
+// assignments to its variable. Parameters are unknown.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace lunaria::lua {
 
-// What a global that the chunk does not assign to holds when it is loaded.
+// The value that a global holds when the chunk is loaded, if the chunk does not assign to it.
 enum class GlobalValue : std::uint8_t { unknown, library, tensor };
 
 struct Advice {

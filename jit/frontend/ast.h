@@ -45,13 +45,13 @@ enum class Attribute : std::uint8_t { none, constant, close };
 struct Local {
     std::string_view name;
     Span span;
-    const Function* function = nullptr;  // that declares it; null for the chunk's _ENV
+    const Function* function = nullptr;  // the function that declares it; null for the chunk's _ENV
     std::uint32_t id = 0;                // dense in the chunk, in order of declaration
     LocalKind kind = LocalKind::variable;
     Attribute attribute = Attribute::none;
     bool captured = false;                // is an upvalue of some function
     bool assigned = false;                // is the target of an assignment after its declaration
-    bool assigned_after_capture = false;  // some closure may see its value change, or change it itself
+    bool assigned_after_capture = false;  // its value may change after a closure has captured it
     std::optional<Constant> constant;  // of a `<const>` that stock Lua folds away: it has no storage, is never captured
 };
 
@@ -407,7 +407,7 @@ class Chunk {
     bool is_expression_ = false, is_silent_ = false;
 };
 
-// The subexpression in which a left-deep tree goes on, or null: the left operand, the object or the callee.
+// The subexpression in which a left-deep tree continues, or null: the left operand, the object or the callee.
 const Expr* left_child(const Expr& expr);
 // The expression and its left children, outermost first.
 std::vector<const Expr*> left_spine(const Expr& expr);

@@ -171,7 +171,7 @@ std::optional<Constant> fold_constant(const Expr& expr) {
         if (const auto* binary = spine[i]->get_if<Binary>()) {
             value = fold_binary(binary->op, value, fold_constant(*binary->right));
         } else if (const auto* logical = spine[i]->get_if<Logical>()) {
-            // Only the case without a jump: `true and x`, `nil or x`.
+            // Only expressions that compile to no jump: `true and x`, `nil or x`.
             const bool goes_on = is_truthy(*value) == (logical->op == LogicalOp::and_);
             value = goes_on ? fold_constant(*logical->right) : std::nullopt;
         } else {

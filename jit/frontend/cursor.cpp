@@ -21,14 +21,14 @@ struct Open {
     Group group;
     TokenKind kind;           // the keyword or bracket
     std::size_t token;        // its index
-    std::size_t locals;       // how many were visible before it
-    int commas = 0;           // directly inside
+    std::size_t locals;       // number of locals visible before it
+    int commas = 0;           // directly inside it
     bool parameters = false;  // the parentheses of a function's parameters
     bool awaits_parameters = false;
     std::vector<std::string_view> keys;
 };
 
-// Walks the tokens before the cursor once, keeping what is open and which locals are visible.
+// Walks the tokens before the cursor once, keeping the open groups and the visible locals.
 class Walk {
   public:
     Walk(std::string_view text, const std::vector<LooseToken>& tokens)
@@ -126,7 +126,7 @@ void Walk::step(std::size_t i) {
         case if_:
             return open(Group::block, i);
         case do_:
-            // That of a loop opens no further block.
+            // The `do` of a loop opens no further block.
             if (open_.empty() || (open_.back().kind != for_ && open_.back().kind != while_))
                 return open(Group::block, i);
             if (open_.back().kind == for_) locals_.insert(locals_.end(), loop_names_.begin(), loop_names_.end());
@@ -234,7 +234,7 @@ NameChain Walk::chain_to(std::size_t last) const {
             is_path = false;
         }
         i = first;
-        // What a call or an index follows belongs to the chain; a parenthesis on its own begins it.
+        // An expression before a call or an index belongs to the chain; a parenthesis on its own begins it.
         if (i == 0 || !ends_chain(i - 1)) break;
         --i;
     }
@@ -245,7 +245,7 @@ NameChain Walk::chain_to(std::size_t last) const {
     return chain;
 }
 
-// `count` tokens stand before the word at the cursor.
+// `count` tokens come before the word at the cursor.
 std::optional<CallSite> Walk::call_at(std::size_t count) const {
     const Open* table = nullptr;
     for (std::size_t k = open_.size(); k-- > 0;) {
@@ -254,7 +254,7 @@ std::optional<CallSite> Walk::call_at(std::size_t count) const {
         const std::size_t before = entry.token - 1;
         const bool follows_callee = entry.token > 0 && ends_chain(before);
         if (entry.group == Group::brace && !follows_callee) {
-            // An argument itself, or something deeper inside, where the names of options are no help.
+            // An argument itself, or a nested expression, for which the names of options are no help.
             const bool is_argument = !table && entry.token > 0 && (is(before, left_paren) || is(before, comma)) &&
                                      k > 0 && open_[k - 1].group == Group::paren;
             if (!is_argument) return std::nullopt;
@@ -278,7 +278,7 @@ std::optional<CallSite> Walk::call_at(std::size_t count) const {
         if (table) {
             site.in_table = true;
             site.keys.assign(table->keys.begin(), table->keys.end());
-            const std::size_t previous = count - 1;  // at least the brace stands before
+            const std::size_t previous = count - 1;  // at least the brace comes before
             site.at_key = previous == table->token || is(previous, comma) || is(previous, semicolon);
         }
         return site;

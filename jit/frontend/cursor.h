@@ -1,4 +1,4 @@
-// What stands at a cursor in text that is being typed, for completion and for help on arguments. Works on any text,
+// The context of a cursor in text that is being typed, for completion and for help on arguments. Works on any text,
 // however broken, and takes linear time.
 #pragma once
 
@@ -16,19 +16,19 @@ enum class CursorPlace { code, number, string, long_string, comment };
 
 // A chain such as `ms.ops`, `x[1].y` or `f(x):g()`.
 struct NameChain {
-    std::string text;  // as it stands in the source
+    std::string text;  // as written in the source
     std::size_t begin = 0, end = 0;
-    // The names and constant keys in order, when the chain is made of nothing else: it can be looked up without running
-    // any call. Empty otherwise.
+    // The names and constant keys in order, when the chain consists only of these: it can then be looked up without any
+    // call. Empty otherwise.
     std::vector<std::variant<std::string, std::int64_t>> path;
 };
 
 struct CallSite {
     NameChain callee;               // of a method call without the method
     std::string method;             // empty for a plain call
-    int argument = 0;               // which one the cursor is in, from 0
+    int argument = 0;               // number of the argument that the cursor is in, from 0
     bool in_table = false;          // inside the braces of an argument that is a table: `f(x, {axis = |`
-    bool at_key = false;            // there, the word stands where the name of a field goes
+    bool at_key = false;            // at_key: the word is in the place of a field's name
     std::vector<std::string> keys;  // there, the names already given
 };
 

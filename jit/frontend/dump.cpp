@@ -42,7 +42,7 @@ class Dumper : public TreeText<Dumper> {
         put(')');
     }
 
-    // What follows the left child of an expression that has one; begin() has written the start.
+    // Writes the part of an expression after its left child; begin() has written the start.
     void operator()(const Index& e) { put(' ', e.key, ')'); }
     void operator()(const Call& e) { put(e.arguments, ')'); }
     void operator()(const MethodCall& e) { put(' ', e.name, e.arguments, ')'); }

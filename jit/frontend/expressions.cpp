@@ -1,4 +1,4 @@
-// Expressions, function bodies and what functions are called.
+// Expressions, function bodies and the names of functions.
 #include <array>
 
 #include "jit/frontend/grammar.h"
@@ -9,7 +9,7 @@ using enum TokenKind;
 
 namespace {
 
-// How strongly an operator binds to its left and right; a right-associative one binds its right side less.
+// The binding strengths of an operator on its left and right; a right-associative operator binds its right side less.
 struct Strength {
     std::uint8_t left = 0, right = 0;
 };
@@ -295,7 +295,7 @@ const Expr* Parser::make_key(Name* name, const Span& span) {
 List<const Expr*> Parser::parse_arguments(Span& open_span) {
     open_span = token_.span;
     if (!at(left_paren)) {
-        // One string or table without parentheses.
+        // A single string or table without parentheses.
         const Expr* only = parse_simple();
         return chunk_.keep(&only, 1);
     }

@@ -21,7 +21,7 @@ class Parser {
     void parse_expressions();
 
   private:
-    // A construct that waits for its end.
+    // A construct that is still to be closed.
     struct Opening {
         TokenKind kind;
         std::uint32_t line;
@@ -125,8 +125,8 @@ class Parser {
     bool has_ahead_ = false;
     Span previous_;  // of the token before
     int level_ = 0;
-    std::uint32_t else_if_line_ = 0;  // where `else if` stood, which opens one block more than `elseif`
-    std::uint32_t return_end_ = 0;    // where the last return statement ended
+    std::uint32_t else_if_line_ = 0;  // line of an `else if`, which opens one block more than `elseif`
+    std::uint32_t return_end_ = 0;    // end of the last return statement
     std::vector<Opening> open_;
     std::vector<Function*> functions_;
 

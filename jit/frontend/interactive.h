@@ -1,4 +1,5 @@
-// What a REPL and a notebook ask of text that is being typed: is it complete, is it an expression, how far to indent.
+// Questions of a REPL and a notebook about text that is being typed: whether it is complete, whether it is an
+// expression, how far to indent.
 #pragma once
 
 #include <memory>

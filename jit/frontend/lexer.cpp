@@ -235,7 +235,8 @@ void Lexer::read_name(Token& token) {
     token.kind = token.name->kind;
 }
 
-// Takes everything that looks like a numeral, also a wrong one, as stock Lua does: "3x" is a mistake, not two tokens.
+// Reads everything that looks like a numeral, even a malformed one, as stock Lua does: "3x" is a mistake, not two
+// tokens.
 void Lexer::read_number(Token& token) {
     const std::uint32_t begin = pos_;
     const bool hexadecimal = text_[pos_] == '0' && (text_[pos_ + 1] | 0x20) == 'x';

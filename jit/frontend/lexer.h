@@ -13,7 +13,7 @@ namespace lunaria::lua {
 
 class Lexer {
   public:
-    // Reads chunk.source() and keeps names and strings in the chunk. Throws SyntaxError when the source has 2 GB or
+    // Reads chunk.source() and stores names and strings in the chunk. Throws SyntaxError when the source has 2 GB or
     // more.
     explicit Lexer(Chunk& chunk);
 

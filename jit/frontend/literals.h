@@ -14,7 +14,8 @@ using NumberValue = std::variant<std::int64_t, double>;
 // The value of a numeral without sign: decimal integers that do not fit become floats, hexadecimal ones wrap around.
 // Empty when it is malformed. Does not depend on the locale.
 std::optional<NumberValue> parse_number(std::string_view text);
-// The number that Lua takes a text for: a numeral with a sign or without, and blanks around it. Empty: it is none.
+// The number that Lua reads a text as: a numeral with or without a sign, and blanks around it. Empty where the text is
+// none.
 std::optional<NumberValue> read_number(std::string_view text);
 
 // A numeral for a value; the smallest integer and negative floats come out as an expression with a minus.

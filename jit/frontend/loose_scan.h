@@ -1,4 +1,4 @@
-// Tokens of text that may be broken or cut off anywhere, for completion: never fails, takes linear time, keeps no
+// Tokens of text that may be broken or cut off anywhere, for completion: never fails, takes linear time, stores no
 // values.
 #pragma once
 
@@ -14,7 +14,7 @@ struct LooseToken {
     std::uint32_t begin, end;
 };
 
-// In what the text stops.
+// The construct in which the text stops.
 enum class CutOff : std::uint8_t { nothing, string, long_string, comment };
 
 struct LooseScan {

@@ -130,7 +130,7 @@ void Parser::fail(std::string message, std::string expected, std::string hint) {
     throw SyntaxError(chunk_.name(), chunk_.source(), std::move(problem));
 }
 
-// For text that is well formed but means nothing: more text would not mend it.
+// Reports text that is well formed but has no meaning: more text would not mend it.
 void Parser::fail_meaning(const Span& span, std::string message, std::string hint) {
     Problem problem;
     problem.span = span;
@@ -163,7 +163,7 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
     fail(std::move(message), expected, std::move(hint));
 }
 
-// `then` or `do`: where people write what other languages have there.
+// Expects `then` or `do`, the place of the braces and colons of other languages.
 void Parser::expect_after_condition(TokenKind kind, const Expr& condition) {
     if (accept(kind)) return;
     const std::string word(spelling(kind));

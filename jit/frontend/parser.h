@@ -10,11 +10,11 @@
 
 namespace lunaria::lua {
 
-// Where a text comes from. A byte order mark and a first line that begins with '#' are skipped in a file only, as stock
+// The source of a text. A byte order mark and a first line that begins with '#' are skipped in a file only, as stock
 // Lua's loadfile does and load does not.
 enum class TextKind : bool { file, fragment };
 
-// Parses a chunk. `name` is what messages show, such as "train.lua". Throws SyntaxError.
+// Parses a chunk. `name` is its name in messages, such as "train.lua". Throws SyntaxError.
 std::unique_ptr<Chunk> parse(std::string source, std::string name, TextKind kind = TextKind::file);
 
 // Parses a list of expressions as if `return` stood before it; one `;` may follow (Chunk::is_silent). The span of the

@@ -7,7 +7,7 @@ namespace lunaria::lua {
 namespace {
 
 class Printer : public TreeText<Printer> {
-    // On a line of its own.
+    // A text on a line of its own.
     struct Line {
         std::string_view text;
     };
@@ -40,7 +40,7 @@ class Printer : public TreeText<Printer> {
         put('}');
     }
 
-    // What follows the left child of an expression that has one.
+    // Writes the part of an expression after its left child.
     void operator()(const Index& e) { e.dotted ? put('.', e.key->as<String>().value) : put('[', e.key, ']'); }
     void operator()(const Call& e) { put('(', e.arguments, ')'); }
     void operator()(const MethodCall& e) { put(':', e.name, '(', e.arguments, ')'); }
@@ -117,7 +117,7 @@ class Printer : public TreeText<Printer> {
     void statements(const Block& b) {
         for (std::size_t i = 0; i < b.statements.size(); ++i) {
             const Stat& s = *b.statements[i];
-            // A statement that begins with a parenthesis would go on with a call of what stands before it.
+            // A statement that begins with a parenthesis would be read as a call of the expression before it.
             if (i > 0 && begins_with_paren(s)) put(';');
             put(Line{""});
             dispatch(s, *this);

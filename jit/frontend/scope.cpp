@@ -72,7 +72,7 @@ void Scope::close_block() {
         fail(jump.span, str("no visible label '", jump.name, "' for goto at line ", jump.span.line),
              "a goto reaches labels of its own function, in its own block or one around it");
     }
-    // Seen from the enclosing block, the goto stands where the block began.
+    // For the enclosing block, the goto is at the start of the inner block.
     for (std::size_t i = block.first_goto; i < gotos_.size(); ++i)
         gotos_[i].active = std::min(gotos_[i].active, block.first_active);
 }
@@ -180,7 +180,7 @@ void Scope::assign(const Expr& target, const Span& found) {
         fail(found, str("attempt to assign to const variable '", seen->name, "'"),
              str("it is declared <", seen->attribute == Attribute::close ? "close" : "const", "> at line ",
                  seen->span.line));
-    Local* local = const_cast<Local*>(seen);  // ours: declare() made it
+    Local* local = const_cast<Local*>(seen);  // not const: declare() made it
     local->assigned = true;
     if (local->captured) local->assigned_after_capture = true;
     const OpenFunction& f = current();
@@ -189,7 +189,7 @@ void Scope::assign(const Expr& target, const Span& found) {
         state.assigned_loop = f.open_loops[state.loop_depth];
 }
 
-// Visible labels or unresolved gotos: matching them takes time in the product of their numbers.
+// The limit of visible labels or unresolved gotos: matching them takes time in the product of their numbers.
 void Scope::check_jump_limit(std::size_t count, const Span& span) const {
     if (count < std::size_t{kMaxJumps}) return;
     fail(span, str("too many labels/gotos (limit is ", kMaxJumps, ")"), "put parts of the chunk into functions");
@@ -239,7 +239,7 @@ void Scope::add_goto(Goto* jump, Name* name) {
     const OpenLabel& label = labels_[static_cast<std::size_t>(name->label)];
     jump->target = label.label;
     jump->backward = true;
-    // What lies between runs again, so an assignment there may follow a capture there.
+    // Statements between the label and the goto run again, so that an assignment there may follow a capture there.
     for (std::size_t i = f.first_active; i < label.active; ++i) {
         Local* local = active_[i].local;
         if (local && local->captured && local->assigned) local->assigned_after_capture = true;

@@ -1,5 +1,5 @@
-// Functions, blocks, locals and labels that are open while a chunk is parsed, and the rules of Lua about them: what a
-// name means, what may be assigned, where a goto may lead. Follows stock Lua's order of upvalues and its limits.
+// Functions, blocks, locals and labels that are open while a chunk is parsed, and Lua's rules about them: the meaning
+// of a name, the valid targets of assignments and gotos. Follows stock Lua's order of upvalues and its limits.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class Scope {
     void reserve_hidden(int count, const Span& span);
 
     const Expr* resolve(Name* name, const Span& span);
-    // Notes the assignment; fails if the target is constant. `found` is where to point.
+    // Notes the assignment; fails if the target is constant. `found` is the place for the message.
     void assign(const Expr& target, const Span& found);
 
     bool in_loop() const { return !current().open_loops.empty(); }
@@ -57,7 +57,7 @@ class Scope {
         Name* name;
         Local* shadowed;
     };
-    // What is known of a local, by id, to tell whether a closure can see it change.
+    // State of a local, by id, that tells whether a closure can see it change.
     struct LocalState {
         std::uint32_t loop_depth = 0;     // loops of its function that were open at the declaration
         std::uint32_t assigned_loop = 0;  // the outermost loop inside its scope that holds an assignment

@@ -17,11 +17,11 @@ namespace lunaria::lua {
 struct Problem {
     Span span;             // of what was found
     std::string message;   // "'then' expected", "malformed number"
-    std::string found;     // "'x'", "<eof>"; empty when naming it would not help
-    std::string expected;  // "'then'", "<name>"; empty when it is not one thing
+    std::string found;     // "'x'", "<eof>"; empty when it would not help
+    std::string expected;  // "'then'", "<name>"; empty when several would do
     std::string hint;
     // More text could make the chunk valid: a REPL reads on. `open_lines` is the number of lines with unclosed blocks
-    // and brackets, which is how deep the next line is to be indented; zero within a long string or comment.
+    // and brackets, which gives the indentation of the next line; zero within a long string or comment.
     bool incomplete = false;
     int open_lines = 0;
 };
@@ -44,11 +44,11 @@ class SyntaxError : public Error {
     Problem problem_;
 };
 
-// What a message calls the bytes of a token: quoted, shortened, with control characters and UTF-8 made readable.
+// The bytes of a token in a message: quoted, shortened, with control characters and UTF-8 made readable.
 std::string quoted_for_message(std::string_view text);
 
-// Advice for what people write who come from other languages: `!=`, `x += 1`, `else if`, `continue` and so on. Looks at
-// the text at the token where the parser stopped and just before it. Empty when there is none.
+// Advice for habits of other languages: `!=`, `x += 1`, `else if`, `continue` and so on. Looks at the text at the token
+// where the parser stopped and just before it. Empty when there is none.
 std::string hint_for_slip(std::string_view source, const Span& previous, const Span& found);
 // The same for a statement that is a bare name: `continue`, `var x`, `print x`.
 std::string hint_for_bare_name(std::string_view name, TokenKind next);

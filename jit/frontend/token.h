@@ -78,7 +78,7 @@ enum class TokenKind : std::uint8_t {
 
 inline constexpr int kKeywordCount = static_cast<int>(TokenKind::while_) + 1;
 
-// How a token is written ("while", "<="), or "<name>", "<eof>" and so on for the kinds that have many spellings.
+// The spelling of a token ("while", "<="), or "<name>", "<eof>" and so on for kinds with many spellings.
 std::string_view spelling(TokenKind kind);
 
 struct Local;

@@ -1,4 +1,4 @@
-// What both forms of a tree as text share: the literals, and that text is written piece by piece.
+// The common base of both forms of a tree as text: literals, and writing piece by piece.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lunaria::lua {
 
-// Self has a piece() for each kind of node and list.
+// Self must have a piece() for each kind of node and list.
 template <class Self>
 class TreeText {
   public:

@@ -1,5 +1,5 @@
-// Peephole rules. Each must give the very element that eager mode gives: x + 0 is not x where x is -0, so that of the
-// neutral elements of floats only -0, the 0 that is subtracted, and 1 count.
+// Peephole rules. Each must give exactly the elements of eager mode: x + 0 is not x where x is -0, so that the only
+// neutral elements of floats are -0, a subtracted 0, and 1.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -18,7 +18,7 @@ struct Match {
     ir::GraphBuilder& builder;
 
     const Value& arg(size_t i) const { return node.args[i]; }
-    // The operand, where it may stand for the node itself: it has the node's type.
+    // The operand, if it has the node's type and so may replace it.
     Value if_same(const Value& v) const {
         auto type = static_type(v);
         return type && v.is_node() && node.type.kind == ir::NodeType::Kind::tensor && *type == node.type.tensor
@@ -67,7 +67,7 @@ Value undone_twice(const Match& m) {
 }
 Value done_once(const Match& m) { return call_of(m.arg(0), *m.node.op) ? m.if_same(m.arg(0)) : Value(); }
 
-// A limit that is missing is none.
+// A missing limit is no limit.
 Value one_limit(const Match& m) {
     if (m.arg(1).is_nil() == m.arg(2).is_nil() || m.node.type.tensor.dtype == DType::boolean) return {};
     const DType t = m.node.type.tensor.dtype;
@@ -75,8 +75,8 @@ Value one_limit(const Match& m) {
                              : m.emit(ops().minimum, {m.arg(0), limit_within(t, m.arg(2))});
 }
 
-// The exponents that the kernel of pow does by multiplications are the same multiplications here, so that they become
-// part of the loops around them.
+// The exponents for which the kernel of pow multiplies become the same multiplications here, which are then part of the
+// loops around them.
 Value small_power(const Match& m) {
     auto c = constant_number(m.arg(1));
     if (!c) return {};
@@ -91,14 +91,14 @@ Value small_power(const Match& m) {
     if (*c == -1) return m.emit(ops().reciprocal, {x});
     if (*c == -2) return m.emit(ops().square, {m.emit(ops().reciprocal, {x})});
     if (std::fabs(*c) != 0.5) return {};
-    // The root of -0 and of -infinity, as powers go, is a positive one.
+    // The root of -0 and of -infinity is positive, as a power.
     const double infinity = std::numeric_limits<double>::infinity();
     const Value sum = m.emit(ops().add, {m.emit(ops().sqrt, {x}), Value(0.0)});
     const Value root = m.emit(ops().where, {m.emit(ops().equal, {x, Value(-infinity)}), Value(infinity), sum});
     return *c > 0 ? root : m.emit(ops().reciprocal, {root});
 }
 
-// Whether every value of `from` has an equal one in `to`.
+// Whether every value of `from` has an equal value in `to`.
 bool holds(DType to, DType from) {
     if (to == from || from == DType::boolean) return true;
     if (to == DType::c128) return from == DType::f64 || from == DType::f32 || from == DType::c64 || is_half(from);
@@ -117,17 +117,17 @@ Value cast_chain(const Match& m) {
     auto original = static_type(inner->args[0]);
     if (!original || !holds(inner->type.tensor.dtype, original->dtype)) return {};
     if (original->dtype == m.node.type.tensor.dtype) return inner->args[0];
-    // What lies between would otherwise round or wrap once more.
+    // An intermediate dtype would round or wrap once more.
     return m.emit(ops().cast, {inner->args[0], m.arg(1)});
 }
 
-// Both ways of choosing give one value.
+// Both choices give the same value.
 Value same_choice(const Match& m) {
     const Value &a = m.arg(1), &b = m.arg(2);
     return a.is_node() && b.is_node() && a.node() == b.node() ? m.if_same(a) : Value();
 }
 
-// One value in every element takes no memory.
+// A tensor of one repeated value takes no memory.
 Value same_everywhere(const Match& m, size_t value) {
     const TensorType& type = m.node.type.tensor;
     auto c = constant_number(m.arg(value));
@@ -140,7 +140,7 @@ Value same_everywhere(const Match& m, size_t value) {
 }
 Value filled(const Match& m) { return same_everywhere(m, 1); }
 
-// Over axes of one element there is nothing to add up; the sum of -0 is 0.
+// A sum over axes of one element adds nothing; the sum of -0 is 0.
 Value sum_of_one(const Match& m) {
     auto from = static_type(m.arg(0));
     if (!from || !from->shape.known() || !(from->dtype == m.node.type.tensor.dtype)) return {};
@@ -149,15 +149,15 @@ Value sum_of_one(const Match& m) {
     return m.is_float_result() ? m.emit(ops().add, {same, Value(0.0)}) : same;
 }
 
-// Where every part has been reshaped so that the axis is several axes in one, the parts are joined along the first of
-// these: a part that does not lie dense in memory, like the heads of an attention, is then copied once and not twice.
+// If every part has been reshaped so that the axis consists of several axes, the parts are joined along the first of
+// these: a part that is not dense in memory, like the heads of an attention, is then copied once and not twice.
 Value join_before_reshape(const Match& m) {
     const auto& parts = m.arg(0).is_list() ? m.arg(0).items() : std::span<const Value>();
     if (parts.empty() || m.arg(1).kind() != Value::Kind::integer) return {};
     const int rank = m.node.type.tensor.shape.rank();
     const auto axis = static_cast<int>(m.arg(1).integer() + (m.arg(1).integer() < 0 ? rank : 0));
     std::vector<Value> wholes;
-    Shape behind;  // the sizes behind the axis, of every part
+    Shape behind;  // the sizes after the axis, in every part
     for (const Value& part : parts) {
         if (!call_of(part, ops().reshape)) return {};
         auto from = static_type(part.node()->args[0]), to = static_type(part);

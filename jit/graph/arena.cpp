@@ -9,10 +9,10 @@ namespace lunaria::graph {
 
 namespace {
 
-// A small program keeps no memory of a much larger one alive.
+// Bounds the excess, so that a small program does not keep the memory of a much larger one alive.
 constexpr size_t kMostSlack = 4, kSmall = 1 << 20;
-// Up to there sizes are rounded up to the classes of core/memory/memory.cpp, which cost nothing, so that programs of
-// growing sizes find one that is there.
+// Sizes up to this one are rounded up to the classes of core/memory/memory.cpp, which costs nothing, so that programs
+// of growing sizes find existing memory.
 constexpr size_t kRounded = 64 << 20;
 
 size_t rounded(size_t bytes) {

@@ -1,6 +1,6 @@
-// Memory of temporaries. Programs that do not run at one time take turns with it: what the last one has left in the
-// processor's caches is what the next one writes to, and many programs of one function (one for each length of a
-// sequence) need no more memory than the largest of them.
+// Memory of temporaries. Programs that do not run at the same time share it: the next one writes to the data that the
+// last one left in the processor's caches, and many programs of one function (one for each length of a sequence) need
+// no more memory than the largest of them.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ class Arena {
     Arena(size_t bytes, Device* place);
     Arena(const Arena&) = delete;
 
-    // False: another run has it. Its content is undefined.
+    // False: another run has reserved it. Its content is undefined.
     bool reserve() { return !reserved_.exchange(true, std::memory_order_acquire); }
     void give_back() { reserved_.store(false, std::memory_order_release); }
 

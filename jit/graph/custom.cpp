@@ -11,12 +11,12 @@ namespace lunaria::graph {
 
 namespace {
 
-constexpr size_t kMost = 64;  // kinds of operands that an operator is kept compiled for
+constexpr size_t kMost = 64;  // kinds of operands for which an operator's compiled form is kept
 
 struct Compiled final : ir::Attachment {
     struct Form {
         std::vector<TensorType> types;
-        // Shared by this list and by the runs of it, which may end after it has been forgotten here.
+        // Shared by this list and by its runs, which may end after the list has dropped it.
         std::shared_ptr<const Executable> executable;
     };
     std::list<Form> forms;  // the last used one first

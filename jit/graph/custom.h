@@ -5,8 +5,8 @@
 
 namespace lunaria::graph {
 
-// A kernel for every custom operator: compiles what it is made of for the operands' types, the first time for each, and
-// runs that. Without the code generator its steps are the kernels of what it is made of.
+// A kernel for all custom operators: compiles the operator's formula for the operands' types, once for each
+// combination, and runs it. Without the code generator its steps are the kernels of the formula's operators.
 bool run_custom(const KernelCall& call);
 
 }  // namespace lunaria::graph

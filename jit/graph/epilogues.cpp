@@ -1,8 +1,8 @@
-// What follows a product of matrices or a convolution and can be done to a part of its result while that is in the
-// cache: a bias, and relu.
+// Epilogues: operators after a product of matrices or a convolution that are applied to a part of its result while that
+// is in the cache: a bias, and relu.
 //
-// A convolution's relu is our own even where a library computes it: oneDNN's takes the larger of 0 and the value, which
-// makes 0 of what is no number.
+// A convolution's relu is our own even where a library computes the convolution: oneDNN's takes the larger of 0 and the
+// value, which turns NaN into 0.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -25,7 +25,7 @@ const TensorType* float_type(const Value& v) {
     return t.shape.known() && (t.dtype == DType::f32 || t.dtype == DType::f64) ? &t : nullptr;
 }
 
-// Whether it may be done together with what it reads. Most graphs have none; they are not to wait for what follows.
+// Whether the node may be an epilogue of its operand. Most graphs have none, and are done after this check.
 bool may_join(const ir::Node* node) {
     const bool relu = is_call(node, ops().relu);
     if (!relu && !is_call(node, ops().add)) return false;
@@ -54,14 +54,14 @@ class Epilogues {
         ir::for_each_node(graph.result, [&](const ir::Node* n) { ++uses_[n].count; });
     }
 
-    // What stands for the node; nil where it stays.
+    // The replacement of the node; nil where it stays.
     Value replacement(ir::Node& node, ir::GraphBuilder& builder) {
         Value made;
         if (is_call(&node, ops().relu))
             made = cut(node, builder);
         else if (is_call(&node, ops().add))
             made = biased(node, builder);
-        // Who asks for the new node later has the old one's uses in mind.
+        // Later questions about the new node's uses get those of the old node.
         if (made.is_node()) {
             uses_[made.node()] = uses_[&node];
             epochs_[made.node()] = epochs_[&node];
@@ -71,10 +71,10 @@ class Epilogues {
 
   private:
     struct Uses {
-        int count = 0, loops = 0;  // loops: by other elementwise operators, which are done together anyway
+        int count = 0, loops = 0;  // loops: uses by other elementwise operators, which are joined with it anyway
     };
 
-    // The operand, where it is the result of an operator for this node alone, with the same type.
+    // The operand, if it is an operator's result with the same type that only this node uses.
     const ir::Node* inner(const ir::Node& node, const Value& arg) const {
         const TensorType *from = float_type(arg), *to = float_type(Value(const_cast<ir::Node*>(&node)));
         if (!from || !to || !(*from == *to) || !arg.node()->op) return nullptr;
@@ -94,14 +94,15 @@ class Epilogues {
         return builder.emit(ops().affine, args);
     }
 
-    // Whether it multiplies by one matrix, and not as part of a loop.
+    // Whether it multiplies by one matrix and is not part of a loop.
     bool is_product(const ir::Node* node) const {
         if (!node || !products_.contains(node)) return false;
         const TensorType *x = float_type(node->args[0]), *w = float_type(node->args[1]);
         return x && w && x->dtype == w->dtype && x->shape.rank() >= 2 && w->shape.rank() == 2;
     }
 
-    // A product plus one number for each column. With other elementwise operators behind it, it is part of their loop.
+    // A product plus one number for each column. If other elementwise operators follow, it is part of their loop
+    // instead.
     Value biased(const ir::Node& add, ir::GraphBuilder& builder) const {
         if (auto u = uses_.find(&add); u == uses_.end() || u->second.loops > 0) return {};
         for (const size_t i : {0, 1}) {

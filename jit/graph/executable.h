@@ -22,39 +22,39 @@
 
 namespace lunaria::graph {
 
-// outputs[output] is to be the tensor inputs[input] itself, with new elements: a variable that a step updates. Other
-// tensors that share its storage keep the old ones. Both have one dtype and shape, and no input is given for two
-// parameters then.
+// outputs[output] is the tensor inputs[input] itself, with new elements: a variable that a step updates. Other tensors
+// that share its storage keep the old ones. Both have one dtype and shape, and no input is passed for two parameters
+// then.
 struct Donation {
     size_t input = 0, output = 0;
 };
 
-// Borrowed outputs for which a function is called as soon as they are there and no step reads these inputs any more,
-// into which it may write: an optimizer that updates a parameter while the gradients of others are yet to come. Not
-// before the last step that may fail by the values that it finds.
+// Borrowed outputs for which a function is called as soon as they are computed and no step reads these inputs any more,
+// so that it may write into the inputs: an optimizer that updates a parameter while the gradients of others are still
+// to come. It is called after the last step that may fail by the values of its operands.
 struct EarlyUse {
     std::vector<size_t> outputs, inputs;
 };
 
 struct CompileOptions {
     std::vector<Donation> donations{};
-    // Outputs that live among the temporaries: only until what run() is given to do last has been done.
+    // Outputs that are temporaries: they are valid only until run()'s `last` has returned.
     std::vector<size_t> borrowed{};
     std::vector<EarlyUse> early{};
     bool generate = true;        // false: every operator runs by its own kernel
-    bool keeps_sources = false;  // of the generated code, for a plan that is to be written (plan_file.h)
+    bool keeps_sources = false;  // keeps the sources of generated code, for a plan that is to be written (plan_file.h)
 };
 
 struct ExecutableStats {
-    size_t steps = 0;            // that a run takes
+    size_t steps = 0;            // number of steps in a run
     size_t generated = 0;        // of these, by generated kernels
     size_t generated_nodes = 0;  // operators in them
     size_t arena_bytes = 0;      // of temporaries, for one run at a time
 };
 
-// What one step of a run took.
+// The time of one step of a run.
 struct StepTime {
-    std::string operators;  // one, or those that a generated kernel is made of
+    std::string operators;  // one, or those in a generated kernel
     ir::Span span;          // of the first of them
     bool generated = false;
     double seconds = 0;
@@ -62,7 +62,8 @@ struct StepTime {
     double flops = 0;   // see core/run/profile.h
 };
 
-// What a program will do, before it runs: its steps, and where temporaries live while which steps run.
+// The plan of a program before it runs: its steps, and the temporaries with their places and the steps during which
+// they live.
 struct PlannedStep {
     std::string operators;
     ir::Span span;
@@ -83,22 +84,22 @@ class Executable {
     Executable(const Executable&) = delete;
     ~Executable();
 
-    // Throws argument_error where inputs do not have the types that the graph was compiled for, and what operators
-    // throw; donated inputs may then have their new elements already. `outputs` gets one tensor per item of the
-    // graph's result. Safe to call from several threads. `last` is called with the outputs in their places and must
-    // not throw; no tensor is to be a borrowed output after it, nor share its storage. `early` is called for each of
-    // CompileOptions::early with its outputs in their places for that time alone.
+    // Throws argument_error where inputs do not have the types for which the graph was compiled, and the errors of
+    // operators; donated inputs may then have their new elements already. `outputs` gets one tensor per item of the
+    // graph's result. Safe to call from several threads. `last` is called with the outputs in their places and must not
+    // throw; after it, no tensor may be a borrowed output or share its storage. `early` is called for each of
+    // CompileOptions::early, with its outputs in their places during the call only.
     void run(std::span<const Tensor> inputs, std::span<Tensor> outputs, const std::function<void()>& last = {},
              const std::function<void(size_t)>& early = {}) const;
 
-    // The same, and how long each step took.
+    // The same, returning the time of each step.
     std::vector<StepTime> profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
 
     std::vector<PlannedStep> steps() const;
     std::vector<PlannedMemory> memory() const;
     size_t output_count() const;
-    Device* place() const;  // where it runs, as a tensor says it
-    // Operators that its device has no kernel for: the host runs them, with copies of operands and results.
+    Device* place() const;  // where it runs, in the form of Tensor::device
+    // Operators without a kernel on its device: the host runs them, with copies of operands and results.
     std::vector<std::string_view> host_operators() const;
     ExecutableStats stats() const;
     // The launch list, one step per line: for reports and LUNARIA_DUMP=kernels.
@@ -114,12 +115,12 @@ class Executable {
     std::unique_ptr<Program> program_;
 };
 
-// For the current place, whose kernels are looked up now. Throws state_error where the graph is not as described
+// Compiles for the current place and looks up its kernels. Throws state_error where the graph is not as described
 // above. Several threads may compile at once. LUNARIA_DUMP (a list of: passes, kernels, times) prints to the standard
 // error stream; times are those of each step, printed when the program ends.
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options = {});
 
-// What the passes make of a graph, as text.
+// The graph after the passes, as text.
 std::string optimized_text(const ir::Graph& graph);
 
 }  // namespace lunaria::graph

@@ -1,4 +1,4 @@
-// Composite operators are expanded under the rule by which eager mode does it, so that both run the same kernels.
+// Expansion of composite operators, under the same rule as in eager mode, so that both run the same kernels.
 #include "core/custom/custom_op.h"
 #include "core/operator/expansion.h"
 #include "jit/graph/passes.h"
@@ -16,7 +16,7 @@ bool is_composite(const Op& op) {
     return !(op.infer_fn && count > 0);
 }
 
-// An expansion may come down to a constant, which is a plain value to the builder.
+// An expansion may reduce to a constant, which the builder has as a plain value.
 Value as_operand(const Value& v, const ir::NodeType& type, ir::Graph& graph) {
     if (v.is_tensor()) return Value(graph.add_constant(v));
     if (v.is_number() && type.kind == ir::NodeType::Kind::tensor)
@@ -32,7 +32,7 @@ Value as_operand(const Value& v, const ir::NodeType& type, ir::Graph& graph) {
 
 bool expand_composites(ir::Graph& graph) {
     bool changed = false;
-    // What an expansion emits may be composite again.
+    // The operators of an expansion may be composite again.
     while (rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
         if (!node.op || !is_composite(*node.op)) return {};
         const DType dtype = promoted_dtype(*node.op, node.args);

@@ -11,14 +11,14 @@ namespace lunaria::graph {
 
 struct FlatGraph {
     std::unique_ptr<ir::Graph> graph;
-    // Constants of the original that may change from run to run: parameters of networks, what the graph assigns to.
-    // They are the last parameters of the copy.
+    // Constants of the original that may change from run to run: parameters of networks, and tensors that the graph
+    // assigns to. They are the last parameters of the copy.
     std::vector<Tensor> variables;
-    // Nodes that compute a second time what others have computed: see recompute_cheap_values().
+    // Nodes that repeat the computation of others: see recompute_cheap_values().
     std::unordered_set<const ir::Node*> again{};
 };
 
-// Throws state_error where the graph holds inner functions, calls of functions, or parameters that are no tensors of
+// Throws state_error where the graph holds inner functions, calls of functions, or parameters that are not tensors of
 // known size.
 FlatGraph flatten(const ir::Graph& graph);
 

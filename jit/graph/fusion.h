@@ -1,5 +1,5 @@
-// Cuts a graph into pieces that each become one kernel: chains of elementwise operators with the reductions before and
-// behind them are joined, everything else stays by itself. Joining never changes the order of effects.
+// Cuts a graph into pieces that each become one kernel: chains of elementwise operators are joined with the reductions
+// before and after them, every other operator stays by itself. Joining never changes the order of effects.
 #pragma once
 
 #include <unordered_set>
@@ -16,14 +16,14 @@ using Nodes = std::unordered_set<const ir::Node*>;
 struct Piece {
     std::vector<const ir::Node*> nodes;
     Shape domain;           // of a generated piece: the index space of its elements
-    int rows = -1;          // how many leading axes of the domain tell rows apart; -1: there are no values per row
-    bool has_sums = false;  // some of its nodes add up rows, for which rows must be no units of their own
+    int rows = -1;          // number of leading axes of the domain that count rows; -1: there are no values per row
+    bool has_sums = false;  // some of its nodes sum over rows, which must then not be split into units
     bool generated = false;
 };
 
-// What a node may do in a generated piece.
+// The role of a node in a generated piece.
 enum class Part : uint8_t {
-    none,     // nothing: it needs a kernel of its own
+    none,     // it needs a kernel of its own
     element,  // one value per element of its shape
     reduce,   // one value per row of its operand
     sum,      // the sum of its operand over rows: one value per column
@@ -33,17 +33,17 @@ enum class Part : uint8_t {
 Part part_of(const ir::Node& node, const Arrangements& arrangements);
 // Whether loops of the current device add up as the host's kernels do, in the order of core/loops/sum_order.h.
 bool adds_in_order();
-// Of an elementwise operator: the dtype that it computes in.
+// The dtype in which an elementwise operator computes.
 DType element_dtype(const ir::Node& node);
-// Of reduce and row: how many leading axes of the operand tell rows apart.
+// For reduce and row: the number of leading axes of the operand that count rows.
 int row_axes(const ir::Node& node);
 
-// The piece that the node alone is, generated; not one of a node that is none of generated code.
+// The piece for the node alone, generated; a piece that is not generated if generated code cannot hold the node.
 Piece piece_of(const ir::Node& node, const Arrangements& arrangements);
 
-// The pieces in an order in which they can run. Views and constants are no pieces. Without `generate` every node is one
-// by itself. The nodes of `late` do not join what comes before them: they would be computed too early. Those of `alone`
-// are pieces by themselves.
+// The pieces in an order in which they can run. Views and constants are no pieces. Without `generate` every node is a
+// piece by itself. The nodes of `late` do not join pieces before them, in which they would be computed too early. Those
+// of `alone` are pieces by themselves.
 std::vector<Piece> cut(const ir::Graph& graph, const Arrangements& arrangements, const Nodes& late, const Nodes& alone,
                        bool generate);
 

@@ -1,5 +1,5 @@
-// Where the elements of a value lie within the memory of another one: views of views come down to one arrangement of
-// what a kernel has computed, so that they cost nothing when the program runs.
+// The place of a value's elements within the memory of another value: views of views reduce to one arrangement of a
+// kernel's result, so that they cost nothing when the program runs.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace lunaria::graph {
 
 struct Arrangement {
-    const ir::Node* root = nullptr;  // a node that is no view, with dense elements
+    const ir::Node* root = nullptr;  // a node that is not a view, with dense elements
     TensorType type;
     Strides strides;
     int64_t offset = 0;  // in elements
@@ -21,15 +21,15 @@ struct Arrangement {
     bool covers_root() const;
 };
 
-// The arrangements of a graph's values. A view keeps its elements when what it was taken of is assigned to, so that
-// views of variables that the graph writes to are roots. What would have to copy (a reshape of a transposed tensor),
-// has an effect or a size that only the kernel knows is a root and no view.
+// The arrangements of a graph's values. A view keeps its elements when its origin is assigned to, so that views of
+// variables that the graph writes to are roots. A node that would have to copy (a reshape of a transposed tensor), that
+// has an effect, or whose size only the kernel knows is a root and not a view.
 class Arrangements {
   public:
     explicit Arrangements(const ir::Graph& graph);
-    // Of a node that is one tensor of known size; nullptr for others.
+    // For a node that is one tensor of known size; nullptr for others.
     const Arrangement* find(const ir::Node* node) const;
-    bool is_view(const ir::Node* node) const;  // has a root other than itself; also of a node with several such results
+    bool is_view(const ir::Node* node) const;  // has another root; also for a node with several such results
 
   private:
     void find_written(const ir::Graph& graph);

@@ -16,14 +16,14 @@ namespace {
 
 using Kind = LoopInstruction::Kind;
 
-// Results of this many bytes and more do not stay in the last cache: storing them past it saves reading them first.
-// Where they would stay, it costs three times as much.
+// Results of this many bytes and more do not stay in the last cache: storing them past it saves reading their lines
+// first. For results that would stay, that costs three times as much.
 int64_t streamed_bytes() {
     static const int64_t bytes = std::max(int64_t{24} << 20, last_cache_bytes() / 4 * 3);
     return bytes;
 }
 
-// Strides of `a` along the axes of a shape that it is broadcast to.
+// Strides of `a` along the axes of a shape to which it is broadcast.
 std::optional<Strides> broadcast_strides(const Arrangement& a, const Shape& to) {
     int extra = to.rank() - a.type.shape.rank();
     if (extra < 0) return {};
@@ -74,7 +74,7 @@ bool gives_row(const ir::Node& node, const Piece& piece, const Arrangements& arr
     return part == Part::reduce || !(node.type.tensor.shape == piece.domain);
 }
 
-// The shape that a node's operands are seen at.
+// The shape to which a node's operands are broadcast.
 Shape shape_at(const ir::Node& node, Part part) {
     return part == Part::element || part == Part::product ? node.type.tensor.shape : static_type(node.args[0])->shape;
 }
@@ -111,7 +111,7 @@ class Writer {
     }
 
   private:
-    // What the entry of an operator writes its pass over the rows with.
+    // The builder with which an operator's entry writes its pass over the rows.
     class RowWriter : public RowPass {
       public:
         RowWriter(Writer& writer, const ir::Node& node, const Shape& at, DType t)
@@ -134,7 +134,7 @@ class Writer {
             return static_cast<double>(length);
         }
         RowValue formula(std::string_view name, std::initializer_list<RowValue> args) override {
-            // An operand that is a constant is no plain number.
+            // An operand that is a constant does not count as a plain number.
             auto is_number = [&](RowValue v) {
                 return writer_.program_.code[v.index()].kind == Kind::constant &&
                        std::ranges::find(operands_, v.index()) == operands_.end();
@@ -197,7 +197,7 @@ class Writer {
                     .name = std::string(name),
                     .args = std::move(args)});
     }
-    // The dtype that floats are added up in.
+    // The dtype of sums of floats.
     DType sum_dtype(DType t) const { return program_.in_order ? DType::f64 : t; }
     uint16_t reduce(std::string_view name, uint16_t v, DType result) {
         return add({.kind = Kind::reduce,
@@ -219,7 +219,7 @@ class Writer {
         return static_cast<uint16_t>(bindings_.size() - 1);
     }
 
-    // Along the axes of the domain, of a value that lacks those that are summed over.
+    // Strides along the axes of the domain, for a value that lacks the axes that are summed over.
     Strides sum_strides(const ir::Node& node) const {
         const Shape axes = Call(*node.op, node.args, DType::f32).axes(1, 0);
         Strides strides;
@@ -252,7 +252,7 @@ class Writer {
         }
         const Arrangement* a = arrangements_.find(v.node());
         if (!a) return {};
-        // One constant seen as many.
+        // A constant that is broadcast from one element.
         if (a->root != v.node() && a->root->kind == ir::NodeKind::constant && a->root->type.tensor.shape.size() == 1)
             return value(Value(const_cast<ir::Node*>(a->root)), at, t);
         auto strides = seen(*a, at, piece_);
@@ -287,7 +287,7 @@ class Writer {
             return x ? std::optional(cast(*x, result)) : std::nullopt;
         }
         const DType t = element_dtype(node);
-        // Halves are stored, and rounded to, after every operator; in between they are floats.
+        // Halves are stored and rounded after every operator; within a formula they are floats.
         const DType computed = is_half(t) ? DType::f32 : t;
         std::vector<uint16_t> args;
         for (size_t i = 0; i < node.args.size(); ++i) {
@@ -324,7 +324,8 @@ class Writer {
         return add(std::move(product));
     }
 
-    // Axes of the domain, of which those that all operands step through evenly are one, and the operands' strides.
+    // Axes of the domain, in which axes that all operands step through evenly are merged into one, and the operands'
+    // strides.
     struct Axes {
         std::vector<int64_t> dims;
         std::vector<std::vector<int64_t>> strides;
@@ -357,7 +358,7 @@ class Writer {
         return axes;
     }
 
-    // Says how each operand steps through the domain.
+    // Computes the strides of each operand along the domain.
     std::optional<Loop> finish(int64_t bytes) {
         const int rank = piece_.domain.rank();
         Axes axes = merged(0, piece_.rows >= 0 ? piece_.rows : rank), points{{}, axes.strides};
@@ -399,8 +400,8 @@ class Writer {
         return loop;
     }
 
-    // Whether the piece is written from points to elements instead of from elements to rows: it gives nothing but
-    // values of rows, and neighbouring rows lie so that what one reads is read by the next or lies beside it.
+    // Whether the piece is written from points to elements instead of from elements to rows: its results are all values
+    // of rows, and neighbouring rows read the same elements or adjacent ones.
     bool goes_by_points(const Axes& rows, const Axes& run) const {
         constexpr int64_t kFewestColumns = 16, kMostPoints = 4096, kOften = 8;
         if (rows.dims.empty() || rows.dims.back() < kFewestColumns || run.dims.empty()) return false;
@@ -419,7 +420,7 @@ class Writer {
         }
         return true;
     }
-    // Elements of an operand along these axes.
+    // The number of an operand's elements along these axes.
     static int64_t count_read(const Axes& axes, size_t operand) {
         int64_t count = 1;
         for (size_t i = 0; i < axes.dims.size(); ++i)
@@ -428,7 +429,7 @@ class Writer {
     }
 
     void set_depth(const std::vector<int64_t>& dims, Loop& loop) {
-        constexpr int64_t kFewPoints = 32;  // their code is written one by one
+        constexpr int64_t kFewPoints = 32;  // the code of so few is written one by one
         int64_t points = 1;
         for (int64_t size : dims) points *= size;
         for (int64_t size : dims) program_.depth.push_back(points <= kFewPoints ? size : 0);
@@ -437,8 +438,9 @@ class Writer {
         program_.tile = loop.inner >= 64 ? 4 : loop.inner >= 32 ? 2 : 1;
     }
 
-    // Without values per row, what does not step along it is known before the row starts all the same; of points, what
-    // does not step along them is known before these. Formulas of values of one level are such values themselves.
+    // Sets the level of each value. An operand that does not step along the row is known before the row starts even
+    // where there are no values per row; the same goes for operands that do not step along the points. A formula of
+    // values of one level has that level.
     void set_levels(const Axes& points) {
         const bool by_points = !points.dims.empty();
         for (LoopInstruction& i : program_.code) {
@@ -455,16 +457,16 @@ class Writer {
         }
     }
 
-    // Neighbours along the row lie in different lines of the cache, and there are enough of them that a kernel which
-    // transposes block by block wins.
+    // Whether neighbours along the row are in different cache lines, and numerous enough that a kernel which transposes
+    // block by block wins.
     bool is_better_copied(const Axes& axes, const Axes& points, size_t operand) const {
         constexpr int64_t kMany = 16 * 1024, kApart = 16;
         const int64_t step = axes.strides[operand].back();
-        // Of points each is read by many elements.
+        // With points, each element is read by many results.
         if (!points.dims.empty()) return step != 0 && step != 1 && count_read(points, operand) > 1;
         return step >= kApart && count_read(axes, operand) >= kMany;
     }
-    // Points lie before the elements of a row.
+    // The axes of points come before the elements of a row.
     void copy_first(Axes& axes, Axes& points, size_t operand) {
         LoopBinding& binding = bindings_[operand];
         std::vector<std::pair<int64_t*, int64_t>> order;
@@ -523,7 +525,7 @@ bool can_compute(const Piece& piece, const ir::Node& node, const Arrangements& a
         if (!strides) return false;
         if (std::find(piece.nodes.begin(), piece.nodes.end(), a->root) == piece.nodes.end() || a->root == &node)
             continue;
-        // A sum over rows is complete when the piece is, and a product reads other elements than it makes.
+        // A sum over rows is complete only when the piece is, and a product reads other elements than it writes.
         if (part == Part::product || part_of(*a->root, arrangements) == Part::sum) return false;
         const bool per_row = gives_row(*a->root, piece, arrangements);
         if (node_per_row && !per_row) return false;

@@ -1,4 +1,4 @@
-// Offers devices the loops of operators by themselves (core/loops/operator_loop.h).
+// The loops of single operators, for devices (core/loops/operator_loop.h).
 #pragma once
 
 namespace lunaria::graph {

@@ -62,7 +62,7 @@ inline const Operators& ops() {
 
 inline bool is_call(const ir::Node* node, const Op& op) { return node && node->op == &op; }
 inline const ir::Node* node_of(const Value& v) { return v.is_node() ? v.node() : nullptr; }
-// The node, where it is a call of the operator; else null.
+// The node, if it is a call of the operator; otherwise null.
 inline const ir::Node* call_of(const Value& v, const Op& op) {
     const ir::Node* node = node_of(v);
     return is_call(node, op) ? node : nullptr;

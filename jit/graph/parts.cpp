@@ -1,4 +1,4 @@
-// Which operators generated code takes part in, and over which axes.
+// The operators that may be part of generated code, and the axes along which they work.
 #include "core/loops/graph_backend.h"
 #include "core/loops/loop.h"
 #include "core/loops/small_product.h"
@@ -13,10 +13,10 @@ namespace lunaria::graph {
 
 namespace {
 
-// Longer rows keep all threads busy in a kernel that splits them.
+// Longer rows are split among threads by the operator's own kernel.
 constexpr int64_t kLongestRow = 32 * 1024;
 
-// A cast whose every result is defined: floats that no integer holds are left to the kernel.
+// A cast whose every result is defined: casts of floats to integers are left to the kernel.
 bool is_plain_cast(DType from, DType to) {
     if (!is_lane(from) || !is_lane(to)) return false;
     return !(is_float(from) && is_integer(to));
@@ -48,11 +48,11 @@ bool are_last(const Shape& axes, int rank) {
     return axes.rank() > 0 && mask == last;
 }
 
-// More rows than this are shared out better by the kernel.
+// The kernel distributes more rows than this better.
 constexpr int64_t kMostRows = 4096;
 
-// A sum that leaves the last axis, which is long enough for whole vectors. In the order of sums the rows of a result
-// follow each other, so that all are behind one.
+// A sum that keeps the last axis, which is long enough for whole vectors. In the order of sums the rows of a result
+// follow each other, so that the reduced axes must be adjacent.
 bool adds_rows(const Shape& axes, const Shape& shape) {
     const int last = shape.rank() - 1;
     int64_t rows = 1, results = 1;
@@ -82,11 +82,11 @@ bool is_small_product(const ir::Node& node, const Arrangements& arrangements) {
            b.strides[1] == 1;
 }
 
-// What an operator that works along rows does in a piece.
+// The role of an operator that works along rows in a piece.
 Part part_of_rows(const ir::Node& node) {
     auto from = static_type(node.args[0]);
     if (!from || from->shape.rank() == 0 || from->shape.size() == 0) return Part::none;
-    // Other dtypes are added up in other ways.
+    // Other dtypes are summed in other ways.
     if (from->dtype != DType::f32 && from->dtype != DType::f64) return Part::none;
     if (node.type.tensor.dtype != from->dtype) return Part::none;
     for (const Value& arg : node.args)
@@ -107,7 +107,7 @@ Part part_of_rows(const ir::Node& node) {
 DType element_dtype(const ir::Node& node) {
     const auto first = static_type(node.args[0]);
     const DType given = node.op->promotes ? promoted_dtype(*node.op, node.args) : first ? first->dtype : DType::f32;
-    // Functions that are real are computed so of integers as well.
+    // Functions with real results compute integers in the dtype of the result.
     const DType result = node.type.tensor.dtype;
     return !is_float(given) && is_float(result) ? result : given;
 }

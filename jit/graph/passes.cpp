@@ -30,7 +30,7 @@ constexpr Pass kPasses[] = {
     {"dead", remove_dead_code},
 };
 constexpr Pass kLast{"epilogues", fuse_epilogues};
-// Rules make graphs smaller, so that a few rounds always do; the bound is for rules that would undo each other.
+// Rules make graphs smaller, so that a few rounds are always enough; the bound is for rules that would undo each other.
 constexpr int kMostRounds = 8;
 
 }  // namespace
@@ -44,7 +44,7 @@ void run_passes(ir::Graph& graph) {
         if (changed && dump) std::cerr << "after " << pass.name << ":\n" << ir::print(graph) << '\n';
         return changed;
     };
-    // A pass that found nothing to do is not asked again before another one has changed the graph.
+    // A pass that found nothing to do runs again only after another pass has changed the graph.
     int version = 0;
     int done[std::size(kPasses)];
     std::fill(std::begin(done), std::end(done), -1);

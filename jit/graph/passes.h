@@ -1,5 +1,5 @@
-// The passes over a straight-line graph of tensor operators, before it is cut into kernels. Each answers whether it
-// changed the graph, and keeps what eager mode would give, bit by bit for everything but the order of float sums.
+// The passes over a straight-line graph of tensor operators, before it is cut into kernels. Each returns whether it
+// changed the graph, and keeps the results of eager mode, bit by bit except for the order of float sums.
 #pragma once
 
 #include <unordered_set>
@@ -8,14 +8,14 @@
 
 namespace lunaria::graph {
 
-// Composite operators that the current device has no kernel for become what they are made of.
+// Expands composite operators for which the current device has no kernel.
 bool expand_composites(ir::Graph& graph);
-// Takes out what neither the result nor an effect needs. Random operators stay: they move the generator on. So do
-// those that may raise an error.
+// Removes nodes that neither the result nor an effect needs. Random operators stay, since they advance the generator;
+// so do operators that may raise an error.
 bool remove_dead_code(ir::Graph& graph);
-// Of equal computations the first one stays; not across effects that may change their operands.
+// Keeps the first of equal computations; not across effects that may change their operands.
 bool share_common_subexpressions(ir::Graph& graph);
-// Runs what depends on constants alone, unless its result is large.
+// Evaluates nodes that depend on constants alone, unless the result is large.
 bool fold_constants(ir::Graph& graph);
 // Peephole rules: neutral elements, double negation, powers, chains of casts.
 bool simplify_algebra(ir::Graph& graph);
@@ -29,16 +29,16 @@ bool lay_out_weights(ir::Graph& graph);
 bool fuse_attention(ir::Graph& graph);
 // Convolutions of inference that follow one another keep the channels of a pixel side by side.
 bool keep_channels_last(ir::Graph& graph);
-// What follows a product of matrices or a convolution, a bias or relu, is done to each part of its result as soon as
-// that is there. To be run after those above, which know the operators that these are made of.
+// Applies operators after a product of matrices or a convolution, a bias or relu, to each part of the result as soon as
+// it is computed. To be run after the passes above, which look for the separate operators.
 bool fuse_epilogues(ir::Graph& graph);
 // Views of views become one view of the original; those that change nothing vanish.
 bool simplify_views(ir::Graph& graph);
-// Values that are needed again long after they were made are made again where that is cheap and spares memory; gives
-// the nodes that do. To be run after all others, which would undo it.
+// Computes values again that are needed long after their first use, where that is cheap and saves memory; returns the
+// repeated nodes. To be run after all other passes, which would undo it.
 std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph);
 
-// All of them in their order but the last, until nothing changes, and fuse_epilogues at the end. With
+// All passes in their order but the last, until nothing changes, and fuse_epilogues at the end. With
 // LUNARIA_DUMP=passes in the environment each pass that changed something prints the graph to the standard error
 // stream.
 void run_passes(ir::Graph& graph);

@@ -1,4 +1,4 @@
-// The plan of a program: which steps run in which order, and where each value lives.
+// The plan of a program: its steps in order, and the place of each value.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lunaria::graph {
 
-// A value with memory of its own: a parameter, a constant, or what a step computes.
+// A value with memory of its own: a parameter, a constant, or the result of a step.
 struct Root {
     enum class Home : uint8_t {
         input,     // given by the caller
@@ -22,9 +22,9 @@ struct Root {
     };
     ir::NodeType type{};
     Home home = Home::arena;
-    size_t index = 0;  // of an input; of an output: which donated input it lives in, or kFresh
+    size_t index = 0;  // of an input; of an output: the donated input that it is in, or kFresh
     size_t offset = 0, bytes = 0;
-    size_t first = 0, last = 0;  // in the arena: the steps that make it and need it last
+    size_t first = 0, last = 0;  // in the arena: the step that computes it, and the last that reads it
     Tensor constant{};
 
     bool is_static() const { return home == Home::arena || home == Home::constant; }
@@ -40,7 +40,7 @@ struct Handle {
     int64_t offset = 0;
 };
 
-// Of an operator's arguments, those that are tensors: which argument, which item of it if it is a list.
+// A tensor among an operator's arguments: the number of the argument, and of the item in it if it is a list.
 struct Use {
     size_t arg = 0;
     size_t item = SIZE_MAX;
@@ -73,10 +73,10 @@ struct Result {
     bool copied = false;     // the root is overwritten by a donation
     size_t stored = kFresh;  // copied into this input at the end
     bool borrowed = false;   // stays in the arena
-    bool early = false;      // only until its early use
+    bool early = false;      // until its early use only
 };
 
-// What the code of a loop was made of.
+// The source of a loop's code.
 struct LoopSource {
     LoopProgram program;
     std::vector<int64_t> sizes;  // as LoopTask has them
@@ -88,7 +88,7 @@ struct Plan {
     std::vector<Step> steps;
     std::vector<Result> results;
     std::vector<TensorType> parameters;  // given by the caller
-    std::vector<Tensor> variables;       // further inputs that the program brings along
+    std::vector<Tensor> variables;       // further inputs that are part of the program
     std::vector<size_t> inputs;          // roots of parameters and variables
     std::vector<size_t> donated;         // inputs
     std::vector<bool> written;           // of each input: an operator assigns to it
@@ -99,12 +99,12 @@ struct Plan {
 };
 
 Plan make_plan(const FlatGraph& flat, const CompileOptions& options);
-// Behind the passes: the first half of compile(), and the second.
+// After the passes: the first half of compile(), and the second.
 Plan plan_of(const ir::Graph& graph, const CompileOptions& options);
 std::unique_ptr<Executable> executable_of(Plan plan);
 
-// Whether the operator's kernel can be called on planned memory: what eager mode would do besides calling it
-// (conversions, copies) is not needed. `is_dense` tells of a node among the arguments whether its elements are.
+// Whether the operator's kernel can be called on planned memory, without the conversions and copies of eager mode.
+// `is_dense` tells whether a node among the arguments has dense elements.
 bool runs_by_kernel(const Op& op, std::span<const Value> args, const ir::NodeType& type,
                     const std::function<bool(const ir::Node*)>& is_dense);
 

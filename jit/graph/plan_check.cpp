@@ -79,7 +79,8 @@ class PlanCheck {
         }
     }
 
-    // Temporaries that live at one time lie apart; the last step that reads one may write another in its place.
+    // Temporaries that live at the same time must not overlap; the last step that reads one may write another in its
+    // place.
     void check_arena() const {
         std::vector<const Root*> roots;
         size_t most = 0;
@@ -190,7 +191,7 @@ class PlanCheck {
                "a copy has another type");
     }
 
-    // The operator's own rules say whether its kernel may be called so.
+    // The operator's own rules decide whether its kernel may be called in this way.
     void check_kernel(const Step& step) const {
         demand(step.op && step.op->infer_fn && step.args.size() == step.op->signature.params.size(),
                "an operator is missing");

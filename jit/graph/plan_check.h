@@ -1,5 +1,5 @@
-// Whether a plan that comes from a file is one that can be run: what would make a run leave its memory, find a value
-// that was never made, or call a kernel with operands that it does not take is an error.
+// The check of plans from files: an error is raised for anything by which a run would leave its memory, read a value
+// that was never computed, or call a kernel with operands that it does not take.
 #pragma once
 
 #include "core/io/file.h"
@@ -7,10 +7,11 @@
 
 namespace lunaria::graph {
 
-// Throws an error of the source. Sets what follows from the rest: the sizes of roots in bytes, constants in dense form.
+// Throws an error of the source. Fills in what follows from the rest: the sizes of roots in bytes, constants in dense
+// form.
 void check_plan(Plan& plan, const Source& source);
 
-// Of a loop step of a plan with sources.
+// For a loop step of a plan with sources.
 LoopTask task_of(const Plan& plan, const Step& step);
 
 }  // namespace lunaria::graph

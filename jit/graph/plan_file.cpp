@@ -1,5 +1,5 @@
-// The file: kMark, the CRC-32 of what follows, and the plan, field by field. describe() names the fields of each type
-// once, for the writer and for the reader; plan_check.h looks at what was read.
+// The file: kMark, the CRC-32 of the bytes after it, and the plan, field by field. describe() names the fields of each
+// type once, for the writer and for the reader; plan_check.h checks the result.
 #include "jit/graph/plan_file.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class Reader {
         }
         refuse("a number is too long");
     }
-    // Of things that take a byte each at least.
+    // The number of items that take at least a byte each.
     size_t count() {
         const uint64_t n = number();
         if (n > rest_.size()) refuse(str("a list promises ", n, " items, but ", rest_.size(), " bytes are left"));
@@ -135,7 +135,7 @@ void describe(A& a, T& v) { whole_number(a, v); }
 template <class A, class T>
 requires requires(A& a, T& v) { a(v); }
 void describe(A& a, T& v) { a(v); }
-// Enumerators from the first one to `last`.
+// Enumerators up to `last`.
 template <class A, class T>
 void one_of(A& a, T& v, T last) {
     whole_number(a, v);
@@ -163,7 +163,7 @@ void describe(A& a, std::vector<bool>& list) {
     list.assign(bytes.begin(), bytes.end());
 }
 
-// Shapes and strides alike.
+// For shapes and for strides.
 template <class A>
 void describe(A& a, Shape& shape) {
     std::vector<int64_t> dims(shape.begin(), shape.end());

@@ -1,4 +1,4 @@
-// Many small matrix products become one large one: what a loop over time steps leaves behind when it is unrolled.
+// Joining of small matrix products into large ones: an unrolled loop over time steps has many of them.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -28,7 +28,7 @@ bool is_product(const ir::Node& node) {
     return is_call(&node, ops().matmul) && float_type(node) && is_matrix(node.args[0]) && is_matrix(node.args[1]);
 }
 
-// Sums of more than two values as the sums of two that they are made of.
+// Sums of several values, which the graph has as sums of two.
 class Sums {
   public:
     explicit Sums(const ir::Graph& graph) : epochs_(epochs_of(graph)) {
@@ -48,10 +48,10 @@ class Sums {
         }
     }
 
-    // Whether the node is a sum that is no part of a larger one.
+    // Whether the node is a sum that is not part of a larger one.
     bool is_root(const ir::Node& node) const { return is_sum(node) && !inner_.contains(&node); }
 
-    // What it adds up, in order.
+    // Appends the terms of the sum, in order.
     void add_terms(const ir::Node& sum, std::vector<Value>& terms) const {
         for (const Value& arg : sum.args) {
             if (arg.is_node() && inner_.contains(arg.node()))
@@ -95,7 +95,7 @@ class Joiner {
         return emit(ops().concat, {Value::list(parts), Value(int64_t{0})});
     }
 
-    // The transposed matrix, without a copy where it is one already.
+    // The transposed matrix, without a copy if the value is a transpose already.
     Value turned(const Value& v) {
         const ir::Node& node = *v.node();
         const Shape& shape = node.type.tensor.shape;
@@ -107,7 +107,7 @@ class Joiner {
                 return Value(const_cast<ir::Node*>(inner));
         }
         if (shape[1] != 1) return emit(ops().transpose, {v, Value::ints({1, 0}), Value()});
-        // One column; often a row that has been turned before.
+        // A single column is often a reshaped row.
         if (is_call(&node, ops().reshape)) {
             ir::Node* inner = node.args[0].node();
             if (inner->type.tensor.shape == Shape{1, shape[0]}) return Value(inner);
@@ -123,28 +123,28 @@ class Joiner {
     ir::GraphBuilder& builder_;
 };
 
-// Whether copying both operands into place costs less than adding up one more result.
+// Whether copying both operands into place costs less than adding one more result.
 bool is_narrow_product(const ir::Node& node) {
     if (!is_product(node)) return false;
     const Shape &a = shape_of(node.args[0]), &out = node.type.tensor.shape;
     return a[1] * (out[0] + out[1]) <= out[0] * out[1];
 }
 
-// Products with one and the same right side, whose left sides are rows of one value.
+// Products with the same right side, whose left sides are rows of one value.
 struct Batch {
     const ir::Node* root = nullptr;
     size_t members = 0;
-    int64_t width = 0, rows = 0;  // of the left sides together
+    int64_t width = 0, rows = 0;  // rows: of the left sides together
     Value all{};                  // the products of all rows, once they are made
 };
 
-// What the product of all rows takes the place of: dense takes a bias too.
+// Whether the product of all rows can replace the node: dense takes a bias too.
 bool multiplies_rows(const ir::Node& node) {
     if (is_product(node)) return true;
     return is_call(&node, ops().dense) && float_type(node) && is_matrix(node.args[0]);
 }
 
-// The first row of the value that the node's left side shows, where it shows whole rows of one.
+// The first row of the left side within its root, if it consists of whole rows of that value.
 std::optional<int64_t> first_row(const Arrangement& a, const Shape& left) {
     const Shape& whole = a.root->type.tensor.shape;
     if (!a.is_dense() || !(a.type.dtype == a.root->type.tensor.dtype) || left[1] == 0) return {};
@@ -191,7 +191,7 @@ bool batch_products(ir::Graph& graph) {
         if (!multiplies_rows(*node)) continue;
         const Arrangement* a = arrangements.find(node->args[0].node());
         const Shape& left = shape_of(node->args[0]);
-        // What is replaced itself cannot be the value that others are rows of.
+        // A node that is replaced itself cannot be the value whose rows others use.
         if (!a || a->root == node->args[0].node() || members.contains(a->root)) continue;
         auto row = first_row(*a, left);
         if (!row) continue;
@@ -208,7 +208,7 @@ bool batch_products(ir::Graph& graph) {
         if (found == members.end()) return {};
         const auto [batch, row] = found->second;
         const int64_t all_rows = batch->root->type.tensor.shape.size() / batch->width;
-        // Rows that nobody asked for would be work for nothing.
+        // Computing many rows that are not used would be a waste.
         if (batch->members < kFewest || batch->rows * 4 < all_rows * 3) return {};
         if (batch->all.is_nil()) {
             std::vector<Value> args = node.args;

@@ -13,10 +13,10 @@ namespace {
 
 using Kind = LoopInstruction::Kind;
 
-// Programs with other numbers, before one kernel for all of them is worth reading these.
+// The number of programs that differ only in numbers, from which on a shared kernel pays for reading them.
 constexpr size_t kFewest = 4;
 
-// Which numbers may come from memory: powers are written according to their exponent.
+// The numbers that may come from memory. Powers are excluded: their code depends on the exponent.
 std::vector<size_t> numbers_of(const LoopProgram& program) {
     std::set<size_t> exponents;
     for (const LoopInstruction& i : program.code)
@@ -42,14 +42,14 @@ std::string text_without_numbers(LoopProgram program, const std::vector<size_t>&
 // Numbers in memory, as operands of kernels.
 class Numbers {
   public:
-    // The place of a number among those of its dtype.
+    // The position of a number among those of its dtype.
     int64_t place(DType dtype, double number) {
         auto& [values, places] = known_[dtype];
         auto [found, is_new] = places.try_emplace(std::bit_cast<uint64_t>(number), values.size());
         if (is_new) values.push_back(number);
         return static_cast<int64_t>(found->second);
     }
-    // The constants that hold them, in `graph`.
+    // Adds the constants that hold the numbers to `graph`.
     std::map<DType, const ir::Node*> write(ir::Graph& graph) const {
         std::map<DType, const ir::Node*> nodes;
         for (const auto& [dtype, list] : known_) {

@@ -1,5 +1,5 @@
-// Kernels that differ in nothing but numbers, as an unrolled loop that counts leaves them behind, read these from
-// memory, so that machine code is made for one of them instead of for each.
+// Kernels that differ only in numbers, of which an unrolled loop with a counter has many. They read the numbers from
+// memory, so that machine code is generated once for all of them.
 #pragma once
 
 #include <vector>

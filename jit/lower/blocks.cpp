@@ -27,8 +27,8 @@ Variable Blocks::temporary(std::string_view name) {
 
 void Blocks::seal(Block& block) {
     if (std::exchange(block.sealed_, true)) return;
-    // Filling may read through this very block and add parameters to it; those are filled at once, since it is sealed
-    // now.
+    // Reading may pass through this very block and add parameters to it; those are filled at once, since the block is
+    // sealed now.
     std::vector<Block::Phi> open = block.phis_;
     for (const Block::Phi& phi : open) fill_phi(block, phi);
 }
@@ -46,7 +46,7 @@ ir::Node* Blocks::add_phi(Block& block, Variable variable) {
 void Blocks::fill_phi(Block& block, const Block::Phi& phi) {
     size_t at = 0;
     while (block.phis_[at].parameter != phi.parameter) ++at;
-    // By index: reading may add predecessors' parameters, never predecessors.
+    // By index: reading may add parameters to predecessors, but no predecessors.
     for (size_t i = 0; i < block.predecessors_.size(); ++i) {
         Block& p = *block.predecessors_[i];
         Value value = read(p, phi.variable);
@@ -138,7 +138,7 @@ Value Blocks::resolve(const Value& v) const {
     return Value::list(std::move(items));
 }
 
-// A parameter whose every source is itself or one and the same value is that value.
+// A parameter whose sources are all either itself or one and the same value is replaced by that value.
 void Blocks::remove_trivial_phis(const std::vector<Block*>& reachable) {
     std::unordered_map<Block*, std::vector<Edge*>> incoming;
     for (Block* b : reachable)
@@ -214,7 +214,8 @@ void Blocks::lift(const std::vector<Block*>& reachable) {
 void Blocks::finish() {
     for (Block* b : std::vector<Block*>(blocks_)) seal(*b);
     std::vector<Block*> live = reachable();
-    // Unreachable predecessors must not keep a parameter alive: edges of live blocks alone count from here on.
+    // Edges from unreachable predecessors must not keep a parameter alive: from here on only edges of live blocks
+    // count.
     remove_trivial_phis(live);
     for (Block* b : live) {
         for (ir::Node* node : b->graph->body())

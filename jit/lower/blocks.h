@@ -1,10 +1,11 @@
 // Basic blocks under construction, in static single assignment form.
 //
-// A block becomes a graph whose parameters are what it needs; blocks go on to each other by tail calls, so loops are
-// recursive graphs and `goto` needs nothing special. Variables are numbered by the method of Braun et al., "Simple and
-// efficient construction of static single assignment form" (CC 2013): a block that may get other predecessors takes a
-// parameter for each variable that it reads; parameters that turn out to have one source are removed. At the end every
-// value of another block that a block uses is passed to it as a further parameter: no block has free variables.
+// A block becomes a graph whose parameters are the values that it needs. Blocks continue in each other by tail calls,
+// so that loops are recursive graphs and `goto` needs nothing special. Variables are numbered by the method of Braun et
+// al., "Simple and efficient construction of static single assignment form" (CC 2013): a block that may get other
+// predecessors takes a parameter for each variable that it reads; parameters that turn out to have one source are
+// removed. At the end every value of another block that a block uses is passed to it as a further parameter: no block
+// has free variables.
 #pragma once
 
 #include <deque>
@@ -39,7 +40,7 @@ class Block {
     Value condition;  // of a branch
     Value results;    // of leave: a list of values, or a node that stands for a list
     Edge edges[2];
-    ir::Span span;  // of what ended the block
+    ir::Span span;  // of the statement that ended the block
 
   private:
     friend class Blocks;
@@ -62,20 +63,20 @@ class Blocks {
 
     Block& entry() { return *blocks_.front(); }
     Block& add(std::string name);
-    // No further jump to the block will be made.
+    // Promises that no further jump to the block will be made.
     void seal(Block& block);
 
     void write(Block& block, Variable variable, Value value) { block.values_[variable] = std::move(value); }
     Value read(Block& block, Variable variable);
-    // A variable of our own, for values that meet where paths join.
+    // A variable of the lowering itself, for values that meet where paths join.
     Variable temporary(std::string_view name);
 
     void jump(Block& from, Block& to, ir::Span span);
     void branch(Block& from, Value condition, Block& yes, Block& no, ir::Span span);
     void leave(Block& from, Value results, ir::Span span);
 
-    // Seals what is open, removes needless parameters and unreachable blocks, passes values between blocks, and writes
-    // the tail calls. Nothing can be added afterwards.
+    // Seals the open blocks, removes needless parameters and unreachable blocks, passes values between blocks, and
+    // writes the tail calls. Nothing can be added afterwards.
     void finish();
 
   private:

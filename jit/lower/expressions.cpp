@@ -83,7 +83,7 @@ Value FunctionLowering::take(const Held& held) {
 }
 
 Value FunctionLowering::value(const lua::Expr& e) {
-    // A chain such as a + b + c … leans to the left without bound: its innermost part comes first, in a loop.
+    // A chain such as a + b + c … leans to the left without bound: a loop lowers its innermost part first.
     std::vector<const lua::Expr*> spine = lua::left_spine(e);
     if (spine.size() == 1) return leaf(e);
     // Only chains of plain operators are flat; everything else recurses to a bounded depth.
@@ -346,13 +346,13 @@ Value FunctionLowering::closure(const lua::Function& f, Variable own_name) {
     ir::Graph& inner = graph_.add_inner(name);
     inner.span = at_;
     FunctionLowering lowering(chunk_, chunk_name_, f, inner, stops_, operations_);
-    // A local function that never changes knows itself without capturing itself.
+    // A local function that never changes refers to itself without capturing itself.
     bool recursive = own_name && !is_cell(*own_name);
     if (recursive) lowering.own_name_ = own_name;
     std::vector<Value> captures;
     for (const lua::Upvalue& u : f.upvalues) {
         if (recursive && u.local == own_name) continue;
-        // A cell is passed as it is; what never changes, by value.
+        // A cell is passed as it is; a variable that never changes, by value.
         captures.push_back(is_cell(*u.local) ? blocks_.read(*here_, u.local) : read(*u.local));
     }
     lowering.run();

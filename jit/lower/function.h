@@ -34,8 +34,9 @@ class FunctionLowering {
     std::vector<Value> adjusted(std::span<const lua::Expr* const> values, size_t count);
     void condition(const lua::Expr& e, Block& yes, Block& no);
 
-    // An operand that waits for others: a variable that they may assign is read when it is needed, as stock Lua reads
-    // its registers (and, `upvalues`, a variable of an enclosing function); all else is evaluated at its place.
+    // An operand that waits for others. A variable that the others may assign is read only when it is needed, as stock
+    // Lua reads its registers (and, with `upvalues`, a variable of an enclosing function); other operands are evaluated
+    // in their place.
     struct Held {
         Variable kept = nullptr;
         const Local* variable = nullptr;
@@ -55,24 +56,25 @@ class FunctionLowering {
     void generic_for(const lua::GenericFor& s);
     Block& label(const lua::Label& l);
 
-    // Variables to be closed. An error closes them by itself; on all other ways out calls are written that do.
+    // Variables to be closed. An error closes them by itself; for all other ways out, the lowering writes calls that
+    // do.
     void to_close(std::string_view name, Value v);
     void close_down_to(size_t depth);
-    // How many of them are open at the place where a `goto` arrives.
+    // The number of them that are open at the target of a `goto`.
     size_t open_at(const lua::Label& l) const;
 
-    // Variables: plain ones are values, those that closures see changing are cells.
+    // Variables: plain ones are values; ones that change after a closure has captured them are cells.
     void declare(const Local& local, Value initial);
     Value read(const Local& local);
     void write(const Local& local, Value v);
     static bool is_cell(const Local& local) { return local.captured && local.assigned_after_capture; }
 
     Value emit(std::string_view name, std::vector<Value> args);
-    // An operation whose errors may name what it works on.
+    // An operation whose errors may name its operands.
     Value operate(std::string_view name, std::vector<Value> args, const lua::Expr* first,
                   const lua::Expr* second = nullptr);
     ir::Span span(const lua::Span& s) const;
-    // The block in which lowering goes on; after a jump away, an unreachable one.
+    // The block in which lowering continues; after a jump away, an unreachable one.
     void go_on_in(Block& b) {
         here_ = &b;
         if (stops_) stop_point({});
@@ -95,10 +97,10 @@ class FunctionLowering {
     std::vector<Variable> closing_;   // variables to be closed, those of enclosing blocks first
     struct OpenBlock {
         const lua::Block* block;
-        size_t open;  // of closing_ when it began
+        size_t open;  // number of closing_ when it began
     };
     std::vector<OpenBlock> open_blocks_;
-    std::unordered_map<const lua::Label*, size_t> open_at_labels_;  // that have been passed
+    std::unordered_map<const lua::Label*, size_t> open_at_labels_;  // of the labels passed so far
     std::unordered_map<const lua::Label*, Block*> labels_;
     Variable own_name_ = nullptr;  // the local function's own name, which is the running closure
     Value varargs_;

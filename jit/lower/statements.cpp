@@ -9,7 +9,7 @@ using lua::StatKind;
 
 namespace {
 
-// Variables that are declared while it lives are visible for as long.
+// Variables that are declared while it lives stay visible until it ends.
 class Scope {
   public:
     explicit Scope(std::vector<Variable>& visible) : visible_(visible), size_(visible.size()) {}
@@ -148,7 +148,7 @@ void FunctionLowering::close_down_to(size_t depth) {
 size_t FunctionLowering::open_at(const lua::Label& l) const {
     auto passed = open_at_labels_.find(&l);
     if (passed != open_at_labels_.end()) return passed->second;
-    // Further down in a block around: what was opened in the blocks within that one is left.
+    // The label is further down in an enclosing block: variables opened in the blocks inside that one are closed.
     size_t open = closing_.size();
     for (size_t i = open_blocks_.size(); i-- > 0;) {
         const auto& statements = open_blocks_[i].block->statements;
@@ -217,7 +217,7 @@ void FunctionLowering::statement(const lua::Stat& s) {
         case StatKind::return_: {
             Value results = list(s.as<lua::Return>().values);
             if (!closing_.empty()) {
-                // What is returned is fixed before anything is closed.
+                // The returned values are fixed before anything is closed.
                 Variable kept = blocks_.temporary("");
                 if (results.is_list()) results = emit("spread", {results, Value()});
                 blocks_.write(*here_, kept, results);
@@ -249,7 +249,7 @@ void FunctionLowering::statement(const lua::Stat& s) {
     }
 }
 
-// Labels stay unsealed until the end: a goto further down may come back.
+// Labels stay unsealed until the end: a goto further down may jump back.
 Block& FunctionLowering::label(const lua::Label& l) {
     auto [entry, fresh] = labels_.try_emplace(&l);
     if (fresh) entry->second = &blocks_.add(std::string(l.name));

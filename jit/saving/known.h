@@ -1,5 +1,5 @@
-// What a program does with values that are known when it is saved, done by its host; and what the host knows of its
-// functions beside what the machine asks.
+// The host's part in saving a program: operations on values that are known then, and facts about its functions beyond
+// those that the machine asks for.
 #pragma once
 
 #include <optional>
@@ -23,11 +23,11 @@ class Known {
 
     vm::Host& host;
 
-    // What an operation of the language gives; nothing where it fails.
+    // The result of an operation of the language; nothing where it fails.
     std::optional<Value> computed(const Op& primitive, const std::vector<Value>& operands);
-    // What a function gives; nothing where it fails.
+    // The results of a function; nothing where it fails.
     virtual std::optional<std::vector<Value>> called(const Value& f, const std::vector<Value>& args) = 0;
-    // The dtype that an object of the host is.
+    // The dtype that an object of the host represents.
     virtual std::optional<DType> dtype_of(const Value& object) = 0;
 
     struct Content {
@@ -36,18 +36,18 @@ class Known {
     };
     virtual Content content_of(const Value& table) = 0;
 
-    // A function by which a saved program may refer to it: "string.format", "ms.vmap".
+    // The name of a function by which a saved program may refer to it: "string.format", "ms.vmap".
     struct Named {
         std::string name;
         Saved saved;
-        bool reads;  // it only looks at tables that it is given, and gives none of them back
+        bool reads;  // it only reads the tables that it gets, and returns none of them
     };
     // Nothing for a function that has no name.
     virtual std::optional<Named> named(const Value& f) = 0;
     // The steps of `for ... in ipairs(t)`.
     virtual bool is_ipairs_step(const Value& f) = 0;
 
-    // What ms.grad and its kin were called with to give a function; no name: another function.
+    // The arguments with which ms.grad and its kin made a function; an empty name: another function.
     struct Transformed {
         std::string name;
         std::vector<Value> args;

@@ -1,4 +1,4 @@
-// Functions of libraries in a saved program, which refers to them by their names.
+// Functions of libraries in a saved program, which refers to them by name.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace lunaria {
 
-// A function in a program that is to be saved.
+// The value that represents a library function in a program that is to be saved.
 Value name_value(std::string_view name);
-// An operator as it is called in a program: with options by name, and what is left out.
+// An operator as programs call it: with options by name, and omitted arguments.
 Value operator_name(const Op& op);
-// The operator that such a name stands for; null for other values.
+// The operator that such a name refers to; null for other values.
 const Op* operator_named(const Value& name);
 
 }  // namespace lunaria

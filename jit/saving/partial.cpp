@@ -106,7 +106,7 @@ bool is_lasting(const Value& field) {
 
 namespace {
 
-// Whether this is the first result of an operator, which is a tensor unless the operator tells of sizes or dtypes.
+// Whether this is the first result of an operator, which is a tensor unless the operator returns sizes or dtypes.
 bool gives_tensor(const ir::Node& result) {
     if (result.op != &lua::primitive("result") || !result.args[0].is_node()) return false;
     const ir::Node& call = *result.args[0].node();

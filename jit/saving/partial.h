@@ -1,4 +1,4 @@
-// What is known of a value of a program while the program is specialised: all of it, its structure, or nothing.
+// A value of a program while the program is specialised: known, known in structure only, or unknown.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace lunaria {
 
 struct Structure;
 
-// One of: a value that is known; a node of the program that is written, whose value is known when that runs; a function
-// or a list of values whose parts are one of these again.
+// One of: a known value; a node of the program that is being written, whose value is known when that program runs; a
+// function or a list of values whose parts are one of these again.
 struct Partial {
     Value value;
     std::shared_ptr<const Structure> structure;
@@ -22,7 +22,7 @@ struct Partial {
     Partial() = default;
     Partial(Value v) : value(std::move(v)) {}
     static Partial list(std::vector<Partial> items);
-    // Values, then those of a list that is not known: the last item.
+    // The values, then those of a list that is not known: the last item.
     static Partial open_list(std::vector<Partial> items);
     static Partial closure(const ir::Graph& graph, std::shared_ptr<const void> owner, std::vector<Partial> captures);
 
@@ -35,27 +35,27 @@ struct Partial {
 };
 
 struct Structure {
-    const ir::Graph* graph = nullptr;  // of a function; null: a list
+    const ir::Graph* graph = nullptr;  // the graph of a function; null: a list
     std::shared_ptr<const void> owner;
-    std::vector<Partial> items;  // of a list, or what the function captures
-    bool open = false;           // a list whose last item stands for further ones
+    std::vector<Partial> items;  // items of a list, or values that the function captures
+    bool open = false;           // a list whose last item represents further ones
 };
 
-// A text that is the same for values that differ in their nodes only. Objects are told apart by their identity.
+// A text that is the same for values that differ only in their nodes. Objects are told apart by their identity.
 void append_key(std::string& key, const Partial& p);
 std::string key_of(const std::vector<Partial>& values);
-// The nodes in the values, in order, and the values with others in their places.
+// The nodes in the values, in order, and the values with other nodes in their places.
 void gather_nodes(const Partial& p, std::vector<Value>& nodes);
 Partial with_nodes(const Partial& p, const std::vector<Value>& nodes, size_t& next);
 std::vector<Partial> with_nodes(const std::vector<Partial>& values, const std::vector<Value>& nodes);
 
-// Whether what is written into a tensor leaves this field of it as it is.
+// Whether writing into a tensor leaves this field of it as it is.
 bool is_lasting(const Value& field);
 
-// What select and type give where the number and the form of the arguments tell.
+// The results of select and type, where the number and the form of the arguments determine them.
 std::optional<std::vector<Partial>> told_by_structure(std::string_view function, const std::vector<Partial>& args);
 
-// How many ways lead to the blocks of functions.
+// The number of ways that lead to each block of a function.
 class BlockEntries {
   public:
     bool once(const ir::Graph& function, const ir::Graph& block);

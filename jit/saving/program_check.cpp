@@ -11,9 +11,9 @@ namespace {
 
 constexpr int64_t kMostResults = 250;
 
-// Variables that closures share (cells) are told from all other values by where they come from: made by `cell`, handed
-// on to parameters of blocks and to captures, used by cell_get and cell_set. A parameter that is used as one must get
-// one from everywhere.
+// Variables that closures share (cells) are told from all other values by their origin: made by `cell`, passed on to
+// parameters of blocks and to captures, used by cell_get and cell_set. A parameter that is used as a cell must get one
+// from every caller.
 class ProgramCheck {
   public:
     explicit ProgramCheck(const ir::ParsedGraph& program) {
@@ -56,7 +56,8 @@ class ProgramCheck {
         for (const auto& inner : graph.inner()) gather(*inner);
     }
 
-    // The parameter is a block's, or one that captures: others get what the caller of the function has.
+    // Notes a value passed to a parameter of a block, or to one that captures: other parameters get values from the
+    // function's callers.
     void hand_on(const Value& value, const ir::Node* parameter) {
         handed_on_.emplace_back(value, parameter);
         fed_.insert(parameter);
@@ -100,7 +101,7 @@ class ProgramCheck {
         }
     }
 
-    // Operands that are lists, and those that are taken for one.
+    // Checks operands that must be lists, and operands that are read as one.
     static void check_lists(const ir::Node& node, const std::string& name) {
         const auto& args = node.args;
         auto is_within = [&](size_t i, int64_t most) {

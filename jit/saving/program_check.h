@@ -1,5 +1,5 @@
-// What must hold of a program from a file beside the rules of graphs (core/ir/verifier.h), so that the machine can run
-// it whatever its operands are: the machine trusts what lowering makes.
+// The rules for a program from a file beside those of graphs (core/ir/verifier.h). They make sure that the machine can
+// run it whatever its operands are: the machine trusts the graphs of the lowering.
 #pragma once
 
 #include "core/ir/parser.h"
@@ -9,8 +9,8 @@ namespace lunaria {
 // Whether a file may have that primitive of the language.
 bool is_saved_primitive(const Op& primitive);
 
-// Throws state_error for a program that lowering would not have made. What the file says about types of values that
-// no rule infers is forgotten.
+// Throws state_error for a program that the lowering would not have made. Types in the file that no rule infers are
+// dropped.
 void check_program(const ir::ParsedGraph& program);
 
 }  // namespace lunaria

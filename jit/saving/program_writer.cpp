@@ -88,7 +88,7 @@ Value ProgramWriter::weight(WrittenFunction& in, const Value& tensor) {
     return Value(node);
 }
 
-// Weights that a function needs, its callers need too. Blocks are complete from here on.
+// The callers of a function need its weights too. Blocks are complete from here on.
 void ProgramWriter::pass_weights() {
     for (bool changed = true; changed;) {
         changed = false;

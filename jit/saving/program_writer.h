@@ -18,22 +18,22 @@ struct WrittenFunction {
     ir::Graph* graph;
     lower::Blocks blocks;
     std::vector<ir::Node*> captures, parameters;
-    std::vector<std::pair<Value, ir::Node*>> weights;  // captured after the others
+    std::vector<std::pair<Value, ir::Node*>> weights;  // captured after the other values
     std::unordered_map<const void*, Value> constants;
 };
 
 class ProgramWriter {
   public:
-    // `where`: what errors name.
+    // `where`: the name in errors.
     explicit ProgramWriter(std::string_view where) : where_(where), root_(std::make_unique<ir::Graph>("main")) {}
 
     ir::Graph& root() { return *root_; }
-    // The first one is the program; the others are called by it.
+    // The first function is the program; it calls the others.
     WrittenFunction& add_function(std::string name);
     lower::Blocks& blocks() { return function_->blocks; }
     lower::Block& add_block() { return blocks().add(std::to_string(++counter_)); }
 
-    // What is emitted goes to `here`, a block of `function`, and has that line of the user's text.
+    // The place of emitted nodes: `here`, a block of `function`, with that line of the user's text.
     struct Place {
         WrittenFunction* function = nullptr;
         lower::Block* here = nullptr;
@@ -49,9 +49,9 @@ class ProgramWriter {
     // Result i of a list of any form, and the results from the i-th on.
     Partial item(const Partial& list, size_t i);
     Partial rest(const Partial& list, size_t i);
-    // A tensor: a weight is captured, any other one is a constant of the function.
+    // A tensor as a value of the function: a weight is captured, any other tensor is a constant.
     Value tensor(const Value& tensor);
-    // A function of the program as a value. It gets the weights that it needs when all is written.
+    // A function of the program as a value. It gets the weights that it needs once everything is written.
     Value closure_of(WrittenFunction& function, std::vector<Value> captures);
     [[noreturn]] void refuse(std::string_view what, std::string_view hint = "") const;
 

@@ -1,17 +1,17 @@
-// What a saved program may do with a function that its host's libraries have.
+// Permissions of a saved program for a function of its host's libraries.
 #pragma once
 
 #include <cstdint>
 
 namespace lunaria {
 
-// Only what computes has a name there: a file cannot name what reaches files,
-// processes or the state of the session.
+// Only functions that compute have a name there: a file cannot name one that reaches files, processes or the state of
+// the session.
 enum class Saved : uint8_t {
     unnamed,
     called,  // by name, when the saved program runs
-    folded,  // the same, but with known arguments it is called when the program is saved
-    known,   // the latter only: no name in a file
+    folded,  // the same, but with known arguments the call happens when the program is saved
+    known,   // only the latter: no name in a file
     writes   // by name; writes into the table that is its first argument
 };
 

@@ -158,7 +158,7 @@ void Specializer::jump(Activation& a, const ir::Graph& block, std::vector<Partia
 
 void Specializer::branch(Activation& a, const ir::Node& node, const Value& condition, Environment& e) {
     lower::Block* const from = out_.here;
-    // Each side has a block of its own, where the values are handed on.
+    // Each side gets a block of its own, which passes the values on.
     lower::Block* sides[2];
     for (lower::Block*& side : sides) side = &out_.add_block();
     out_.blocks().branch(*from, condition, *sides[0], *sides[1], node.span);
@@ -175,7 +175,7 @@ void Specializer::branch(Activation& a, const ir::Node& node, const Value& condi
     }
 }
 
-// What a function gives, whichever way it is left. Values that are known on all ways stay known.
+// The result of a function, whichever way it is left. Values that are known on all ways stay known.
 Partial Specializer::join(std::vector<Activation::Leaf>& leaves) {
     if (leaves.size() == 1) {
         out_.here = leaves[0].block;
@@ -220,7 +220,7 @@ Partial Specializer::join(std::vector<Activation::Leaf>& leaves) {
     out_.here = &end;
     std::vector<Value> nodes;
     for (lower::Variable v : variables) nodes.push_back(out_.blocks().read(end, v));
-    // Without a way out what follows is never reached.
+    // Without a way out, the code after the call is never reached.
     return lists || leaves.empty() ? Partial::list(with_nodes(results, nodes)) : Partial(nodes[0]);
 }
 
@@ -266,7 +266,7 @@ Partial Specializer::step(const ir::Node& node, const Environment& e) {
         if (list.is_node()) return Value(out_.here->graph->add_item(*list.value.node(), node.index));
         return list.is_list() && node.index < list.items().size() ? list.items()[node.index] : Partial();
     }
-    // A function as a value is what only `closure` has.
+    // Only `closure` has a function as an operand.
     for (const Value& arg : node.args)
         args.push_back(arg.is_node() && arg.node()->function ? Partial(arg) : evaluate(arg, e));
     if (node.op && registry().find(node.op->name()) == node.op) {
@@ -280,7 +280,7 @@ Partial Specializer::step(const ir::Node& node, const Environment& e) {
     return (this->*found->second)(node, args);
 }
 
-// Computes an operation of plain values; false: it has to be done when the program runs.
+// Computes an operation on plain values; false: it has to happen when the program runs.
 bool Specializer::fold(const Op& op, const std::vector<Partial>& args, Partial& result) {
     std::vector<Value> values;
     for (const Partial& p : args) {
@@ -289,7 +289,7 @@ bool Specializer::fold(const Op& op, const std::vector<Partial>& args, Partial& 
         values.push_back(p.value);
     }
     const std::optional<Value> v = known_.computed(op, values);
-    // Where it fails the program does when it runs.
+    // An operation that fails here fails when the program runs.
     if (!v) return false;
     result = v->is_list() ? Partial::list({v->items().begin(), v->items().end()}) : Partial(*v);
     return true;
@@ -365,7 +365,7 @@ Partial Specializer::closure(const ir::Node&, std::vector<Partial>& args) {
 }
 Partial Specializer::current_function(const ir::Node&, std::vector<Partial>&) { return running_->self; }
 
-// What is nil is not closed: nearly all loops over tables.
+// nil is not closed: the case of nearly all loops over tables.
 Partial Specializer::no_closing(const ir::Node&, std::vector<Partial>& args) {
     if (!args[0].is_known() || is_true(args[0].value))
         out_.refuse(
@@ -431,7 +431,7 @@ Partial Specializer::call_known(const Value& f, const Partial& args) {
 }
 
 Partial Specializer::call_named(const Known::Named& entry, const Value& f, const Partial& args) {
-    // In a compiled function cells and transforms do what they do; outside they may compile themselves.
+    // In a compiled function cells and transforms simply run; outside they may compile themselves.
     if (entry.name == "inside") return Partial::list({Value(true)});
     Partial results;
     const bool folds = entry.saved == Saved::folded || entry.saved == Saved::known;
@@ -457,7 +457,7 @@ bool Specializer::fold_call(std::string_view name, const Value& f, const Partial
     }
     std::vector<Value> values;
     for (const Partial& p : list) {
-        // What a function makes of elements belongs into the program.
+        // A function that computes from elements belongs into the program.
         if (!p.is_known() ||
             (p.value.is_tensor() && name.find('.') != std::string::npos && !name.starts_with("ms.is_")))
             return false;
@@ -468,7 +468,7 @@ bool Specializer::fold_call(std::string_view name, const Value& f, const Partial
     return found.has_value();
 }
 
-// The arguments as the function's parameters take them, after what it captures.
+// The arguments in the order of the function's parameters, after the captured values.
 std::vector<Partial> Specializer::bind(const ir::Graph& function, const std::vector<Partial>& captures,
                                        const Partial& args) {
     std::vector<Partial> bound = captures;
@@ -478,7 +478,7 @@ std::vector<Partial> Specializer::bind(const ir::Graph& function, const std::vec
     return bound;
 }
 
-// The function is put in place of its call, unless it is one that this call is within.
+// Inlines the function, unless this call is inside a call of it.
 Partial Specializer::apply(const Partial& f, const Partial& args) {
     const ir::Graph& graph = *f.structure->graph;
     std::vector<Partial> bound = bind(graph, f.items(), args);
@@ -498,7 +498,7 @@ Partial Specializer::call_residual(const Partial& f, std::vector<Partial> bound)
     const ir::Graph& graph = *f.structure->graph;
     std::vector<Partial> args(bound.begin() + static_cast<std::ptrdiff_t>(graph.captures), bound.end());
     std::vector<Value> captured, given;
-    // Plain values may differ from call to call, as a depth that is counted.
+    // Plain values may differ from call to call, such as the depth of a recursion.
     for (Partial& p : args) {
         if (p.is_known() && is_plain(p.value) && !p.value.is_nil()) {
             given.push_back(p.value);
@@ -512,7 +512,8 @@ Partial Specializer::call_residual(const Partial& f, std::vector<Partial> bound)
     return out_.emit("call", {out_.closure_of(r, std::move(captured)), Value::list(std::move(given))});
 }
 
-// A function of its own. `any_arguments`: as a value, of which it is not known what it is called with.
+// The residual function: one of its own in the program. `any_arguments`: it is used as a value, so that its arguments
+// are unknown.
 WrittenFunction& Specializer::residual_of(const Partial& f, const std::vector<Partial>& args, bool any_arguments) {
     const ir::Graph& graph = *f.structure->graph;
     const std::string key =
@@ -610,7 +611,7 @@ Value Specializer::known_operand(const Value& v) {
         return Value::list(std::move(items));
     }
     if (v.is_tensor()) return out_.tensor(v);
-    // Before functions are looked for: a dtype can be called as well, x:dtype().
+    // Checked before functions: a dtype can be called as well, x:dtype().
     if (const std::optional<DType> dtype = known_.dtype_of(v)) return Value(*dtype);
     kept_.push_back(v);
     if (const auto entry = known_.named(v); entry && entry->saved != Saved::known) return name_value(entry->name);
@@ -638,7 +639,7 @@ bool Specializer::is_outside(const Partial& p) const {
     return p.is_known() && !is_plain(p.value) && !p.value.is_tensor();
 }
 
-// The same for who only looks at tables.
+// The same for operations that only read tables.
 Value Specializer::read_only(const Partial& list) {
     const bool before = std::exchange(copies_tables_, true);
     Value values = operand_list(list);
@@ -646,7 +647,8 @@ Value Specializer::read_only(const Partial& list) {
     return values;
 }
 
-// A table as it is when the program is saved. Nobody may write into it: the next call of the program has another one.
+// A table as it is when the program is saved. The program must not write into it, since each call would need a fresh
+// copy.
 Value Specializer::known_table(const Value& t) {
     if (!copies_tables_)
         out_.refuse("a table from outside of the function is handed to what may write into it; a file has a copy only",
@@ -667,7 +669,7 @@ Value Specializer::known_table(const Value& t) {
                      {Value::list(std::move(content.keys)), Value::list(std::move(content.values)), Value(0), Value()});
 }
 
-// What ms.grad and its kin gave, as another call of them; nil: another function.
+// The result of ms.grad and its kin, as another call of them; nil: another function.
 Value Specializer::transformed_again(const Value& f) {
     Known::Transformed call = known_.transformed(f);
     if (call.name.empty()) return {};
@@ -679,7 +681,7 @@ Value Specializer::transformed_again(const Value& f) {
 }
 
 std::unique_ptr<ir::Graph> specialize(Known& known, const Value& f, std::span<const Value> example) {
-    // Few turns of a loop first; where it needs its values to be known, many.
+    // First few iterations of a loop; where the loop needs its values to be known, many.
     for (const size_t most : {24, 1500}) {
         Varying varying;
         try {

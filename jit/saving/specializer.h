@@ -1,15 +1,14 @@
 // A program for a file: a function specialised to everything but its arguments (online partial evaluation; Jones,
 // Gomard and Sestoft, "Partial Evaluation and Automatic Program Generation", 1993).
 //
-// The function's blocks are gone through with what is known of their values. What is known is computed: fields of
-// tables and cells, options, the methods of classes. All else is written into the new program as it stands in the old
-// one: a branch by a value that is not known stays a branch, blocks that are met again with the same known values are
-// gone on to, so that loops stay loops. Functions are put in place of their calls; one that calls itself, or is a value
-// of the program, becomes a function of its own. Parameters of networks are captured values of all functions that need
-// them.
+// The function's blocks are evaluated with values that are partly known. Known values are computed: fields of tables
+// and cells, options, the methods of classes. Everything else is written into the new program as in the old one: a
+// branch by an unknown value stays a branch, and a block that is reached again with the same known values is jumped to,
+// so that loops stay loops. Calls are inlined; a function that calls itself, or is a value of the program, becomes a
+// function of its own. Parameters of networks are captured values of all functions that need them.
 //
-// Where a loop changes a known value at each turn, as a counter, its blocks would be written without end. After some
-// turns such a value counts as unknown, and the program is begun anew.
+// Where a loop changes a known value in each iteration, such as a counter, its blocks would be written without end.
+// After some iterations such a value counts as unknown, and the program is begun anew.
 #pragma once
 
 #include <map>
@@ -25,8 +24,8 @@
 
 namespace lunaria {
 
-// The program that f is, as a graph that calls it with its parameters: one for each of the arguments of an example,
-// whose types they have. Weights are constants with names. Throws state_error, with the line, for what cannot be saved.
+// The program of f, as a graph that calls it with its parameters, one for each argument of an example, with the types
+// of those. Weights are constants with names. Throws state_error, with the line, for values that cannot be saved.
 std::unique_ptr<ir::Graph> specialize(Known& known, const Value& f, std::span<const Value> example);
 
 // A parameter of a block, by its position, whose value varies.
@@ -34,22 +33,22 @@ using Varying = std::set<std::pair<const ir::Graph*, size_t>>;
 
 class Specializer {
   public:
-    // Thrown when `varying` has more than it had.
+    // Thrown when `varying` has grown.
     struct Again {};
 
-    // `most`: variants of a block before a known value that differs among them counts as unknown.
+    // `most`: the number of variants of a block after which a known value that differs among them counts as unknown.
     Specializer(Known& known, Varying& varying, size_t most);
     std::unique_ptr<ir::Graph> run(const Value& f, std::span<const Value> example);
 
   private:
-    // A block of the old program with what is known of its arguments.
+    // A block of the old program with the known parts of its arguments.
     struct Variant {
         const ir::Graph* source;
         lower::Block* block;
         std::vector<Partial> args;
         std::vector<lower::Variable> variables;  // for the nodes in the arguments
     };
-    // A call that is gone through.
+    // A call that is being evaluated.
     struct Activation {
         const ir::Graph* function;
         std::string key;
@@ -73,7 +72,7 @@ class Specializer {
     Partial run_function(Activation& a, std::vector<Partial> args);
     void run_block(Activation& a, const ir::Graph* block, std::vector<Partial> args);
     Partial join(std::vector<Activation::Leaf>& leaves);
-    // Goes through the body; the last node may lead on, which is left to the caller.
+    // Evaluates the body; the last node may lead to other blocks, which is left to the caller.
     Environment run_body(const ir::Graph& block, std::vector<Partial>& args, const ir::Node* last);
     Variant& variant(Activation& a, const ir::Graph& block, std::vector<Partial> args, std::vector<Value>& nodes);
     void widen(const std::vector<Variant*>& variants);
@@ -117,10 +116,10 @@ class Specializer {
     Value operand(const Partial& p);
     std::vector<Value> operands(const std::vector<Partial>& list);
     Value read_only(const Partial& list);
-    // A table or another object that was there before the program, or a part of it.
+    // A table or another object that existed before the program, or a part of it.
     bool is_outside(const Partial& p) const;
     Value operator_operand(const Partial& p);
-    // Of a list of arguments or results: a list, or the node that is one.
+    // For a list of arguments or results: a list, or the node for one.
     Value operand_list(const Partial& p);
     Value node_of_list(const Partial& p);
     Value known_operand(const Value& v);
@@ -133,13 +132,13 @@ class Specializer {
     const size_t most_;
     ProgramWriter out_;
     std::map<std::string, WrittenFunction*> residual_by_key_;
-    std::vector<Value> kept_;  // objects whose addresses are in keys
+    std::vector<Value> kept_;  // objects whose addresses occur in keys
     Activation* running_ = nullptr;
     ir::Graph scratch_{"unknown"};
     const Value unknown_;
     size_t depth_ = 0;
     bool copies_tables_ = false;
-    std::unordered_set<const ir::Node*> copies_;  // of tables from outside, and what was read from them
+    std::unordered_set<const ir::Node*> copies_;  // of tables from outside, and of values read from them
     std::vector<const void*> tables_;             // that are being written out
     BlockEntries entries_;
 };

@@ -12,7 +12,7 @@ bool CapturedNumbers::differ(const void* text, int position, const Value& number
         entry = now;
         return false;
     }
-    // Of another kind it is another case, and one of the same number is no news.
+    // A number of another kind is another case; the same number is nothing new.
     if (entry.is_integer != is_integer) return false;
     entry.differs = entry.differs || entry.integer != now.integer || entry.number != now.number;
     return entry.differs;

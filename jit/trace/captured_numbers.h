@@ -1,6 +1,6 @@
-// Variables in which the closures of one text hold different numbers, as `n` in
+// Captured variables in which the closures of one text hold different numbers, such as `n` in
 //     for n = 1, 1000 do local f = ms.jit(function(x) return x * n end) ... end
-// Such a number is left open when a closure is recorded first, so that its kernels are those of the other closures.
+// Such a number is symbolic in the record of a closure, so that all closures share its kernels.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace lunaria::trace {
 
 class CapturedNumbers {
   public:
-    // Whether closures of the text, known by an address of its own, have held another number than this there. A text
-    // that makes room for another one is as one that was never met.
+    // Whether closures of the text, which is known by an address of its own, have held another number there before. A
+    // text that was dropped to make room for another counts as never met.
     bool differ(const void* text, int position, const Value& number);
 
   private:

@@ -13,7 +13,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// Of functions that are compiled unasked: beyond so many other steps for an operator, Lua is quicker.
+// For functions that are compiled unasked: with more other steps than this for an operator, Lua is faster.
 constexpr int64_t kStepsPerOperator = 300;
 
 void count_operators(const Block& block, int64_t& operators, int64_t& others) {
@@ -29,15 +29,15 @@ std::string why_not_worth_it(const Tree& tree) {
     return str("it runs only ", operators, " operators on tensors in ", others, " steps");
 }
 
-// Recordings that a function may have at once; more come with its calls, so that new cases never cost more than a part
-// of the time.
+// Recordings that a function may have at once; more are allowed with its calls, so that new cases never cost more than
+// a part of the time.
 constexpr int64_t kFreely = 64, kCallsPerRecording = 16;
-// Of a function that is compiled unasked: refusals without a record after which it is not asked for again.
+// For a function that is compiled unasked: the number of refusals without a record after which it is not tried again.
 constexpr int64_t kMostRefusals = 4;
 
 }  // namespace
 
-// For LUNARIA_LOG, after a recording.
+// Writes the message of LUNARIA_LOG after a recording.
 void Compiled::tell(Outside& outside, const Value& function, bool asked_before, bool stopped) const {
     const Recording& last = recordings.back();
     const auto report = [&](LogTopic topic, const std::string& text) {
@@ -64,9 +64,9 @@ void Compiled::refuse(std::string why) {
     if (unasked && tree.steps == 0 && ++fruitless >= kMostRefusals) eager = refusal;
 }
 
-// The same of a recording that was stopped. Behind an effect the call goes on in the machine, which is slower than the
-// outside: where that comes twice with no compiled call in between, calls are left to the outside from their beginning
-// for a while.
+// The same for a recording that was stopped. After an effect the call continues in the machine, which is slower than
+// the outside. If that happens twice with no compiled call in between, calls are left to the outside from their
+// beginning for a while.
 void Compiled::refuse_recorded(std::string why) {
     stopped_late = progress.effects && runs == runs_before;
     if (runs != runs_before) wait = kFirstWait;
@@ -85,7 +85,7 @@ std::string Compiled::outside_graph(Outside& outside) {
     return found;
 }
 
-// Records what the tree does not know of the call.
+// Records the part of the call that the tree does not have.
 Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     ++recorded;
     resumed += progress.effects;
@@ -137,7 +137,7 @@ bool Compiled::attempt(Outside& outside, vm::Values& results) {
     if (!progress.effects && !may_record()) return false;
     random = default_generator().state();
     const Recorded made = record(outside, results);
-    // Of a function that is compiled unasked it may be large, and nothing will look for it.
+    // The tree of a function that is compiled unasked may be large, and will not be used any more.
     if (unasked && !eager.empty()) start_over();
     if (made.ok) return true;
     results.clear();

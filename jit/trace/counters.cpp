@@ -8,7 +8,7 @@ namespace lunaria::trace {
 bool Counters::has(const vm::Machine& m, const vm::Instr* instr, const Value& key) {
     if (!m.is_running()) return false;
     const vm::Code& code = m.code();
-    // The next one may be about to run, in another function.
+    // The next function may be about to run, in another frame.
     const std::less<> before;
     if (before(instr, code.instrs.data()) || !before(instr, code.instrs.data() + code.instrs.size())) return false;
     auto [found, fresh] = writes_.try_emplace(&code);

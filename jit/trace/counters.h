@@ -1,5 +1,5 @@
-// Which fields and variables a function writes to: what it also reads is likely a counter, and what is recorded for the
-// value of one alone would be for nothing.
+// The fields and variables that a function writes to. One that it also reads is likely a counter, and a record for a
+// single value of a counter would be of no use.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace lunaria::trace {
 
 class Counters {
   public:
-    // Whether the function that runs writes to what its instruction reads: the field `key`, or a variable (nil).
+    // Whether the running function writes to what its instruction reads: the field `key`, or a variable (nil).
     bool has(const vm::Machine& m, const vm::Instr* i, const Value& key);
 
   private:

@@ -1,5 +1,5 @@
-// What the events of a trace are expected to give the next time: the same values, other numbers, tensors of other
-// sizes.
+// The results that the events of a trace are expected to have the next time: the same values, other numbers, tensors of
+// other sizes.
 #include <algorithm>
 
 #include "jit/trace/recording.h"
@@ -8,25 +8,25 @@ namespace lunaria::trace {
 
 namespace {
 
-// Events of which another number may come the next time.
+// Events that may have another number the next time.
 bool generalises(Step::Kind kind) {
     return kind == Step::Kind::argument || kind == Step::Kind::read || kind == Step::Kind::upvalue ||
            kind == Step::Kind::length || kind == Step::Kind::call || kind == Step::Kind::index;
 }
 
-// Events whose numbers are other ones each time.
+// Events that have another number each time.
 bool always_differs(Step::Kind kind) {
     return kind == Step::Kind::item || kind == Step::Kind::size || kind == Step::Kind::loop;
 }
 
-// Whether the step says of itself that another value will come the next time.
+// Whether the step itself tells that another value will come the next time.
 bool comes_anew(const Step& s, const Value& v) {
     if (s.counts && v.kind() == Value::Kind::integer) return true;
     if (s.varies && v.is_number()) return true;
     return (v.is_number() || v.kind() == Value::Kind::string) && (s.kind == Step::Kind::number || s.opens);
 }
 
-// Whether a tensor of the same kind but of other sizes came there before.
+// Whether a tensor of the same kind but of other sizes was found there before.
 bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Expected& e) {
     return std::any_of(others.begin(), others.end(), [&](const Step* other) {
         if (other->expected.size() <= k || other->fails) return false;
@@ -36,7 +36,7 @@ bool has_other_sizes(const std::vector<const Step*>& others, size_t k, const Exp
     });
 }
 
-// Whether a value of that kind came there before.
+// Whether a value of that kind was found there before.
 bool came_before(const std::vector<const Step*>& others, size_t k, Value::Kind kind) {
     return std::any_of(others.begin(), others.end(), [&](const Step* other) {
         return other->expected.size() > k && other->expected[k].what != Expected::What::same &&
@@ -44,9 +44,9 @@ bool came_before(const std::vector<const Step*>& others, size_t k, Value::Kind k
     });
 }
 
-// Whether another number or text may come there the next time.
+// Whether the number or text becomes a symbolic one: another may come there the next time.
 bool is_left_open(const Step& s, const Value& v, size_t k, const std::vector<const Step*>& others) {
-    if (s.fails) return false;  // an error is decided upon as it is
+    if (s.fails) return false;  // an error is always a decided value
     const bool differs = always_differs(s.kind) || (generalises(s.kind) && came_before(others, k, v.kind()));
     return (v.is_number() && differs) || comes_anew(s, v);
 }
@@ -71,7 +71,7 @@ Expected Recording::expect_tensor(const Step& s, const Value& v, size_t k,
     e.what = Expected::What::tensor;
     e.type = {v.tensor().dtype(), v.tensor().shape()};
     e.parameter = v.tensor().parameter() != nullptr;
-    // A batch of another size mostly has labels of another size.
+    // The labels of a batch of another size mostly have another size too.
     const bool another =
         generalises(s.kind) && (has_other_sizes(others, k, e) || (sizes.any() && s.kind == Step::Kind::argument));
     e.open = !e.parameter && e.type.shape.rank() > 0 && !sizes.closed() &&
@@ -120,8 +120,7 @@ uint32_t Recording::version_at(int32_t slot) const {
     return v.is_tensor() ? v.tensor().version() : 0;
 }
 
-// What is kept for derivatives tells by its version whether it was written into since, also where that was done before
-// this recording.
+// Pullbacks tell by a tensor's version whether it was written into since, also by writes before this recording.
 void Recording::count_writes(const Step& step) {
     for (int32_t slot : step.written)
         if (const Value& v = values_[static_cast<size_t>(slot)]; v.is_tensor()) ++v.tensor().body()->version;

@@ -10,14 +10,14 @@ namespace lunaria::trace {
 
 namespace {
 
-// Of a key that a step reads or finds, an integer or a text: another for each.
+// The name of a key that a step reads or finds, an integer or a text: different keys have different names.
 std::string name_of_key(const Value& key) {
     if (key.kind() == Value::Kind::string) return "s" + key.string();
     return key.kind() == Value::Kind::integer ? str("i", key.integer()) : std::string();
 }
 
-// Whether a table whose keys are those of the walk, in this order, can only have that length: they are 1, 2, ... and
-// there are no others.
+// Whether a table with the keys of the walk, in this order, must have that length: the keys are 1, 2, ... and there are
+// no others.
 bool is_list_of(const std::vector<Step>& steps, const std::vector<size_t>& walk, const Value& length) {
     if (walk.empty() || length.kind() != Value::Kind::integer) return false;
     if (static_cast<int64_t>(walk.size()) != length.integer() + 1) return false;
@@ -30,7 +30,7 @@ bool is_list_of(const std::vector<Step>& steps, const std::vector<size_t>& walk,
 
 }  // namespace
 
-// False: what is expected has to be looked at by the runner.
+// False: the runner has to compare the answer itself.
 bool Guards::expect(Check& check, const Expected& e) {
     using Kind = Check::Kind;
     if (e.what != Expected::What::constant) return false;
@@ -64,14 +64,15 @@ bool Guards::expect(Check& check, const Expected& e) {
     }
 }
 
-// The questions to one object.
+// Appends the questions to one object.
 void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>& group,
                        std::unordered_set<size_t>& asked) {
     Check object;
     object.at = steps[group[0]].object_at;
     const size_t begin = checks_.size();
     checks_.push_back(object);
-    // Going through a table: only from its first key on, each of which is there then, so that Lua finds the next.
+    // A walk through a table is taken over only from its first key on; each key was then found before Lua looks for the
+    // next.
     std::vector<size_t> walk;
     for (size_t i : group) {
         const Step& step = steps[i];
@@ -84,7 +85,7 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
         checks_.push_back(check);
         asked.insert(i);
     };
-    std::unordered_map<std::string, std::pair<size_t, Check>> values;  // of keys that are come by
+    std::unordered_map<std::string, std::pair<size_t, Check>> values;  // values of the keys that the walk finds
     for (size_t i : walk) values.emplace(name_of_key(steps[i].expected[0].constant), std::pair(i, Check()));
     values.erase(std::string());
     for (size_t i : group) {
@@ -142,7 +143,7 @@ void Guards::add_group(const std::vector<Step>& steps, const std::vector<size_t>
 Guards::Guards(const std::vector<Step>& steps, const std::vector<size_t>& indices) {
     std::unordered_set<size_t> asked;
     std::vector<std::vector<size_t>> groups;
-    // An object may be kept in more than one place.
+    // An object may be kept in several places.
     std::unordered_map<const void*, size_t> group_of;
     for (size_t i : indices) {
         const Step& step = steps[i];

@@ -1,9 +1,9 @@
-// Questions of a trace whose objects, keys and answers are known beforehand, asked as one: most of what a call reads
-// are methods, attributes and options, the same each time. They are put in the order of their tables, and packed, so
-// that asking them reads little memory. What the function keeps lies in a pool, where objects and keys are found by
-// their place alone.
+// Guards whose objects, keys and answers are known beforehand, asked as one question: most of what a call reads are
+// methods, attributes and options, which are the same each time. They are sorted by their tables and packed, so that
+// asking them reads little memory. Objects and keys that the function keeps are in a pool and are found by their
+// position alone.
 //
-// Nothing is kept of the answers, so that they may be asked in any order, and anew one by one should one be another.
+// No answers are kept, so that the questions may be asked in any order, and one by one again if an answer differs.
 #pragma once
 
 #include <unordered_set>
@@ -15,12 +15,12 @@ namespace lunaria::trace {
 
 class Guards {
   public:
-    // Places of the pool.
+    // The size of the pool.
     static constexpr int kPool = 16384;
 
     struct Check {
         enum class What : uint8_t {
-            object,  // those after it ask the one at this place
+            object,  // the questions after it are put to the object at this position
             read,    // by a text
             item,    // by an integer
             metatable,
@@ -32,23 +32,23 @@ class Guards {
         enum class Kind : uint8_t { nil, boolean, integer, number, text, object };
         What what = What::object;
         bool first = false;     // of `next`: the first key
-        Kind kind = Kind::nil;  // that the answer must have, and what it must be
-        int at = 0;             // place of the object or the key, or the position of an upvalue
+        Kind kind = Kind::nil;  // the kind that the answer must have
+        int at = 0;             // position of the object or the key in the pool, or of an upvalue
         int64_t key = 0;        // of an item
         union {
             const void* pointer = nullptr;
             int64_t bits;
         };
-        const Value* text = nullptr;  // of an answer that is one
+        const Value* text = nullptr;  // for an answer that is a text
     };
 
     Guards() = default;
-    // Of these steps, all of which are carried out before anything that changes something.
+    // The guards of these steps, all of which run before any step that changes something.
     Guards(const std::vector<Step>& steps, const std::vector<size_t>& asked);
 
     const std::vector<Check>& checks() const { return checks_; }
     bool empty() const { return checks_.empty(); }
-    // The steps among them that are not asked here, in their order.
+    // The steps whose guards are not in this group, in their order.
     const std::vector<size_t>& rest() const { return rest_; }
 
   private:
@@ -59,7 +59,7 @@ class Guards {
     std::vector<size_t> rest_;
 };
 
-// Questions, one after the other, that no compiled graph has to wait for.
+// Consecutive questions between the compiled graphs of a block.
 struct GuardGroup {
     size_t begin = 0, end = 0;  // steps of the block
     Guards guards;

@@ -78,7 +78,7 @@ bool LibraryCalls::set_metatable(const Value& f, vm::Values& args, vm::Values& r
     return true;
 }
 
-// Of pairs, ipairs, next_key and rawlen.
+// For pairs, ipairs, next_key and rawlen.
 bool LibraryCalls::goes_through(Native which, const Value& f, vm::Values& args, vm::Values& results) {
     if (args.size() != (which == Native::next_key ? 2 : 1) || !r_.host.is_table(args[0])) return false;
     if (which == Native::next_key) {
@@ -125,7 +125,7 @@ bool LibraryCalls::pure(const Value& f, vm::Values& args, vm::Values& results) {
             if (!r_.is_plain(v)) v = r_.tables.adopt(v);
         return true;
     }
-    // Functions of numbers are instructions of the machine; of others the result stays open.
+    // Functions of numbers are instructions of the machine; the results of others are symbolic.
     if (r_.host.resolve(f).kind == vm::Callee::Kind::function) return false;
     const Value callee = r_.operand(f);
     Step s(Step::Kind::call, {callee, Value::list(r_.operands(args))});
@@ -136,7 +136,7 @@ bool LibraryCalls::pure(const Value& f, vm::Values& args, vm::Values& results) {
     return true;
 }
 
-// Those that say what something is, and those that say what the recording has to do.
+// Functions that tell the kind of a value, and functions that control the recording.
 bool LibraryCalls::tells(Native which, const Value& f, vm::Values& args, vm::Values& results) {
     switch (which) {
         case Native::is_tensor:

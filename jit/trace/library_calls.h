@@ -1,5 +1,5 @@
-// Calls of the library's functions while a call is recorded: what is known of them beforehand becomes questions, values
-// that stay open, or nothing at all. See Native.
+// Calls of the library's functions while a call is recorded. Known facts about a function turn its call into guards,
+// into symbolic values, or into nothing at all. See Native.
 #pragma once
 
 #include "jit/vm/native.h"
@@ -13,11 +13,11 @@ class LibraryCalls {
   public:
     explicit LibraryCalls(Recording& recording) : r_(recording) {}
 
-    // False: it is called as any other function.
+    // False: the function is called as any other.
     bool run(Native which, const Value& f, vm::Values& args, vm::Values& results);
 
   private:
-    // As the library does it.
+    // The call as the library does it.
     vm::Values really(const Value& f, const vm::Values& args);
     bool type_of(const Value& f, vm::Values& args, vm::Values& results);
     bool select(vm::Values& args, vm::Values& results);

@@ -11,7 +11,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// The blocks of a function and how they go on.
+// The blocks of a function and their successors.
 class Flow {
   public:
     explicit Flow(const vm::Code& code) : code_(code), next_(code.blocks.size()), before_(code.blocks.size()) {
@@ -25,7 +25,7 @@ class Flow {
             }
         }
     }
-    // Calls f(block, blocks of its loop) for each that is gone back to.
+    // Calls f(head, blocks of the loop) for each block to which a jump leads back.
     template <class F>
     void for_each_loop(F&& f) const {
         enum : uint8_t { fresh, open, done };
@@ -48,7 +48,8 @@ class Flow {
         }
         for (const auto& [head, body] : loops) f(head, body);
     }
-    // The instruction whose result decides where a block goes on; null: it goes on in one way, or it is not its own.
+    // The instruction whose result decides the successor of a block; null: it has one successor, or the instruction is
+    // in another block.
     const vm::Instr* decider(uint32_t block) const {
         const vm::Instr& last = code_.instrs[end(block) - 1];
         if (last.run != vm::handle_branch) return nullptr;
@@ -61,9 +62,9 @@ class Flow {
     }
     const std::vector<uint32_t>& next(uint32_t block) const { return next_[block]; }
 
-    // Which parameters of the head may have other values when a turn of the loop has come back to it.
+    // The parameters of the head that may have other values when an iteration has come back to it.
     std::vector<bool> varying(uint32_t head, const std::unordered_set<uint32_t>& body) const {
-        // By register of a parameter: that of the head's parameter which it is as it was when the turn began.
+        // By register of a parameter: the parameter of the head whose value at the start of the iteration it still has.
         std::unordered_map<int32_t, int32_t> source;
         constexpr int32_t kOther = -1;
         for (int32_t r : code_.blocks[head].parameters) source[r] = r;
@@ -110,7 +111,7 @@ class Flow {
     size_t end(size_t block) const {
         return block + 1 < code_.blocks.size() ? code_.blocks[block + 1].start : code_.instrs.size();
     }
-    // All from where the head is reached without passing it.
+    // Adds all blocks from which the head is reached without passing it.
     void add_body(std::unordered_set<uint32_t>& body, uint32_t head, uint32_t last) const {
         body.insert(head);
         std::vector<uint32_t> rest{last};
@@ -126,7 +127,7 @@ class Flow {
     std::vector<std::vector<uint32_t>> next_, before_;
 };
 
-// A parameter that nothing reads goes with the first instruction.
+// A parameter that nothing reads is dropped by the first instruction.
 bool is_read(const vm::Machine& m, const vm::Instr& first, int32_t parameter) {
     const vm::Code& code = m.code();
     const auto kills = code.kills.begin() + first.kills;
@@ -145,7 +146,7 @@ bool is_same_value(const Value& a, const Value& b) {
     return x && y ? x->slot == y->slot : !x && !y && identical(a, b);
 }
 
-// Another handle of the same elements, by which a turn knows it.
+// Another handle of the same elements, which belongs to this iteration.
 Value own_body(const Value& v) { return v.is_tensor() ? Value(v.tensor().apart()) : v; }
 
 }  // namespace
@@ -166,7 +167,7 @@ const Loops::Heads& Loops::heads_of(const vm::Code& code) {
     return *known;
 }
 
-// Loops whose functions have returned, or that began anew in the same place.
+// Ends loops whose functions have returned, or that began anew in the same place.
 void Loops::leave(const vm::Machine& m, const vm::Instr& i) {
     const size_t frames = m.frame_count();
     const bool enters = &i == &m.code().instrs[m.code().blocks[0].start];
@@ -193,7 +194,7 @@ bool Loops::step(vm::Machine& m, const vm::Instr& i) {
     return r_.has_numbers() && compute(m, i);
 }
 
-// What the instruction before has asked, and what this one may change.
+// Notes what the previous instruction asked for, and what this one may change.
 void Loops::note(vm::Machine& m, const vm::Instr& i) {
     static const Op &sets = lua::primitive("cell_set"), &calls = lua::primitive("call"),
                     &j_calls = lua::primitive("j_call");
@@ -239,8 +240,8 @@ bool Loops::is_same(const Seen& before, const Value& now) const {
     return one.slot >= 0 || (one.identity == before.identity && identical(one.value, before.value));
 }
 
-// Whether a turn that was for the value before can be for this one: a number of the same kind, or a tensor of the same
-// type that was made since, so that nothing else can have it.
+// Whether an iteration recorded for the earlier value also fits this one: a number of the same kind, or a tensor of the
+// same type that was made since, so that nothing else can refer to it.
 bool Loops::is_alike(int32_t since, const Seen& before, const Value& now) const {
     if (now.marks() || vm::shown(now).kind() != before.kind) return false;
     if (vm::shown(now).is_number()) return true;
@@ -290,8 +291,8 @@ bool Loops::may_open(const vm::Machine& m, const Loop& loop) const {
            loop.code->graph->order == 0 && !m.region();
 }
 
-// The slot from which on tensors are in the values alone: of those that the last turn has made that is certain, of
-// those that others have made where no object has come in between that may have them.
+// The slot from which on only the parameters can refer to tensors. That is certain for tensors of the last iteration,
+// and for those of earlier iterations if no object has come in between that may refer to them.
 int32_t Loops::made_since(const vm::Machine& m, const Loop& loop) const {
     if (loop.ever_changed) return loop.slots;
     const auto& parameters = m.code().blocks[loop.block].parameters;
@@ -303,7 +304,7 @@ int32_t Loops::made_since(const vm::Machine& m, const Loop& loop) const {
     return loop.first_slots;
 }
 
-// The parameters that differ from turn to turn; false: one of them does in a way that cannot be followed.
+// Chooses the parameters that differ between iterations; false: one differs in a way that cannot be recorded.
 bool Loops::choose(const vm::Machine& m, const vm::Instr& i, const Loop& loop, std::vector<int64_t>& places) const {
     const auto& parameters = m.code().blocks[loop.block].parameters;
     const std::vector<bool>& varying = here_->varying.at(loop.block);
@@ -360,7 +361,7 @@ bool Loops::open(vm::Machine& m, const vm::Instr& i, Loop& loop) {
     return true;
 }
 
-// Whether the turn ends with values with which it could begin: then that is written down.
+// Whether the iteration ends with values with which it could begin: then the step `again` is recorded.
 bool Loops::close(vm::Machine& m, Loop& loop) {
     if (!may_open(m, loop)) return false;
     const Step& begin = loop.in->steps[loop.at];
@@ -392,7 +393,7 @@ bool Loops::close(vm::Machine& m, Loop& loop) {
     return r_.records() && results[0].boolean();
 }
 
-// The recording is where the turn began, with other values.
+// Takes the recording back to the start of the iteration, with other values.
 void Loops::rewind(vm::Machine& m, Loop& loop) {
     const auto& parameters = m.code().blocks[loop.block].parameters;
     vm::Values values;
@@ -407,7 +408,7 @@ void Loops::rewind(vm::Machine& m, Loop& loop) {
     loop.changed = false;
 }
 
-// Numeric loops with a symbolic number of turns: the count of those that are left is a number like any other.
+// Numeric loops with a symbolic number of iterations: the number of remaining ones is an ordinary number.
 bool Loops::compute(vm::Machine& m, const vm::Instr& i) {
     static const Op &prepares = lua::primitive("for_prepare"), &asks = lua::primitive("for_more"),
                     &counts = lua::primitive("for_count"), &turns = lua::primitive("for_turns"),
@@ -420,7 +421,7 @@ bool Loops::compute(vm::Machine& m, const vm::Instr& i) {
     }
     const auto is_integer = [&](size_t k) { return vm::shown(args[k]).kind() == Value::Kind::integer; };
     if (i.op == &prepares) {
-        // Loops within derivatives are written down turn by turn: one question says how many there are.
+        // Loops within derivatives are recorded iteration by iteration: one guard tells their number.
         if (m.depth > 0 || m.code().graph->order > 0) return false;
         if (!is_integer(0) || !is_integer(2) || symbolic_number(args[2]) || args[2].integer() == 0) return false;
         if (!symbolic_number(args[0]) && !symbolic_number(args[1])) return false;

@@ -1,12 +1,12 @@
-// Loops whose number of turns differs, while a call is recorded. What decides whether such a loop goes on is a question
-// of the record, so that each number of turns would be a branch of its own; instead the loop is in the record once.
+// Loops whose number of iterations differs, while a call is recorded. The condition of such a loop is a guard of the
+// record, so that each number of iterations would be a branch of its own; instead the record has the loop once.
 //
-// The machine's blocks take everything that they use as parameters: what one turn leaves to the next are the values of
-// the parameters of the block that the loop goes back to, as long as nothing else has changed. So turns are compared
-// there: where one has changed nothing but numbers and tensors among these values, the next one is written down for any
-// such values (the step `loop`), and where it comes back with values of the same kinds, it is done (the step `again`):
-// the recorder goes on from where the turn began, and forgets what it learned in between. A loop that does more is
-// recorded turn by turn.
+// The machine's blocks take everything that they use as parameters: one iteration passes values to the next in the
+// parameters of the loop's head, as long as nothing else has changed. So iterations are compared there: where an
+// iteration has changed nothing but numbers and tensors among these values, the next one is recorded for any such
+// values (the step `loop`), and where it comes back with values of the same kinds, the loop is complete (the step
+// `again`): the recorder continues from the start of the iteration, and drops what it learned in between. A loop that
+// does more is recorded iteration by iteration.
 #pragma once
 
 #include <memory>
@@ -27,20 +27,20 @@ class Loops {
   public:
     explicit Loops(Recording& recording) : r_(recording) {}
 
-    // Before an instruction; true: it has been carried out, for a symbolic number of turns.
+    // Called before an instruction; true: it was executed here, for a symbolic number of iterations.
     bool step(vm::Machine& m, const vm::Instr& i);
-    // A table that the run made, by its number, is changed or given away.
+    // Notes that a table which the run made, given by its number, is changed or given away.
     void wrote(int32_t table);
 
   private:
-    // Of a function: the blocks that its loops go back to, by their first instruction, with the parameters that a turn
-    // may change; and the instructions on whose result the end of a loop depends, with the blocks of those loops.
+    // For a function: the heads of its loops, by their first instruction, with the parameters that an iteration may
+    // change; and the instructions whose result decides the end of a loop, with the heads of those loops.
     struct Heads {
         std::unordered_map<const vm::Instr*, uint32_t> blocks;
         std::unordered_map<uint32_t, std::vector<bool>> varying;
         std::unordered_map<const vm::Instr*, std::vector<uint32_t>> deciders;
     };
-    // What a value was when a turn began, without keeping it alive.
+    // A value as it was when an iteration began, without keeping it alive.
     struct Seen {
         Value value;        // a number
         int32_t slot = -1;  // of a symbolic number or a tensor
@@ -48,23 +48,23 @@ class Loops {
         Value::Kind kind = Value::Kind::nil;
         TensorType type;
     };
-    // What the recorder knew when the step `loop` was written.
+    // The recorder's knowledge when the step `loop` was recorded.
     struct Known {
         int32_t slots = 0, tables = 0;
         Questions::Answers found;
         Sizes::Known sizes;
     };
     struct Loop {
-        size_t frames = 0;  // with that of the loop
+        size_t frames = 0;  // number of frames, including that of the loop
         const vm::Code* code = nullptr;
         uint32_t block = 0;
-        // Of the last turn:
+        // About the last iteration:
         std::vector<Seen> seen;
         int32_t slots = 0, tables = 0;
         size_t effects = 0;
-        bool changed = false;  // something that is not among the values
-        bool decided = false;  // a question of the record was whether it goes on
-        // Of all turns:
+        bool changed = false;  // something beside these values
+        bool decided = false;  // a guard of the record decided whether it continues
+        // About all iterations:
         std::vector<Seen> first;
         int32_t first_slots = 0;
         bool ever_changed = false;
@@ -72,7 +72,7 @@ class Loops {
         Block* in = nullptr;
         size_t at = 0;  // the step
         std::vector<int64_t> places;
-        std::vector<std::pair<int32_t, Value>> fixed;  // the registers of the others, which stay as they are
+        std::vector<std::pair<int32_t, Value>> fixed;  // the registers of the other parameters, which stay as they are
         Known known;
     };
 
@@ -94,11 +94,11 @@ class Loops {
     bool choose(const vm::Machine& m, const vm::Instr& i, const Loop& loop, std::vector<int64_t>& places) const;
 
     Recording& r_;
-    std::vector<Loop> loops_;  // that run, the outermost first
+    std::vector<Loop> loops_;  // the running loops, the outermost first
     std::unordered_map<const vm::Code*, std::unique_ptr<const Heads>> heads_;
     const vm::Code* code_ = nullptr;  // of the last instruction, and its heads if there are any
     const Heads* here_ = nullptr;
-    size_t position_ = 0;  // before the last instruction that decides
+    size_t position_ = 0;  // before the last deciding instruction
     std::vector<uint32_t> deciding_;
     size_t deciding_frames_ = 0;
 };

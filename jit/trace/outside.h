@@ -1,6 +1,5 @@
-// What a record asks of the outside of a call and does there: its arguments, tables, variables and functions. A host of
-// the virtual machine implements it beside vm::Host (interpreter/host/lua_outside.h), one object
-// for each call.
+// The interface of a record to the outside of a call: its arguments, tables, variables and functions. A host of the
+// virtual machine implements it beside vm::Host (interpreter/host/lua_outside.h), one object for each call.
 #pragma once
 
 #include <functional>
@@ -19,15 +18,15 @@ class Machine;
 
 namespace lunaria::trace {
 
-// One question of a record: a step of the kinds up to `next`.
+// One question of a record: a step of one of the kinds up to `next`.
 struct Question {
     Step::Kind kind = Step::Kind::count;
     const Value* object = nullptr;  // a table, or the function of an upvalue
     const Value* key = nullptr;     // of `read` and `next`
     int position = 0;               // of an argument or an upvalue
-    // Where the outside keeps the object and the key, see Step; 0: only the values above tell them.
+    // The places where the outside keeps the object and the key, see Step; 0: only the values above tell them.
     int object_at = 0, key_at = 0;
-    // What the answer must have beside what it is compared by.
+    // Parts of the answer that are wanted beside those for comparison.
     bool value = false, handle = false;
 };
 
@@ -41,14 +40,14 @@ struct Answer {
         const Tensor* tensor;
     };
     const void* identity = nullptr;  // of an object and of a text
-    std::string_view text;           // valid until something else is done with the outside
+    std::string_view text;           // valid until the next use of the outside
     Value value;
-    Value handle;  // the very object that a tensor came as
+    Value handle;  // the very object as which a tensor came
 };
 
 class Outside {
   public:
-    // The host of the machine; the outside of a call answers for the values that this host has.
+    // The host of the machine; the outside of a call answers for the values of this host.
     Outside(vm::Host& host, int64_t count) : host(host), count(count) {}
     virtual ~Outside() = default;
     Outside(const Outside&) = delete;
@@ -56,53 +55,52 @@ class Outside {
 
     vm::Host& host;
     const int64_t count;  // of the arguments
-    // Where the step that is carried out stands in the program, for error messages; null: none is.
+    // The place in the program of the running step, for error messages; null: none is running.
     const ir::Span* span = nullptr;
 
     virtual Answer ask(const Question& question) = 0;
-    // Whether all of these questions are answered as expected.
+    // Whether all of these guards hold.
     virtual bool hold(const Guards& guards) = 0;
 
-    // False: f raised `error`. The step tells how the program calls it.
+    // False: f raised `error`. The step tells how the program calls f.
     virtual bool call(const Value& f, std::span<const Value> args, const Step& step, vm::Values& results,
                       Value& error) = 0;
-    // A new table: sizes, metatable, then keys and values in the order of insertion; a nil value takes the key out
-    // again.
+    // A new table from a recipe: sizes, metatable, then keys and values in the order of insertion; a nil value removes
+    // the key again.
     virtual Value make_table(std::span<const Value> recipe) = 0;
-    // Moves all of a table, its metatable included, into another.
+    // Moves the whole content of a table, its metatable included, into another.
     virtual void pour(const Value& from, const Value& to) = 0;
     virtual void set_upvalue(const Value& function, int position, const Value& v) = 0;
-    // A new object of the outside for a tensor, which is the same wherever the tensor goes out as this object.
+    // The outside's object for a tensor: a new one, and the same one each time the tensor goes out with this handle.
     virtual Value handle_of(const Value& tensor) = 0;
-    // From now on handle_of() finds for these tensors, by identity, the handles that they have, for as long as the
-    // program itself keeps those.
+    // From now on handle_of() finds the existing handles of these tensors, by identity, for as long as the program
+    // itself keeps the handles.
     virtual void remember(const std::unordered_map<const void*, Value>& handles) = 0;
 
-    // What kind of an object of the outside a value is; none: a plain value, a tensor, or an object of the machine.
+    // The kind of the outside's object that a value is; none: a plain value, a tensor, or an object of the machine.
     enum class Type : uint8_t { none, table, function, other };
     virtual Type type_of(const Value& v) = 0;
-    // What a call of a function does; error: it is no function.
+    // The behaviour of a function when it is called; error: it is no function.
     virtual Native native(const Value& f) = 0;
-    // Whether something stands for the function in derivatives.
+    // Whether derivatives replace the function by another.
     virtual bool is_in_derivatives(const Value& f) = 0;
-    // The function that a compiled one stands for; any other value itself.
+    // The function that a compiled one was made from; any other value itself.
     virtual Value target(const Value& f) = 0;
-    // A function, whose metatable all functions have.
+    // Any function; all functions share its metatable.
     virtual Value any_function() = 0;
     // Identifies a variable of a function.
     virtual const void* variable(const Value& function, int position) = 0;
     virtual CapturedNumbers& captured_numbers() = 0;
 
-    // The function that is called.
+    // The called function.
     virtual Value function() = 0;
-    // Has the objects that the tree's new steps refer to kept as long as the tree, and tells the steps where they are.
+    // Keeps the objects that the tree's new steps refer to for as long as the tree, and tells the steps their places.
     virtual void keep(Tree& tree) = 0;
-    // What the body comes to, which may fail and asks for the arguments of this call.
+    // The outcome of the body, which may fail and may read the arguments of this call.
     virtual vm::Host::Protected protect(const std::function<void()>& body) = 0;
-    // The body runs the machine in the name of this call.
+    // Lets the body run the machine in the name of this call.
     virtual void run(vm::Machine& machine, const std::function<void()>& body) = 0;
-    // Much memory is about to be needed at once: objects that nothing refers to any more give theirs back, if finding
-    // them is quick.
+    // Announces that much memory is about to be needed: unreachable objects give theirs back, if finding them is quick.
     virtual void make_room() {}
 };
 

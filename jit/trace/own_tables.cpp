@@ -48,12 +48,12 @@ int32_t OwnTables::give_away(Own& table) {
     s.table = own.number;
     const bool known = r_.repeats();
     vm::Values results = r_.event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
-    // What the outside made of it since.
+    // The content that the outside has given it since.
     if (known && !own.content.is_nil()) r_.outside.pour(own.content, own.table);
     return r_.slot_of(own.table);
 }
 
-// The table that an earlier attempt of this call made as the one of that number, whose content is kept apart; or nil.
+// The table of that number from an earlier attempt of this call, whose content is returned apart; or nil.
 Value OwnTables::replayed(int32_t number, Value& content) {
     const auto found = replayed_.find(number);
     if (!r_.repeats() || found == replayed_.end()) return {};

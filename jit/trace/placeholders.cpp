@@ -54,7 +54,7 @@ void size_placeholders(const Progress& progress, const Step& known, vm::Values& 
         const vm::Watch unwatched(nullptr);
         body(sized);
     } catch (const Error&) {
-        sized.clear();  // values that are not those of the call may be wrong ones: the sizes stay the recorded ones
+        sized.clear();  // values may be wrong without those of the call: the sizes stay the recorded ones
     }
     default_generator().set_state(random);
     if (sized.size() != results.size()) return;

@@ -1,5 +1,5 @@
-// Results of steps that the runner carried out, for a recording that takes the call up where the runner stopped. Of a
-// tensor that nothing needs any more a placeholder is given: one of its type, at whose elements nothing looks.
+// Results of steps that the runner carried out, for a recording that takes over the call where the runner stopped. A
+// tensor that nothing needs any more is replaced by a placeholder: a tensor of its type whose elements are never read.
 #pragma once
 
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace lunaria::trace {
 
-// `values`: what the recorder knows, by slot. Without the numbers of a way for any sizes.
+// `values`: the recorder's values, by slot. Without the numbers of a branch for any sizes.
 vm::Values known_results(const Progress& progress, const Step& known, std::span<const Value> values);
-// Placeholders of any sizes must have the sizes of this call, which those of the operands tell: `body` carries the step
-// out.
+// Gives placeholders of any sizes the sizes of this call, which follow from those of the operands: `body` carries out
+// the step.
 void size_placeholders(const Progress& progress, const Step& known, vm::Values& results,
                        const std::function<void(vm::Values&)>& body);
 

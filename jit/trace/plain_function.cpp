@@ -8,7 +8,7 @@ namespace {
 
 using vm::PlainHost;
 
-// What identifies a dtype where an object of a language would be expected.
+// The identity of a dtype where an object of a language would be expected.
 const void* identity_of(DType dtype) {
     static const char addresses[256] = {};
     return &addresses[static_cast<size_t>(dtype)];
@@ -134,10 +134,10 @@ class PlainOutside final : public Outside {
     void pour(const Value& from, const Value& to) override {
         vm::object_as<PlainHost::Table>(to)->take(*vm::object_as<PlainHost::Table>(from));
     }
-    // The variables of a program's functions are the machine's own.
+    // The variables of a program's functions belong to the machine itself.
     void set_upvalue(const Value&, int, const Value&) override {}
     const void* variable(const Value&, int) override { return nullptr; }
-    // A tensor goes out as itself.
+    // A tensor is its own handle.
     Value handle_of(const Value& tensor) override { return tensor; }
     void remember(const std::unordered_map<const void*, Value>&) override {}
 

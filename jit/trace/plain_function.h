@@ -15,11 +15,11 @@ class PlainFunction {
   public:
     PlainFunction(vm::PlainHost& host, Value function) : host_(host), function_(std::move(function)) {}
 
-    // The results of a call; raises what the call raises.
+    // The results of a call; raises the call's error.
     vm::Values call(std::span<const Value> args);
     Compiled& compiled() { return compiled_; }
 
-    // The objects and keys that the records' questions refer to; a question has the place of its own, from 1 on.
+    // The objects and keys that the records' guards refer to; each has a place of its own, from 1 on.
     struct Kept {
         int place_of(const Value& v);
         const Value& at(int place) const { return values[static_cast<size_t>(place) - 1]; }

@@ -1,4 +1,4 @@
-// How far a call has come in its record, and what it has found on the way.
+// The progress of a call in its record, and the values that it has found on the way.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace lunaria::trace {
 
-// Objects that were told apart from one another.
+// A set of distinct objects.
 class Seen {
   public:
-    // False: it is there already.
+    // False: the set has it already.
     bool insert(const void* object) {
         if (2 * ++count_ > entries_.size()) grow();
         Entry* at = find(object);
@@ -29,7 +29,7 @@ class Seen {
         order_.clear();
     }
     size_t count() const { return count_; }
-    // Takes out all but the first ones.
+    // Removes all but the first ones.
     void forget_from(size_t count) {
         if (count == count_) return;
         std::vector<const void*> kept = std::move(order_);
@@ -55,7 +55,7 @@ class Seen {
             if (e.round == round_) *find(e.object) = e;
     }
     std::vector<Entry> entries_;      // a power of two
-    std::vector<const void*> order_;  // as they came
+    std::vector<const void*> order_;  // in the order of insertion
     uint64_t round_ = 1;
     size_t count_ = 0;
 };
@@ -63,21 +63,21 @@ class Seen {
 // How far a call has come.
 struct Progress {
     std::vector<Value> slots;
-    std::vector<Value> handles;  // by slot, where the very handle of a tensor goes out again
-    std::vector<Block*> path;    // the blocks that it went through, the root first
+    std::vector<Value> handles;  // by slot, where the very handle of a tensor is needed outside again
+    std::vector<Block*> path;    // the blocks that the call went through, the root first
     size_t done = 0;             // steps carried out, over all blocks
     bool effects = false;        // one of them was an effect
-    // The step after them was carried out as well, but gave something new, or raised an error.
+    // The next step was carried out as well, but had a new result (observed), or raised an error (failed).
     bool observed = false, failed = false;
     vm::Values results;
     Value error;
-    // Of tensors from outside that may have any sizes: those they had, by slot. Their slots may be empty by now.
+    // The sizes of tensors from outside that may have any sizes, by slot. Their slots may be empty by now.
     std::vector<std::pair<int32_t, Shape>> sizes;
-    // Tensors and tables that were told apart from one another.
+    // Tensors and tables whose identities were compared.
     Seen bodies, tables;
     std::vector<Tensor> inputs, outputs;  // of a compiled graph
-    std::vector<Value> numbers;           // the same, numbers for which it is compiled
-    Steady* steady = nullptr;             // in a loop of calls that nothing else runs in
+    std::vector<Value> numbers;           // likewise: numbers for which it is compiled
+    Steady* steady = nullptr;             // in a loop of calls between which nothing else runs
 
     void clear() {
         for (Value& v : slots) v = Value();

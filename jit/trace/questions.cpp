@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kMostMetatables = 100;
 
-// Values of a basic type share a metatable: it is asked of this one. Tables and objects have their own.
+// Values of a basic type share a metatable, which is looked up for this value. Tables and objects have their own.
 Value of_basic_type(Outside& outside, const Value& v) {
     switch (v.kind()) {
         case Value::Kind::boolean:
@@ -51,7 +51,7 @@ Value of_basic_type(Outside& outside, const Value& v) {
 }  // namespace
 
 void Questions::check_key(const Value& key) {
-    // By which object it is found again: the one that it came with.
+    // A tensor as a key is found again by the object as which it came.
     if (key.is_tensor() && !r_.has_handle(key)) r_.stop("a table has a tensor as key that it makes");
 }
 
@@ -60,8 +60,8 @@ Value Questions::read(const Value& table, const Value& key) {
     if (!r_.records()) return r_.plain(r_.host.raw_get(table, key));
     if (r_.tables.find(table)) return r_.host.raw_get(table, r_.decided(key));
     r_.numbers.decide_keys(table);
-    // The outside has nothing under a key that only this run knows. The table itself must not be asked: where a call is
-    // repeated up to where it stopped, it has already what the call writes into it later.
+    // The outside cannot have a key that only this run knows. The table itself must not be asked: where a call is
+    // repeated up to the place where it stopped, the table already has what the call writes into it later.
     if (r_.tables.find(key) || (vm::object_as<vm::Closure>(key) && !r_.is_noted(key))) return {};
     const SymbolicNumber* number = symbolic_number(key);
     const std::string id = number ? question('k', vm::identity_of(table), Value(static_cast<int64_t>(number->slot)))
@@ -91,13 +91,13 @@ Value Questions::metatable(const Value& value) {
 }
 
 Value Questions::meta(const Value& object, const char* event) {
-    // That of tensors and dtypes is the module's own.
+    // The metamethods of tensors and dtypes are the module's own.
     if (object.is_tensor() || object.kind() == Value::Kind::dtype) return r_.host.metamethod(object, object, event);
     const Value table = metatable(object);
     return table.is_nil() ? Value() : read(table, Value(event));
 }
 
-// Where a program has given a basic type a metamethod of its own, what uses it is left to Lua.
+// If a program has given a basic type a metamethod of its own, code that uses it is left to Lua.
 void Questions::refuse_metamethod(const Value& v, const char* event) {
     const Value method = meta(v, event);
     if (method.is_nil() || !r_.records()) return;
@@ -132,7 +132,7 @@ Value Questions::next_key(const Value& table, const Value& key) {
     const Question asked{.kind = Step::Kind::next, .object = &table, .key = &key, .value = true};
     if (!r_.records() || r_.tables.find(table)) {
         Value v = r_.outside.ask(asked).value;
-        // Their order is that of addresses.
+        // Keys that are objects come in the order of their addresses.
         if (r_.records() && !r_.is_plain(v)) r_.stop("a table with objects as keys is gone through");
         return v;
     }
@@ -163,7 +163,7 @@ bool Questions::takes_any_key(const Value& table) {
     return r_.records() && r_.host.is_table(table) && !r_.tables.find(table) && metatable(table).is_nil();
 }
 
-// Everything in the table and in the tables within it: for what looks at it by itself.
+// Reads everything in the table and in the tables within it, for code that reads it by itself.
 void Questions::read_all(const Value& table, int depth) {
     if (depth > 16) r_.stop("a table is nested too deep");
     if (!r_.records()) return;
@@ -216,7 +216,7 @@ void Questions::forget_all() {
 }
 
 void Questions::wrote(const Value& table, const Value& key, const Value& value, bool any_key) {
-    // Order and length may be others now, and what lies under a key that may be any.
+    // Order and length may have changed, and so may the value under a symbolic key.
     std::erase_if(found_, [](const auto& entry) {
         return entry.first[0] == 'n' || entry.first[0] == 'l' || entry.first[0] == 'k';
     });

@@ -1,5 +1,5 @@
-// What a recorded call asks of the outside: fields, metatables, variables, keys and lengths of tables. Each is asked
-// once, until something may have changed the answer, and is a guard of the record.
+// The questions of a recorded call to the outside: fields, metatables, variables, keys and lengths of tables. Each is
+// asked once, until something may have changed the answer, and is a guard of the record.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace lunaria::trace {
 
 class Recording;
 
-// Identifies what was asked of an object: a field, its metatable, ...
+// A text that identifies a question to an object: a field, its metatable, ...
 std::string question(char kind, const void* object, const Value& key);
 
 class Questions {
   public:
-    // By question.
+    // Answers by question.
     using Answers = std::unordered_map<std::string, Value>;
 
     explicit Questions(Recording& recording) : r_(recording) {}
@@ -29,17 +29,17 @@ class Questions {
     void write_upvalue(const Value& function, int position, const void* identity, const Value& v);
     Value next_key(const Value& table, const Value& key);
     Value length_of(const Value& table);
-    // Whether what is written into the table depends on nothing but it, whatever the key.
+    // Whether a write into the table involves only the table, whatever the key.
     bool takes_any_key(const Value& table);
     void read_all(const Value& table, int depth = 0);
     vm::Field follow(const Value& object, const Value& key, const char* event);
     void check_key(const Value& key);
 
-    // What is known since the last effect that may have changed anything.
+    // The answers since the last effect that may have changed anything.
     Answers& answers() { return found_; }
-    // Such an effect: only what numbers were decided to be still holds.
+    // Such an effect has happened: only the decisions about numbers still hold.
     void forget_all();
-    // A field has that value now; `any_key`: it may have been any field of the table.
+    // A field has this value now; `any_key`: it may have been any field of the table.
     void wrote(const Value& table, const Value& key, const Value& value, bool any_key);
 
   private:

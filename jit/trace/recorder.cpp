@@ -14,7 +14,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// Of errors of the machine itself: whether their words are those of Lua.
+// Whether the message of an error raised by the machine itself is the same as Lua's.
 bool is_exact(const Value& error) {
     if (error.kind() != Value::Kind::string) return false;
     for (const char* words : {": attempt to perform 'n", ": attempt to divide by zero", ": attempt to compare "})
@@ -24,7 +24,7 @@ bool is_exact(const Value& error) {
 
 }  // namespace
 
-// A variable of a Lua function outside. Functions that are made inside may outlive the recorder.
+// A variable of a Lua function outside. Functions that the recorded call makes may outlive the recorder.
 class WatchedUpvalue final : public vm::Cell {
   public:
     WatchedUpvalue(std::shared_ptr<Recorder*> recorder, Value function, int position, Value plain)
@@ -93,7 +93,7 @@ Value Recorder::number_of(const Value& tensor) {
 }
 
 std::string Recorder::outer_place(size_t level) {
-    // The message stays in the function, and is another one for each line that calls it.
+    // The error would name the line of the caller, which a record cannot know.
     if (r_.catching > 0) r_.stop("a message that it catches names a line of its caller");
     return r_.host.outer_place(level);
 }
@@ -110,7 +110,7 @@ vm::Field Recorder::find_field(const Value& object, const Value& key) {
 
 vm::Field Recorder::find_new_field(const Value& object, const Value& given_key) {
     if (r_.questions.takes_any_key(object)) {
-        // What was there makes no difference.
+        // The answer of this branch makes no difference.
         vm::Field field;
         field.holder = object;
         field.raw = true;
@@ -132,7 +132,7 @@ void Recorder::raw_set(const Value& table, const Value& given_key, const Value& 
     if (r_.records() && is_table(table)) r_.questions.check_key(key);
     if (!r_.records() || !is_table(table)) return r_.host.raw_set(table, r_.outward(key), r_.outward(value));
     if (OwnTables::Own* mine = r_.tables.find(table)) return r_.tables.set(*mine, key, value);
-    // What Lua refuses is refused before it counts as an effect.
+    // A key that Lua refuses is an error before the write counts as an effect.
     if (key.is_nil() || (key.kind() == Value::Kind::number && key.number() != key.number()))
         return r_.host.raw_set(table, key, r_.plain(value));
     Step s(Step::Kind::raw_set, {r_.operand(table), r_.given(any_key ? given_key : key), r_.given(value)});
@@ -178,7 +178,7 @@ vm::Callee Recorder::resolve(const Value& given_function) {
     }
     vm::Callee callee = r_.host.resolve(f);
     if (callee.kind != vm::Callee::Kind::function || callee.intrinsic) return callee;
-    callee.intrinsic = true;  // it is run by the machine, whatever the order
+    callee.intrinsic = true;  // the machine runs it, whatever the order of differentiation
     for (size_t i = 0; i < callee.captures.size(); ++i) {
         const int position = static_cast<int>(i) + 1;
         Value& v = callee.captures[i];
@@ -193,7 +193,7 @@ vm::Callee Recorder::resolve(const Value& given_function) {
     return callee;
 }
 
-// Runs one of the operators that stand for `whole`, which is what the user typed; null: the operator stands for itself.
+// Runs an operator of the expansion of `whole`, the operator that the user typed; null: no expansion.
 Value Recorder::run_for(const Op* whole, const Op& op, std::span<const Value> args) {
     if (!whole) return r_.run(op, args);
     struct Stands {
@@ -223,7 +223,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
                 [&](const Op& op, const std::vector<Value>& args) { return run_for(whole, op, args); },
                 [](const Value& results, size_t i) { return results.items().at(i); });
             Value v = result.is_list() ? result.items().at(0) : result;
-            // The whole tensor may have been asked for.
+            // The key may mean the whole tensor.
             return v;
         }
         if (key.kind() == Value::Kind::string) {
@@ -299,7 +299,7 @@ bool Recorder::compare(std::string_view primitive, const Value& given_a, const V
     }
     const bool strings = a.kind() == Value::Kind::string && b.kind() == Value::Kind::string;
     if (primitive == "equal") {
-        // Tables and userdata alone are compared by a metamethod.
+        // Only tables and userdata have a metamethod for comparisons.
         auto has_own = [&](const Value& v) {
             const Outside::Type type = r_.outside.type_of(v);
             return type == Outside::Type::table || type == Outside::Type::other;
@@ -346,7 +346,7 @@ vm::Host::Part Recorder::part_of(const Value& tensor, const Value& given_key) {
     const Value key = r_.decided(given_key);
     if (is_table(key)) r_.questions.read_all(key);
     if (!key.is_tensor() && !is_table(key) && !r_.is_plain(key)) return {};
-    // Nothing depends on the sizes where it is the name of a method or of a property.
+    // The name of a method or of a property does not depend on the sizes.
     const bool named = key.kind() == Value::Kind::string && !r_.host.is_part(key);
     if (!named) r_.sizes.decide_attributes(tensor);
     return r_.host.part_of(tensor, key);
@@ -373,11 +373,11 @@ vm::Host::Protected Recorder::call_protected(const std::function<void()>& body) 
     if (outcome.ok) return outcome;
     pass_on();
     r_.interrupt_if(interrupt_requested());
-    // Lua calls a handler that fails again and again.
+    // Lua calls a failing handler again and again.
     const void* handling = &vm::xpcall_function().function->failed->function->graph;
     for (size_t i = 0; r_.handles_errors && i < r_.machine.frame_count(); ++i)
         if (r_.machine.function_of_frame(i) == handling) r_.stop("the handler of xpcall fails");
-    // The machine's words for an error may be less than Lua's.
+    // The machine's message may have less detail than Lua's.
     if (r_.interrupted() || !(std::exchange(r_.exact, false) || is_exact(outcome.error))) r_.stop("an error is caught");
     return outcome;
 }

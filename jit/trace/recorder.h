@@ -1,5 +1,5 @@
-// Runs a function in the virtual machine and has what it does written down: the recorder stands between the machine and
-// its host, and whatever the machine asks of its host comes by here.
+// The recorder runs a function in the virtual machine and records what it does: it is between the machine and its host,
+// so that every question of the machine to its host passes through it.
 #pragma once
 
 #include "jit/trace/recording.h"
@@ -12,12 +12,12 @@ class Recorder final : public vm::Watcher {
         : Watcher(outside.host), r_(outside, tree, progress, limits, *this) {}
     ~Recorder() override { *self_ = nullptr; }
 
-    // Records the call of f. Errors are raised. Where the recording was stopped, the function is not one for the
-    // runner; if then no effect happened, the results are void and the call has to be begun anew by the outside.
+    // Records the call of f. Errors are raised. If the recording was stopped, the function is not one for the runner;
+    // if moreover no effect has happened, the results are void and the outside has to begin the call anew.
     vm::Values record(const Value& f);
     Recording& recording() { return r_; }
 
-    // Of the machine's watcher.
+    // The interface of the machine's watcher.
     bool records() const override { return r_.records(); }
     bool step(vm::Machine& m, const vm::Instr& i) override;
     bool before_call(vm::Machine& m, const Value& f, std::span<const Value> contexts, vm::Values& args,
@@ -41,7 +41,7 @@ class Recorder final : public vm::Watcher {
     }
     void pass_on() override;
 
-    // Of its host.
+    // The interface of the machine's host.
     vm::Callee resolve(const Value& f) override;
     vm::Field find_field(const Value& object, const Value& key) override;
     vm::Field find_new_field(const Value& object, const Value& key) override;
@@ -67,7 +67,7 @@ class Recorder final : public vm::Watcher {
 
   private:
     Value run_for(const Op* whole, const Op& op, std::span<const Value> args);
-    // Whether a function takes numbers that are differentiated without looking at them.
+    // Whether a function passes on numbers that are differentiated without looking at them.
     bool takes_followed(Native which, const Value& f, const vm::Values& args);
 
     Recording r_;

@@ -1,4 +1,4 @@
-// Instructions and calls, watched.
+// Instructions and calls as the recorder watches them.
 #include <algorithm>
 
 #include "jit/language.h"
@@ -10,8 +10,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// Calls whose result says what kind of things the arguments are or how many, and so does not depend on what is
-// followed.
+// Calls whose result tells the kind or the number of the arguments, and so has no derivative.
 bool tells_kind(Native which, const vm::Values& args) {
     switch (which) {
         case Native::select:
@@ -31,12 +30,12 @@ bool tells_kind(Native which, const vm::Values& args) {
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
     static const Op &closes = lua::primitive("to_close"), &gets = lua::primitive("cell_get"),
                     &sets = lua::primitive("cell_set");
-    // Lua calls the handler first, the machine closes first.
+    // Lua calls the handler first; the machine closes variables first.
     if (r_.handles_errors && i.op == &closes) r_.stop("a variable is closed on the way to xpcall");
     r_.instr = &i;
     if ((i.op == &gets || i.op == &sets) && r_.is_foreign(m.operand(i, 0)))
         r_.stop("a variable is used of a function that was made within a derivative or a compiled function");
-    // Rules of derivatives look at the sizes of what they are for.
+    // Rules of derivatives look at the sizes of their operands.
     if (r_.sizes.any() && (i.order > 0 || m.depth > 0)) r_.sizes.decide_all();
     if (r_.loops.step(m, i)) return true;
     return r_.has_numbers() && r_.numbers.step(m, i);
@@ -72,7 +71,7 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
             m.give(to, std::move(texts), {});
             return true;
         }
-        // A number that is differentiated is a value of its own for a function that looks at it.
+        // For a function that looks at it, a number that is differentiated is a plain number.
         if (!takes_followed(which, f, args))
             for (Value& v : args)
                 if (v.marks() & followed) v = r_.decided(v);
@@ -87,7 +86,7 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
     return true;
 }
 
-// A function that only the outside can run: an effect, done again at each call.
+// Calls a function that only the outside can run: an effect, repeated at each call.
 vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     if (!r_.records()) {
         vm::Values real;
@@ -97,13 +96,13 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     }
     const Native which = r_.outside.native(f);
     if (which == Native::error) {
-        // It raises an error.
+        // The outside raises the error.
         vm::Values real;
         for (const Value& v : args) real.push_back(r_.plain(v));
         const vm::Watch unwatched(nullptr);
         return r_.host.call(f, real);
     }
-    // Their metamethods may do anything.
+    // Metamethods of arguments may do anything.
     bool calls_back = false;
     for (const Value& v : args) calls_back |= is_table(v) && !r_.questions.metatable(v).is_nil();
     const bool looks =
@@ -146,12 +145,12 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     auto note = [&](const auto& self, const Value& v) -> void {
         if (v.is_list())
             for (const Value& item : v.items()) self(self, item);
-        // Made of plain values, of which all are known.
+        // A tensor made of plain values, all of which are known.
         if (v.is_tensor() && r_.slot_of(v) < 0) r_.made(v);
     };
     for (const Value& v : bound.args) note(note, v);
     if (!open) return bound;
-    // A symbolic number that an operator takes as it is stays one.
+    // Symbolic numbers stay symbolic where the operator takes them as they are.
     std::vector<bool> stays(args.size());
     for (size_t i = 0; i < bound.args.size(); ++i) {
         if (bound.paths[i].size() != 1 || !bound.paths[i][0].name.is_nil()) continue;

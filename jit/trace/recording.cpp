@@ -14,7 +14,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// Allocated before values are looked through for those that are not used any more, in all and for each of them.
+// The bytes allocated between two sweeps for unused values: a base, and a share for each value.
 constexpr uint64_t kSweepBytes = 2u << 20, kSweepBytesEach = 256;
 
 }  // namespace
@@ -33,7 +33,7 @@ Recording::Recording(Outside& outside, Tree& tree, Progress& progress, const Lim
       limits_(limits),
       block_(&tree.root) {
     if (!progress_.effects) {
-        // Nothing happened yet that could not happen again.
+        // Nothing that cannot be repeated has happened yet.
         progress_.done = 0;
         progress_.observed = progress_.failed = false;
     }
@@ -81,7 +81,7 @@ vm::Values Recording::repeat(Step& s, const std::function<void(vm::Values&)>& bo
     return results;
 }
 
-// Those of the step at which the runner stopped, since something new came of it.
+// The results of the step at which the runner stopped, because they were new.
 vm::Values Recording::take_observed(Step& s) {
     progress_.observed = false;
     if (at_ < block_->steps.size())
@@ -135,7 +135,7 @@ vm::Values Recording::event(Step&& s, const std::function<void(vm::Values&)>& bo
     return results;
 }
 
-// False: it raised an error, which is the result.
+// False: the body raised an error, which is the result.
 bool Recording::attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results) {
     vm::Host::Protected outcome = host.call_protected([&] {
         const vm::Watch unwatched(nullptr);
@@ -183,7 +183,7 @@ std::string describe_event(const Step& step) {
     return described(step.span(), text);
 }
 
-// Whether the step leaves open what the other has for a single value.
+// Whether the step has a symbolic value where the other has a single one.
 bool covers(const Step& s, const Step& other) {
     const auto& old = other.expected;
     if (old.size() != s.expected.size() || other.fails != s.fails) return false;
@@ -198,7 +198,7 @@ bool covers(const Step& s, const Step& other) {
     return wider;
 }
 
-// What calls before have answered, the first of them one by one.
+// The answers of earlier calls, the first of them one by one.
 std::string in_words(std::span<const Step* const> steps) {
     constexpr size_t kMostTold = 4;
     std::string text;
@@ -210,7 +210,7 @@ std::string in_words(std::span<const Step* const> steps) {
 
 }  // namespace
 
-// Where a tensor or table is one that is known already, by a slot or as itself, it is not enough that it fits the type.
+// If a tensor or table is already known, by a slot or as itself, a fitting type is not enough: it must be the same one.
 void Recording::write(Step s, vm::Values& results) {
     auto known_as = [&](const Step& step) {
         if (!all_fit(host, step, s.fails, results, values_)) return false;
@@ -366,7 +366,7 @@ Value Recording::plain(const Value& v) {
         for (const Value& item : v.items()) items.push_back(plain(item));
         return Value::list(std::move(items));
     }
-    // A function that leaves takes no symbolic numbers with it.
+    // A function that leaves the call must not hold symbolic numbers.
     if (auto* closure = vm::object_as<vm::Closure>(v))
         for (Value& captured : closure->captures) {
             if (symbolic_number(captured)) captured = plain(captured);
@@ -384,7 +384,7 @@ Value Recording::outward(const Value& v) {
     }
     if (const auto known = handles_.find(vm::identity_of(v)); known != handles_.end() && !known->second.is_nil())
         return known->second;
-    // From now on the outside has one.
+    // From now on the outside has a handle.
     return handles_[vm::identity_of(v)] = outside.handle_of(v);
 }
 
@@ -419,7 +419,7 @@ void Recording::made(const Value& tensor) {
 
 namespace {
 
-// Composite operators may draw numbers in what they consist of.
+// Composite operators may draw random numbers in their expansion.
 bool draws(const Op& op) { return op.side_effect == Effect::random || (op.expand_fn && !op.infer_fn); }
 
 }  // namespace
@@ -454,7 +454,7 @@ Value Recording::run(const Op& op, std::span<const Value> args) {
         else
             values.push_back(std::move(result));
     });
-    // What the program has dropped is dropped here too before much else has been allocated.
+    // Values that the program has dropped are dropped here too before much else is allocated.
     if (++operators_ >= 64 + alive_.size() ||
         thread_allocated_bytes() - swept_at_ >= kSweepBytes + kSweepBytesEach * alive_.size()) {
         sweep();
@@ -466,7 +466,7 @@ Value Recording::run(const Op& op, std::span<const Value> args) {
     return std::move(results).list();
 }
 
-// Whether it is a constant of what an operator or its rule consists of.
+// Whether the tensor is a constant in an operator's expansion or in its rule.
 bool Recording::is_in_code(const Value& tensor) const {
     if (!machine.is_running() || tensor.tensor().parameter()) return false;
     return std::ranges::any_of(machine.code().constants, [&](const Value& constant) {
@@ -474,7 +474,7 @@ bool Recording::is_in_code(const Value& tensor) const {
     });
 }
 
-// Its variables are not those of this run, and no step asks for them.
+// Its variables do not belong to this run, and no step asks for them.
 void Recording::note_function(const Value& f) {
     if (!functions_.insert(vm::identity_of(f)).second) return;
     auto note = [&](const auto& self, const Value& v) -> void {
@@ -488,7 +488,7 @@ void Recording::note_function(const Value& f) {
 void Recording::raise(const Value& error) {
     exact = true;
     host.raise(outward(error));
-    std::abort();  // not reached: GCC forgets that the virtual function never returns
+    std::abort();  // not reached: GCC does not know that the virtual function never returns
 }
 
 const Step* Recording::next_known() const {

@@ -1,9 +1,9 @@
-// A call that is being recorded: what it does is written down as events, see trace.h. The parts of a recording (its
-// loops, symbolic numbers, own tables, questions, sizes) know of one another through it.
+// The state of recording a call: what the call does becomes events, see trace.h. The parts of a recording (its loops,
+// symbolic numbers, own tables, questions, sizes) reach each other through it.
 //
-// A call whose first steps were carried out by the runner is taken up by doing it all again: up to where it stopped,
-// the recording answers with what is known of those steps (placeholders of their type stand for tensors that are not
-// needed any more), from there on everything is real, and recorded as another branch of the tree.
+// If the runner carried out the first steps of a call, the recording repeats the call from the beginning. Up to the
+// place where the runner stopped it answers with the results of those steps (placeholders of their type replace tensors
+// that are no longer needed); from there on everything is real, and recorded as another branch of the tree.
 #pragma once
 
 #include <string>
@@ -28,85 +28,86 @@ Value constant_operand(Value v);
 
 class Recording {
   public:
-    // `watched`: the host of the machine that runs the call, which stands between it and the outside's host.
+    // `watched`: the host of the running machine, which is between the machine and the outside's host.
     Recording(Outside& outside, Tree& tree, Progress& progress, const Limits& limits, vm::Host& watched);
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
 
-    // The step's results: known already, or what `body` gives; written down.
+    // The step's results: those that are known already, or those of `body`, which are recorded.
     vm::Values event(Step&& step, const std::function<void(vm::Values&)>& body);
     Value ask(Step step, const Question& question);
     // Runs an operator.
     Value run(const Op& op, std::span<const Value> args);
-    // Runs the body where its error is caught. False: it raised one, which is the result.
+    // Runs the body and catches its error. False: it raised one, which is the result.
     bool attempt(const ir::Span& span, const std::function<void(vm::Values&)>& body, vm::Values& results);
     [[noreturn]] void raise(const Value& error);
 
-    // What would otherwise be recorded cannot be: the call goes on unrecorded, or is begun anew by the outside.
+    // Ends the recording, for something that cannot be recorded: the call continues unrecorded, or the outside begins
+    // it anew.
     void stop(std::string why);
     bool records() const { return stopped_.empty(); }
     const std::string& stopped() const { return stopped_; }
-    // What stopped it says nothing of the function.
+    // Whether it stopped for a reason that has nothing to do with the function.
     bool interrupted() const { return interrupted_; }
     void interrupt_if(bool interrupted) { interrupted_ |= interrupted; }
     bool restart() const { return restart_; }
     bool can_restart() const { return effects_ == 0 && !progress_.effects; }
-    // Why a branch was added: the event that gave something new; empty if none was.
+    // The reason for a new branch: the event that had a new result; empty if there was none.
     const std::string& surprise() const { return surprise_; }
     Growth& growth() { return growth_; }
 
-    // A value as an operand of a step: one that stays inside, or that an effect gives away.
+    // A value as an operand of a step that stays inside, or of an effect that gives it away.
     Value operand(const Value& v);
     std::vector<Value> operands(std::span<const Value> values);
     Value given(const Value& v);
-    // Once recording has stopped, what is made has no slot (-1) and no node.
+    // After the recording has stopped, new values have no slot (-1) and no node.
     Value node_at(int32_t slot) const { return slot < 0 ? Value() : Value(nodes_[static_cast<size_t>(slot)]); }
-    Value plain(const Value& v);    // without symbolic numbers: for an effect that is carried out now
-    Value outward(const Value& v);  // the same with the handles that tensors came with
-    // A key of a table, which as a tensor is the handle that it came with; a function that is one stays inside.
+    Value plain(const Value& v);    // without symbolic numbers: for an effect that happens now
+    Value outward(const Value& v);  // the same, with the handles as which tensors came
+    // A key of a table; a tensor is its handle there. A compiled function as a key stays inside.
     Value outside_key(const Value& key) { return key.is_tensor() ? outward(key) : key; }
-    Value decided(const Value& v);  // the number itself, upon which the trace now depends
+    Value decided(const Value& v);  // the number itself, on which the trace depends from now on
 
-    // A tensor that was made of plain values alone.
+    // Notes a tensor that was made of plain values alone.
     void made(const Value& tensor);
     bool is_made(const Value& tensor) const { return constants_.contains(vm::identity_of(tensor)); }
-    // A function of the machine that comes from outside.
+    // Notes a function of the machine that comes from outside.
     void note_function(const Value& f);
     bool is_noted(const Value& f) const { return functions_.contains(vm::identity_of(f)); }
-    // A variable of such a function, which is not one of this run.
+    // Whether a variable belongs to such a function, and not to this run.
     bool is_foreign(const Value& cell) const { return !foreign_.empty() && foreign_.contains(cell.object()); }
     // Whether a tensor came as an object of the outside, or went there.
     bool has_handle(const Value& tensor) const { return handles_.contains(vm::identity_of(tensor)); }
     bool is_counter(const Value& key) { return counters_.has(machine, instr, key); }
     static bool is_plain(const Value& v) { return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string; }
 
-    // Where the recording is: steps from the root, and the block with the step before which it is.
+    // The position of the recording: the number of steps from the root, and the block with the step that comes next.
     size_t position() const { return position_; }
     Block& block() const { return *block_; }
     size_t at() const { return at_; }
-    // Whether the runner has carried out the next step already.
+    // Whether the runner has already carried out the next step.
     bool repeats() const { return position_ < progress_.done; }
-    // The next step, if it is known; null: it is not.
+    // The next step of the record; null: the record ends here.
     const Step* next_known() const;
-    // Back to behind the step `at` of the block, which gives these values now; nothing made since is known any more.
+    // Goes back to just after step `at` of the block, which now has these values; everything made since is forgotten.
     void rewind(Block& block, size_t at, int32_t slots, vm::Values& values);
-    size_t effects() const { return effects_; }  // so far
+    size_t effects() const { return effects_; }  // number of effects so far
     bool has_numbers() const { return open_; }   // symbolic ones
 
     int32_t slots() const { return slots_; }
     // The slot of a tensor or a table; -1: it has none.
     int32_t slot_of(const Value& v) const;
-    // By slot; nil for those that cannot be used any more.
+    // By slot; nil for values that cannot be used any more.
     const std::vector<Value>& values() const { return values_; }
 
     Outside& outside;
     vm::Host& host;
     Tree& tree;
     vm::Machine machine;
-    const vm::Instr* instr = nullptr;  // that runs
-    const Op* whole = nullptr;         // the composite operator whose parts run
-    int catching = 0;                  // calls around this one that meet errors
-    bool exact = false;                // the error on its way has the words and the line that the language gives
+    const vm::Instr* instr = nullptr;  // the running instruction
+    const Op* whole = nullptr;         // the composite operator whose expansion is running
+    int catching = 0;                  // number of calls around this one that catch errors
+    bool exact = false;                // the error on its way has the message and the line that the language gives
     bool handles_errors = false;       // xpcall was called
     Loops loops{*this};
     SymbolicNumbers numbers{*this};
@@ -125,7 +126,7 @@ class Recording {
     uint32_t version_at(int32_t slot) const;
     void count_writes(const Step& step);
     void sweep();
-    // Once it is stopped, what was kept for the records is of no use any more, and the call may go on for long.
+    // Drops what was kept for the records once the recording is stopped: the call may go on for long.
     void forget();
     bool is_in_code(const Value& tensor) const;
 
@@ -135,7 +136,7 @@ class Recording {
     Growth growth_;
     size_t at_ = 0;        // in it
     size_t position_ = 0;  // steps from the root
-    size_t path_ = 1;      // of the runner's path: the next block
+    size_t path_ = 1;      // index in the runner's path of the next block
     bool restart_ = false, open_ = false, interrupted_ = false;
     size_t effects_ = 0;
     std::string stopped_, surprise_;
@@ -151,7 +152,7 @@ class Recording {
     std::unordered_set<const void*> functions_;         // of the machine, which came from outside
     std::unordered_set<const void*> foreign_;           // their variables
     std::unordered_map<const void*, Value> handles_;    // of tensors that came from outside
-    bool forgot_ = false;                               // the outside remembers them
+    bool forgot_ = false;                               // the outside remembers the handles
     std::vector<const void*> pointers_;                 // of the event's results, as the outside identifies them
     Counters counters_;
 };

@@ -13,8 +13,8 @@ namespace lunaria::trace {
 
 namespace {
 
-constexpr size_t kLeast = 2;   // operators that are worth a graph
-constexpr size_t kSizes = 32;  // sizes of inputs for which an open region is kept compiled
+constexpr size_t kLeast = 2;   // least number of operators for a graph
+constexpr size_t kSizes = 32;  // number of input sizes for which an open region is kept compiled
 
 bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
     bool found = false;
@@ -22,10 +22,10 @@ bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
     return found;
 }
 
-// `defined`: by operators before it.
+// Whether the step needs no result of an operator before it; `defined`: the slots of those results.
 bool waits_for_nothing(const Step& step, const std::unordered_set<int32_t>& defined) {
     if (step.kind == Step::Kind::size) return !uses_any(step, defined);
-    // A tensor whose type is decided upon may be what an operator gives.
+    // A tensor whose type is decided on may be the result of an operator.
     if (step.kind == Step::Kind::is) return !step.expected[0].typed;
     return step.kind <= Step::Kind::is || step.kind == Step::Kind::number || step.kind == Step::Kind::scalar;
 }
@@ -36,14 +36,14 @@ bool is_tensor_operator(const Step& step) {
                        [](const Expected& e) { return e.what == Expected::What::tensor; });
 }
 
-// Writes into tensors and gives nothing new.
+// Whether the step writes into tensors and has no new result.
 bool is_writer(const Step& step) {
     return step.kind == Step::Kind::op && step.effect && !step.args().empty() &&
            std::all_of(step.expected.begin(), step.expected.end(),
                        [](const Expected& e) { return e.what == Expected::What::same; });
 }
 
-// What a writer may write into: its first operand, and whatever the region has from elsewhere.
+// Adds the slots that a writer may write into: its first operand, and everything the region gets from elsewhere.
 void add_written(const Step& step, const std::unordered_set<int32_t>& defined, std::unordered_set<int32_t>& written) {
     for_each_slot(step.args()[0], [&](int32_t slot) { written.insert(slot); });
     for_each_slot(step, [&](int32_t slot) {
@@ -95,7 +95,7 @@ class Builder {
     }
 
   private:
-    // What is divided into one part stays whole; a graph has lists of several values only.
+    // A division into one part is one value: a graph only has lists of several values.
     static bool is_whole(const Step& step) {
         return step.list && step.expected.size() == 1 && !step.expected[0].open && step.op().view_fn;
     }
@@ -121,14 +121,13 @@ class Builder {
     std::unordered_map<int32_t, Value> nodes_;
 };
 
-constexpr int64_t kLargeGradients = 4 << 20;  // bytes; below, one call for all is quicker
+constexpr int64_t kLargeGradients = 4 << 20;  // bytes; below, one call for all is faster
 
 size_t position_of(const std::vector<int32_t>& slots, int32_t slot) {
     return static_cast<size_t>(std::find(slots.begin(), slots.end(), slot) - slots.begin());
 }
 
-// Finds the writers that may be done item by item: steps of optimizers, each list of which has an item for every
-// parameter.
+// Finds the writers that can run item by item: steps of optimizers, each list of which has an item for every parameter.
 void split_writers(const Block& block, Region& region) {
     region.early.clear();
     std::unordered_map<int32_t, int> uses;  // by writers
@@ -185,7 +184,7 @@ std::vector<graph::EarlyUse> early_uses(const Region& region) {
     return uses;
 }
 
-// Finds what a region consists of once its steps are known: operators, what they need and give, what goes with it.
+// Collects the parts of a region: its operators, their inputs and outputs, and the slots that end with it.
 class Stretch {
   public:
     Stretch(const Block& block, const SlotTypes& types, Region& region)
@@ -229,7 +228,7 @@ class Stretch {
             region_.outputs.push_back(e.slot);
         }
     }
-    // What never leaves the graph is not there to be dropped.
+    // Values that never leave the graph need no dropping.
     void divide_drops() {
         const std::unordered_set<int32_t> leaves(region_.outputs.begin(), region_.outputs.end());
         const auto inner = std::partition(region_.drops.begin(), region_.drops.end(), [&](int32_t slot) {
@@ -242,7 +241,7 @@ class Stretch {
     const Block& block_;
     const SlotTypes& types_;
     Region& region_;
-    // Slots that the last operators need, and those that they may keep: an assignment shares its value's storage.
+    // Slots that the last operators need, and slots that they may keep: an assignment shares its value's storage.
     std::unordered_set<int32_t> defined_, used_, dropped_, wanted_, kept_;
 };
 
@@ -251,11 +250,11 @@ bool are_one(const Region& a, const Region& b) {
            a.outputs == b.outputs && a.borrowed == b.borrowed;
 }
 
-// The region that was there before with what was compiled of it, if there is one.
+// The earlier region with the same steps and its compiled forms, if there is one.
 std::unique_ptr<Region> known_or(std::unique_ptr<Region> region, Block& block) {
     for (auto& old : block.regions) {
         if (!old || !are_one(*old, *region)) continue;
-        // What is needed behind it may have changed.
+        // The needs of later steps may have changed.
         old->drops = std::move(region->drops);
         old->inner_drops = std::move(region->inner_drops);
         return std::move(old);
@@ -277,7 +276,7 @@ void find_regions(Block& block, SlotTypes& types) {
         if (!closed->executable && !closed->open) split_writers(block, *closed);
         found.push_back(std::move(closed));
     };
-    std::unordered_set<int32_t> defined, written;  // by operators of the region
+    std::unordered_set<int32_t> defined, written;  // slots that operators of the region define and write into
     for (size_t i = 0; i < block.steps.size(); ++i) {
         const Step& step = block.steps[i];
         note_types(step, types);
@@ -312,7 +311,7 @@ void find_regions(Block& block, SlotTypes& types) {
 void find_guard_groups(Block& block) {
     block.groups.clear();
     size_t region = 0;
-    // The first step of a block may have decided that it is this one.
+    // The first step of a block may have decided that the block is the right one.
     for (size_t i = 1; i < block.steps.size();) {
         if (region < block.regions.size() && block.regions[region]->begin <= i) {
             Region& stretch = *block.regions[region++];
@@ -334,7 +333,7 @@ void find_guard_groups(Block& block) {
 
 namespace {
 
-// What the numbers were when the region was recorded.
+// The numbers as they were when the region was recorded.
 std::vector<Value> examples_of(const Block& block, const Region& region) {
     std::vector<Value> numbers(region.numbers.size());
     for (const Step& step : block.steps)

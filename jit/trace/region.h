@@ -1,7 +1,7 @@
-// Operators of a trace as compiled graphs. A region is a stretch of a block with nothing in it but operators and steps
-// that do not depend on their results (guards, arithmetic on numbers): those are done first, then all operators without
-// effect at once, then the others: those that write into tensors which no operator of the region reads after them.
-// Should one of the steps fail, the operators before it are done one by one.
+// Operators of a trace as compiled graphs. A region is a stretch of a block that consists of operators and of steps
+// that do not depend on their results (guards, arithmetic on numbers). Those steps run first, then all operators
+// without effect at once, then the operators that write into tensors which no later operator of the region reads. If
+// one of the steps fails, the operators before it run one by one.
 #pragma once
 
 #include <unordered_map>
@@ -15,28 +15,28 @@ namespace lunaria::trace {
 struct Region {
     size_t begin = 0, end = 0;  // steps of the block
     size_t operators = 0;
-    std::vector<size_t> first;  // the steps that are no operators
-    Guards guards;              // of those, what is asked as one
+    std::vector<size_t> first;  // the steps that are not operators
+    Guards guards;              // the guards among these that are asked as one
     std::vector<size_t> last;   // operators that write
     std::vector<int32_t> inputs, outputs, drops;
-    std::vector<int32_t> numbers;      // that follow from sizes, for which it is compiled
-    std::vector<int32_t> inner_drops;  // of what only the graph itself has when it is run as one
+    std::vector<int32_t> numbers;      // that follow from sizes; the graph is compiled for them
+    std::vector<int32_t> inner_drops;  // dropped slots that only the graph itself has when it runs as one
     std::vector<size_t> borrowed;      // outputs that only the last operators need
-    // Writers into lists of tensors that are done item by item, as soon as each may be: an optimizer with large
-    // gradients, none of which has to wait for all.
+    // Writers into lists of tensors that run item by item, each as soon as possible: an optimizer with large gradients,
+    // none of which has to wait for all.
     struct Early {
         size_t step = 0, item = 0;
         graph::EarlyUse use;
     };
     std::vector<Early> early;
     std::vector<TensorType> types;  // of the inputs
-    bool draws = false;             // random numbers
+    bool draws = false;             // draws random numbers
     bool failed = false;            // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it
     std::unique_ptr<graph::Executable> executable;
-    std::unique_ptr<graph::Executable> elsewhere;  // the same for another device, where inputs have been on two
-    // Where the sizes of inputs differ from run to run: what was compiled for which.
+    std::unique_ptr<graph::Executable> elsewhere;  // the same for another device, where inputs have been on two devices
+    // Where the sizes of inputs differ from run to run: the compiled forms, by sizes.
     struct Sized {
         std::vector<Shape> shapes;
         std::vector<Value> numbers;
@@ -55,26 +55,26 @@ struct Region {
     }
 };
 
-// The types of a path's slots that hold tensors.
+// The types of the slots on a path that hold tensors.
 struct SlotType {
     TensorType type;
     bool open = false;
-    bool number = false;  // none, but a number that follows from sizes
+    bool number = false;  // no tensor, but a number that follows from sizes
 };
 using SlotTypes = std::unordered_map<int32_t, SlotType>;
 
-// Finds the regions of a block; those that are as before keep what was compiled. `types` has those of the slots that
-// the blocks before it filled, and gets those of this one.
+// Finds the regions of a block; unchanged ones keep their compiled forms. `types` holds those of the slots that the
+// blocks before it filled, and gets those of this one.
 void find_regions(Block& block, SlotTypes& types);
-// Puts questions together, in the regions and between them. To be called whenever the block has changed.
+// Groups the guards, in the regions and between them. To be called whenever the block has changed.
 void find_guard_groups(Block& block);
-// False: the regions of the tree have to be found anew, for an operator that does not fit into one.
+// False: the regions of the tree have to be found anew, because an operator does not fit into one.
 bool compile(Block& block, Region& region);
-// Has the region's executable be one for the device that the inputs are on.
+// Makes the region's executable one for the device of the inputs.
 void place(Block& block, Region& region, std::span<const Tensor> inputs);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);
-// Of an open region: what is compiled for these inputs; null while they are too new.
+// For an open region: the compiled form for these inputs; null while there is none yet.
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
                                        std::span<const Value> numbers);
 

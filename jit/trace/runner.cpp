@@ -70,7 +70,7 @@ class Runner {
     }
 
   private:
-    // To the step after this one, which is done.
+    // Moves to the step after this one, which is done.
     void go_on(const Step& step, Place& here) {
         if (step.kind == Step::Kind::loop) turns_.begin(step, here);
         ++here.at;
@@ -79,7 +79,7 @@ class Runner {
         if ((++rounds_ & 255) == 0) host_.poll();
     }
 
-    // Goes one of the ways on from a block; false: none of them is that of this call.
+    // Takes one of the branches at the end of a block; false: none of them fits this call.
     bool choose(Place& here) {
         Block& block = *here.block;
         if (block.next.empty()) return false;
@@ -119,20 +119,20 @@ class Runner {
         return true;
     }
 
-    // Whether the region runs as a graph. It is compiled when it is run for the first time, whatever the cache of
-    // kernels holds: what a program gives must not depend on that.
+    // Whether the region runs as a graph. It is compiled when it runs for the first time, whatever the cache of kernels
+    // holds, since a program's results must not depend on the cache.
     bool is_ready(Block& block, Region& region) {
         if (flat_) return false;
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
         if (!compile(block, region)) tree_.dirty = block.changed = true;
         constexpr size_t kLargeArena = 8u << 20;
-        // What the calls before have left as garbage gives its memory to the temporaries of the graph.
+        // Garbage of earlier calls gives its memory to the temporaries of the graph.
         if (region.executable && region.executable->stats().arena_bytes >= kLargeArena) outside_.make_room();
         return region.executable != nullptr;
     }
 
-    // Whether these questions are answered as expected; in a loop that is known once they were.
+    // Whether these guards hold; in a steady loop they hold if they did once.
     bool hold(const Guards& guards) {
         if (guards.empty()) return false;
         if (!progress_.steady) return outside_.hold(guards);
@@ -141,7 +141,7 @@ class Runner {
         return *known = *known || outside_.hold(guards);
     }
 
-    // The steps of a group that it does not ask as one.
+    // The steps of a group whose guards are not asked as one.
     bool pass_rest(Block& block, const GuardGroup& group) {
         for (size_t i : group.guards.rest()) {
             if (pass(block, i)) continue;
@@ -153,7 +153,7 @@ class Runner {
         return true;
     }
 
-    // Carries out a step and keeps what it gives; false where it does not give what it should.
+    // Carries out a step and stores its results; false if they are not as expected.
     bool pass(const Block& block, size_t i) {
         const Step& step = block.steps[i];
         if (step.kind == Step::Kind::count) return step.expected[0].constant.integer() == outside_.count;
@@ -186,7 +186,7 @@ class Runner {
         const auto at = static_cast<size_t>(e.slot);
         if (at < progress_.handles.size()) answer.handle = progress_.handles[at];
     }
-    // As if it had been asked for again.
+    // Uses the earlier answer as if it had been asked for again.
     bool repeat(const Expected& e, const Steady::Answer& answer) {
         if (e.what == Expected::What::constant || e.what == Expected::What::same) return true;
         slot(e) = answer.value;
@@ -198,11 +198,11 @@ class Runner {
         return true;
     }
 
-    // The region's operators at once, after everything in it that may not be as it was.
+    // Runs the region's operators at once, after its guards and other steps.
     bool run(Block& block, Region& region) {
         for (size_t i : hold(region.guards) ? region.guards.rest() : region.first) {
             if (pass(block, i)) continue;
-            // Up to there one by one; what comes before it in the region and is no operator has been done.
+            // A step has failed: the operators before it run one by one. The other steps before it are done.
             const bool observed = std::exchange(progress_.observed, false);
             vm::Values results = std::move(progress_.results);
             if (!one_by_one(block, region.begin, i)) return false;
@@ -240,9 +240,10 @@ class Runner {
         try {
             if (executable) executable->run(inputs, outputs, keep, use_early);
         } catch (const std::exception&) {
-            // No step fails by its values once a parameter has been updated: it is an interrupt, or there is no memory.
+            // Once a parameter has been updated, no step fails by its values: this is an interrupt, or a lack of
+            // memory.
             if (begun) throw;
-            // One by one they say which of them it was.
+            // One by one the operators tell which of them failed.
             if (region.draws) default_generator().set_state(random);
             done = false;
         }
@@ -263,7 +264,7 @@ class Runner {
         for (int32_t s : region.numbers) progress_.numbers.push_back(slots_[static_cast<size_t>(s)]);
     }
 
-    // Operators of a region, in their order; what else is there has been done.
+    // Operators of a region, in their order; the other steps are done.
     bool one_by_one(Block& block, size_t begin, size_t end) {
         for (size_t i = begin; i < end; ++i) {
             if (block.steps[i].kind == Step::Kind::op) {
@@ -275,8 +276,8 @@ class Runner {
         return true;
     }
 
-    // The region's operators that write. They were recorded with operands of these types, so that one only fails when
-    // it is interrupted or there is no memory: then the values that the program had at that time are computed again.
+    // Runs the region's operators that write. They were recorded with operands of these types, so that one only fails
+    // by an interrupt or a lack of memory: then the values that the program had at that time are computed again.
     bool write(Block& block, const Region& region, const RandomStream& random) {
         for (size_t i : region.last) {
             if (std::any_of(region.early.begin(), region.early.end(), [&](const auto& e) { return e.step == i; })) {
@@ -314,7 +315,7 @@ class Runner {
         for (size_t k : early.use.outputs) slots_[static_cast<size_t>(region.outputs[k])] = Value();
     }
 
-    // Whether the step only looks at something of the outside.
+    // Whether the step only reads something of the outside.
     static bool asks(const Step& step) { return step.kind <= Step::Kind::next; }
     static bool takes_value(const Expected& e) { return e.what == Expected::What::table; }
 
@@ -337,7 +338,7 @@ class Runner {
         return outside_.ask(q);
     }
 
-    // A number or a text of that kind.
+    // Accepts a number or a text of that kind.
     bool accept_number(const Expected& e, const Answer& answer) {
         switch (e.constant.kind()) {
             case Value::Kind::string:
@@ -355,7 +356,7 @@ class Runner {
         }
     }
 
-    // The very value.
+    // Accepts exactly this value.
     static bool accept_constant(const Expected& e, const Answer& answer) {
         using Kind = Answer::Kind;
         switch (e.constant.kind()) {
@@ -375,7 +376,8 @@ class Runner {
         }
     }
 
-    // A tensor of the type that is none of those before: what was told apart must be told apart.
+    // Accepts a tensor of the type that differs from all those before: tensors that were distinct in the recording must
+    // be distinct.
     bool accept_tensor(const Expected& e, Answer& answer) {
         if (answer.kind != Answer::Kind::tensor) return false;
         const TensorBody& body = *answer.tensor->body();
@@ -402,7 +404,7 @@ class Runner {
         return true;
     }
 
-    // The answer, if it is expected; its slot is set.
+    // Checks whether the answer is expected, and sets its slot.
     bool accept(const Expected& e, Answer& answer) {
         switch (e.what) {
             case Expected::What::constant:
@@ -425,7 +427,7 @@ class Runner {
         return handles[static_cast<size_t>(slot)];
     }
     Value& slot(const Expected& e) { return slots_[static_cast<size_t>(e.slot)]; }
-    // Of an operand that is no list.
+    // The value of an operand that is not a list.
     const Value& constant(const Value& v) { return v.is_node() ? slots_[static_cast<size_t>(v.node()->slot)] : v; }
 
     Value value(const Value& v) {
@@ -436,7 +438,7 @@ class Runner {
         return Value::list(std::move(items));
     }
 
-    // What the outside gets: of a tensor that came from there, or went there, the same handle.
+    // The operand as the outside gets it: for a tensor that came from there, or went there, the same handle.
     Value outward(const Step& step, const Value& operand) {
         if (!operand.is_node()) return value(operand);
         const int32_t slot = operand.node()->slot;
@@ -447,7 +449,7 @@ class Runner {
         return handle_at(slot) = outside_.handle_of(v);
     }
 
-    // What the step is done with: as the outside gets it, one after the other, where it goes out.
+    // The operands of the step: as the outside gets them, in order, if the step goes out.
     vm::Values operands(const Step& step) {
         vm::Values args;
         args.reserve(step.args().size());
@@ -463,7 +465,7 @@ class Runner {
         return args;
     }
 
-    // What came of a step: its results, or an error, or an error whose text takes doing the step again.
+    // The outcome of a step: its results, an error, or an error whose message takes repeating the step.
     enum class Outcome : uint8_t { fine, failed, unknown };
 
     Outcome carry_out(const Step& step, vm::Values& given) {
@@ -528,14 +530,14 @@ class Runner {
             given = {Value(described(step.span(), told.what()))};
             return Outcome::failed;
         } catch (const std::exception&) {
-            // It is raised again where this step is done again.
+            // The repeated step raises it again.
             return Outcome::unknown;
         }
         return Outcome::fine;
     }
 
-    // The ends of turns, and arithmetic on two numbers, which most steps on numbers are; nil: it is something else, or
-    // fails.
+    // The ends of iterations, and arithmetic on two numbers, which most steps on numbers are; nil: another step, or one
+    // that fails.
     Value compute(const Step& step) {
         if (step.kind == Step::Kind::again) return Value(turns_.fits(step));
         if (step.kind != Step::Kind::number) return {};

@@ -1,4 +1,4 @@
-// Carries out a tree of traces: the whole call, or as far as what is found is what a trace expects.
+// The runner carries out a tree of traces: the whole call, or the part of it that finds what a trace expects.
 #pragma once
 
 #include "jit/trace/outside.h"
@@ -6,8 +6,8 @@
 
 namespace lunaria::trace {
 
-// True when the call is done: `results` are there. False where no branch of the tree goes on.
-// `flat`: nothing is compiled, every operator runs by itself.
+// True when the call is done: `results` are set. False where no branch of the tree fits. `flat`: nothing is compiled,
+// every operator runs by itself.
 bool run(Outside& outside, Tree& tree, bool flat, Progress& progress, vm::Values& results);
 
 }  // namespace lunaria::trace

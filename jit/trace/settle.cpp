@@ -1,6 +1,6 @@
-// What follows from a tree of traces as a whole: what each step is the last to need, what goes out, regions and groups
-// of guards. Where nothing has changed below a block, what was found of it the last time still holds, so that a further
-// branch costs what the path to it costs, not what the tree does.
+// Analysis of a tree of traces as a whole: the last use of each slot, the values that go out, regions and groups of
+// guards. Where nothing has changed below a block, its earlier results still hold, so that a further branch costs as
+// much as its path, not as the tree.
 #include <algorithm>
 #include <deque>
 #include <unordered_map>
@@ -20,7 +20,7 @@ bool hands_out(Step::Kind kind) {
            kind == Step::Kind::raw_set || kind == Step::Kind::set_upvalue;
 }
 
-// Whether a call may find something else at the step than was recorded, or an error. Arithmetic fails on texts alone.
+// Whether the step may have another result than the recorded one, or an error. Arithmetic fails only on texts.
 bool may_surprise(const Step& step, const Slots& texts) {
     switch (step.kind) {
         case Step::Kind::raw_set:
@@ -43,9 +43,9 @@ void make_stale(Block& block) {
     for (auto& next : block.next) make_stale(*next);
 }
 
-// Finds the blocks below which something has changed; whether this is one.
+// Finds the blocks below which something has changed; returns whether this is one.
 bool find_stale(Tree& tree, Block& block) {
-    // A block that goes on in one way only is one block with it: a region may go across.
+    // A block with a single successor is joined with it: a region may extend across both.
     while (block.join_only_way()) {
     }
     if (block.changed) {
@@ -60,7 +60,7 @@ bool find_stale(Tree& tree, Block& block) {
     bool stale = block.changed;
     for (auto& next : block.next) stale |= find_stale(tree, *next);
     block.settled.stale = stale;
-    // What goes back to a loop needs what any way through the loop needs.
+    // A jump back to a loop needs what any way through the loop needs.
     if (stale && block.settled.loops) make_stale(block);
     return stale;
 }
@@ -70,12 +70,12 @@ bool leads_to_loop(const Block& block) {
            std::ranges::any_of(block.next, [](const auto& next) { return leads_to_loop(*next); });
 }
 
-// By step that goes back: what the loop and all behind it needs of what was there before the loop.
+// For each step that jumps back: the slots from before the loop that the loop and everything after it need.
 class Kept {
   public:
     explicit Kept(const Block& root) {
         visit(root);
-        // A loop that is left for the next turn of one around it needs what that turn needs.
+        // A loop that is left for the next iteration of an outer one needs what that iteration needs.
         for (bool grows = true; grows;) {
             grows = false;
             for (const auto& [inner, outer] : within_) {
@@ -121,7 +121,7 @@ class Kept {
     std::vector<std::pair<Slots*, const Slots*>> within_;
 };
 
-// Slots that go out, and how often.
+// Slots that go out, and the number of times.
 using Handed = std::unordered_map<int32_t, int>;
 
 void count_handed(const Step& step, Handed& handed) {
@@ -140,7 +140,7 @@ class Settling {
     }
 
   private:
-    // Gives what is needed from the start of the block on, and adds to what goes out.
+    // Returns the slots needed at the start of the block, and adds to those that go out.
     Slots settle(Block& block, Handed& handed) {
         Block::Settled& known = block.settled;
         if (!known.stale) {
@@ -172,7 +172,7 @@ class Settling {
         return needed;
     }
 
-    // Behind the last step of a recording that an error or a limit ended, another takes the call up.
+    // After the last step of a recording that ended in an error or a limit, another recording takes over the call.
     static void add_end(const Block& block, Slots& needed) {
         if (!block.next.empty() || block.steps.empty()) return;
         const Step& last = block.steps.back();
@@ -198,13 +198,13 @@ class Settling {
         count_handed(step, handed);
         for (const Expected& e : step.expected)
             if (e.what == Expected::What::same) use(e.slot);
-        // What must be there when this very step fails is dropped after it at the earliest.
+        // A slot that is needed if this very step fails is dropped after it at the earliest.
         if (may_surprise(step, texts_))
             for (int32_t slot : step.live) use(slot);
         if (step.kind == Step::Kind::finish) step.drops.clear();
     }
 
-    // `above`: what goes out before the block.
+    // `above`: the slots that go out before the block.
     void finish(Block& block, const Handed& above, SlotTypes& types) {
         if (!block.settled.stale) return;
         Handed handed = above;

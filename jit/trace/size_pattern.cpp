@@ -13,7 +13,7 @@ namespace lunaria::trace {
 
 namespace {
 
-// Sizes of one are another matter: they are spread.
+// Sizes of 1 are a case of their own: they broadcast.
 constexpr int64_t kLeastSize = 2;
 
 }  // namespace
@@ -64,11 +64,11 @@ using Sample = std::array<int64_t, kWays>;
 
 bool differs(const Sample& s) { return s[0] != s[1] || s[0] != s[2]; }
 
-// Finds numbers as formulas of the variables, by the values that they all have in the ways. Simple formulas come
-// first; where two are as simple, which of them holds is not known.
+// Finds numbers as formulas of the variables, from their values in the ways. Simple formulas come first; if two are
+// equally simple, it is unknown which of them holds.
 class Solver {
   public:
-    // Which variable these sizes are.
+    // The variable that has these sizes.
     int variable(const Sample& sizes) {
         const auto known = static_cast<size_t>(std::ranges::find(samples_, sizes) - samples_.begin());
         if (known == samples_.size()) samples_.push_back(sizes);
@@ -181,7 +181,7 @@ class Solver {
     std::vector<Sample> samples_;  // by variable
 };
 
-// What the ways do not have in common, and is no formula of sizes.
+// Thrown where the ways differ in something that is not a formula of sizes.
 struct Different {};
 
 class Joiner {
@@ -213,7 +213,7 @@ class Joiner {
         if (!holds) throw Different();
     }
 
-    // The tensors that are decided upon where the ways begin.
+    // The tensors whose types are decided at the start of the ways.
     void find_sources() {
         for (size_t i = 0; i < ways_[0]->steps.size(); ++i) {
             if (last(i).kind != Step::Kind::is || !last(i).expected[0].typed) break;
@@ -265,13 +265,13 @@ class Joiner {
         const std::array<const Value*, kWays> values{&step(0, i).expected[k].constant, &step(1, i).expected[k].constant,
                                                      &e.constant};
         if (identical(*values[0], e.constant) && identical(*values[1], e.constant)) return;
-        // A number that was decided upon has to be what follows from the sizes.
+        // A number that was decided must be the one that follows from the sizes.
         require(last(i).kind == Step::Kind::is);
         for (const Value* v : values) require(v->is_number() && v->kind() == e.constant.kind());
         term_of(values);
     }
 
-    // The same in all ways, or what it is in the joined one, with 0 for the terms before there are any nodes.
+    // A value that is the same in all ways, or its value in the joined one; 0 for terms before there are any nodes.
     Value operand(const std::array<const Value*, kWays>& v) {
         const Value& x = *v[kWays - 1];
         for (const Value* other : v) require(other->kind() == x.kind());
@@ -293,7 +293,7 @@ class Joiner {
         return Value(term_of(v));
     }
 
-    // Which term the number is, or the node that has it.
+    // The term that equals the number, or its node.
     Value term_of(const std::array<const Value*, kWays>& v) {
         const auto is_this = [&](const Used& used) {
             for (size_t way = 0; way < kWays; ++way)
@@ -313,7 +313,7 @@ class Joiner {
         return Value(0);
     }
 
-    // What comes of an operator in each way, as a formula.
+    // The result of an operator in each way, as a formula.
     Shape shape_at(size_t i, size_t k, const SizePattern::Sizes& sizes) const {
         Shape shape = last(i).expected[k].type.shape;
         for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -329,7 +329,7 @@ class Joiner {
         return shape;
     }
 
-    // Whether the operators give what the formulas say for quite other sizes.
+    // Whether the operators confirm the formulas for quite different sizes.
     bool is_confirmed() const {
         static constexpr int64_t kTried[] = {2, 3, 4, 6, 11, 16, 17, 37, 64, 100, 1000, 1001};
         constexpr size_t kCount = std::size(kTried), kApart = 5;
@@ -347,7 +347,7 @@ class Joiner {
                 try_with(sizes);
                 ++confirmed;
             } catch (const Error&) {
-                // Of fewer elements than there ever were it may make nothing.
+                // With fewer elements than there ever were, an operator may have no valid result.
                 if (!small) return false;
             }
         }
@@ -408,7 +408,7 @@ class Joiner {
         trial.sized.insert(e.slot);
     }
 
-    // An operand as it is in the joined way for these sizes.
+    // An operand in the joined way for these sizes.
     Value operand_at(const std::array<const Value*, kWays>& v, const SizePattern::Sizes& sizes, Trial& trial) const {
         const Value& x = *v[kWays - 1];
         if (x.is_list()) {
@@ -425,7 +425,7 @@ class Joiner {
         return x;
     }
 
-    // An operand of the record as one of the trial.
+    // An operand of the record as an operand of the trial.
     static Value value_in(Trial& trial, const Value& v) {
         if (v.is_list()) {
             std::vector<Value> items;
@@ -439,7 +439,7 @@ class Joiner {
         return found->second;
     }
 
-    // `must`: the results have to be those.
+    // `must`: the results must be as expected.
     template <class F>
     static void try_step(Trial& trial, const Step& s, const std::vector<Value>& given, F&& shape_of, bool must) {
         bool sized = false;
@@ -478,7 +478,7 @@ class Joiner {
         }
     }
 
-    // The joined way takes the place of the others.
+    // Replaces the ways by the joined one.
     void write() {
         const int32_t first = std::max(highest_ + 1, tree_.slots);
         Block& way = block_.add_way();
@@ -513,7 +513,7 @@ class Joiner {
                     e.constant = used_[k].values[kWays - 1];
                     joined.expected.push_back(std::move(e));
                 }
-                // Shared with the steps' copies; nothing changes it any more.
+                // Shared with the steps' copies; never changed any more.
                 joined.sizes = std::make_shared<const SizePattern>(pattern_);
             }
             way.append(std::move(joined));

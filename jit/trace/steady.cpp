@@ -14,13 +14,13 @@ void visit(const Block& block, const std::function<void(const Block&)>& f) {
     for (const auto& next : block.next) visit(*next, f);
 }
 
-// What the steps of a tree change.
+// The changes made by the steps of a tree.
 struct Writes {
-    bool anything = false;  // they run code that may do whatever it likes
+    bool anything = false;  // they run code that may change anything
     bool upvalues = false;
     struct Set {
         const Value* table;
-        const Value* key;  // an integer where it is not known
+        const Value* key;  // an integer where it is unknown
     };
     std::vector<Set> sets;
 
@@ -71,7 +71,7 @@ struct Writes {
     }
 };
 
-// The table that is asked must be the same in each round.
+// The table that is read must be the same in each round.
 bool asks_a_constant(const Step& step) { return std::ranges::none_of(step.args(), &Value::is_node); }
 
 }  // namespace
@@ -100,7 +100,7 @@ void Steady::prepare(const Tree& tree) {
     });
 }
 
-// `steps` are those that the guards ask and the rest of them.
+// `steps`: the guards' steps and the others.
 void Steady::add(const Guards& guards, const std::vector<Answer>& answers, const std::vector<size_t>& steps) {
     const bool keeps = std::ranges::all_of(
         steps, [&](size_t i) { return answers[i].keeps || std::ranges::binary_search(guards.rest(), i); });

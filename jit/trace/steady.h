@@ -1,5 +1,5 @@
-// Answers that hold for a whole loop of calls between which nothing else runs: what a step of a trace looked up in the
-// first round it need not look up again, unless the trace itself writes there.
+// Answers that hold for a whole loop of calls between which nothing else runs: a step of a trace need not look up again
+// what it found in the first round, unless the trace itself writes there.
 #pragma once
 
 #include <unordered_map>
@@ -13,19 +13,18 @@ class Steady {
   public:
     struct Answer {
         bool keeps = false, known = false;
-        Value value, handle;  // of what is no constant
+        Value value, handle;  // for answers that are not constants
     };
 
     // Begins anew, for a tree that has changed.
     void prepare(const Tree& tree);
     bool is_of(const Tree& tree) const { return tree.settled == settled_; }
-    // Whether these questions were once answered as expected, which the caller notes, and nothing can have changed
-    // that. Null: that is not known of them.
+    // Whether these guards held once, which the caller notes, and nothing can have changed that. Null: it is unknown.
     bool* known_to_hold(const Guards& guards) {
         const auto found = held_.find(&guards);
         return found == held_.end() ? nullptr : &found->second;
     }
-    // Where the step's answer is kept; null: it is to be asked for each time.
+    // The place of the step's answer; null: the step must ask each time.
     Answer* find(const Block& block, size_t step) {
         if (&block != block_) {
             auto found = answers_.find(&block);

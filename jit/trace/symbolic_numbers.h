@@ -1,6 +1,6 @@
-// Numbers that may be other ones in the next call, in the machine's registers while a call is recorded. Instructions
-// that only move one leave it; arithmetic on it is recorded; beside a tensor it becomes a tensor; whatever else uses it
-// gets the number, and the record is for that number.
+// Symbolic numbers: numbers in the machine's registers that may differ in the next call, while a call is recorded.
+// Instructions that only move one leave it; arithmetic on it is recorded; beside a tensor it becomes a tensor; any
+// other use gets the number itself, and the record is then for that number.
 #pragma once
 
 #include <optional>
@@ -32,25 +32,25 @@ class SymbolicNumbers {
   public:
     explicit SymbolicNumbers(Recording& recording) : r_(recording) {}
 
-    // Before an instruction; true: it has been carried out.
+    // Called before an instruction; true: it was executed here.
     bool step(vm::Machine& m, const vm::Instr& i);
     Value compute(const Op& primitive, std::span<const Value> operands);
-    // What is left open is computed with as it is, or becomes a tensor beside one.
+    // Symbolic operands take part as they are, or become tensors beside one.
     void settle_operands(const Op& primitive, vm::Values& operands);
     Value tensor_of(const Value& number, DType dtype, const Shape& shape);
-    // One as a tensor without axes, of the same dtype as that beside it; another value as it is.
+    // A symbolic number as a tensor without axes, of the dtype of the tensor beside it; another value as it is.
     Value beside(const Value& v, const Value& other, const Op& primitive);
-    // Of an index that is an integer or a table of them, where one or the tensor's size is open: what it comes down to,
-    // with tensors for integers that are open. Nil: it is something else, or beyond the tensor.
+    // For an index that is an integer or a table of them, where one of them or the tensor's size is symbolic: the index
+    // with tensors for symbolic integers. Nil: it is something else, or out of range.
     Value positions_of(const Value& key, const Value& tensor);
-    // What is read of the table from now on may be what was written under a key that was left open.
+    // Reading the table from now on may find a value that was written under a symbolic key.
     void decide_keys(const Value& table);
 
-    // Whether the value is one or a list that has some.
+    // Whether the value is symbolic, or a list with symbolic items.
     static bool holds(const Value& v);
-    // Whether it is an integer.
+    // Whether it is a symbolic integer.
     static bool is_position(const Value& key);
-    // Arithmetic that gives the same whether an operand is a number or a tensor of that number.
+    // Whether the operation gives the same for a number and for a tensor of that number.
     static bool takes_tensors(const Op& op);
 
   private:
@@ -68,8 +68,8 @@ class SymbolicNumbers {
     void keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key);
 
     Recording& r_;
-    // By table: open keys under which something was written that is differentiated. What it is owed is kept under the
-    // key as it is now, which nobody else asks for as long as the table is not read.
+    // By table: symbolic keys under which an active value was written. Its cotangent is kept under the present number,
+    // which no other key has as long as the table is not read.
     std::unordered_map<const void*, vm::Values> open_keys_;
 };
 

@@ -63,7 +63,7 @@ void Sizes::rely_on(const Value& tensor) {
 void Sizes::decide_all() {
     const Known before = known_;
     for (const Value& tensor : sources_) decide_attributes(tensor);
-    // The sizes of the others follow from theirs.
+    // The sizes of the others follow from these.
     const size_t slots = known_.open.size();
     known_ = before;
     known_.open.resize(slots);
@@ -160,7 +160,7 @@ vm::Host::Bound SymbolicSizes::bind(const Op& op, std::span<const Value> real) {
     try {
         bound = r_.host.bind(op, real);
     } catch (const Error&) {
-        // It is one for these numbers.
+        // The operator refuses these numbers: the record is for them.
         decide();
         throw;
     }

@@ -62,7 +62,7 @@ Block::~Block() = default;
 
 void Block::append(Step step) {
     graph->append(std::move(step.loose));
-    // Results that were known beforehand say nothing of their form; the operator does.
+    // Results that were known beforehand do not tell whether they are a list; the operator does.
     if (step.kind == Step::Kind::op) step.list |= step.expected.size() != 1 || !step.op().signature.results.empty();
     const auto emit = [&](std::string_view name, std::vector<Value> args) {
         ir::Node* node = graph->add_call(lua::primitive(name), std::move(args), {});
@@ -102,7 +102,7 @@ void Block::split(size_t at) {
     tail->end = std::exchange(end, nullptr);
     steps.erase(first, steps.end());
     next.push_back(std::move(tail));
-    // Other steps may come to where their steps were.
+    // Other steps may take the places of these steps.
     std::erase_if(regions, [&](const auto& region) { return region->end > at; });
     changed = true;
 }
@@ -207,7 +207,7 @@ ir::NodeType type_of(const Expected& e) {
     return ir::NodeType::of(type);
 }
 
-// Whether a graph of these operands alone would have that type: the sizes of some results depend on elements.
+// Whether a graph would infer that type from these operands alone: the sizes of some results depend on elements.
 bool is_inferred(const Op& op, const std::vector<Value>& args, const ir::NodeType& type) {
     if (op.belongs_to(lua::language())) return true;
     try {
@@ -262,13 +262,14 @@ void tell_types(Tree& tree) {
 
 namespace {
 
-// A branch without branches of its own, and the one that it comes from.
+// A branch without branches of its own, and its parent.
 struct Leaf {
     Block* parent = nullptr;
     const Block* block = nullptr;
 };
 
-// The leaf below the block that was used before all others; whether `here` is the block or below it.
+// Finds the leaf below the block that was not used for the longest time; returns whether `here` is the block or below
+// it.
 bool find_oldest(Block& block, const Block& here, Leaf& oldest) {
     bool leads = &block == &here;
     for (const auto& next : block.next) {

@@ -1,16 +1,16 @@
-// The loops of a record that a call is in, the outermost first, and the way back to where a turn begins: what the turn
-// before has bound is forgotten, so that a turn finds everything as the first one did.
+// The loops of a record that a call is in, the outermost first, and the way back to the start of an iteration. Values
+// bound by the last iteration are dropped, so that each iteration finds everything as the first one did.
 #pragma once
 
 #include "jit/trace/progress.h"
 
 namespace lunaria::trace {
 
-// Where a call is in its record.
+// The position of a call in its record.
 struct Place {
     Block* block = nullptr;
     size_t at = 0;                 // step of the block
-    size_t region = 0, group = 0;  // of the block, the next ones
+    size_t region = 0, group = 0;  // region and group: the next ones of the block
 };
 
 class Turns {
@@ -19,9 +19,9 @@ class Turns {
 
     // The step `loop` at the place is done.
     void begin(const Step& loop, const Place& place);
-    // Takes the values with which another turn would begin; false: the loop is for others.
+    // Takes the values with which another iteration would begin; false: they are not those of the loop.
     bool fits(const Step& again);
-    // That turn begins.
+    // Begins that iteration.
     void go_back(const Step& again, Place& place);
 
   private:

@@ -19,21 +19,21 @@ using Handler = void (*)(Machine&, const Instr&);
 
 // An operand: a register, a constant, or a list of operands.
 struct Slot {
-    int32_t at = 0;      // register; ~index of a constant; of a list the index of its first slot
-    int32_t items = -1;  // of a list: how many
-    bool last = false;   // the register is not used again: its value may be moved out
+    int32_t at = 0;      // a register; ~index of a constant; the index of a list's first slot
+    int32_t items = -1;  // number of items of a list
+    bool last = false;   // this is the last use of the register: its value may be moved out
 };
 
 struct Instr {
     Handler run = nullptr;
-    const ir::Node* node = nullptr;  // what it was made from; null for the return
+    const ir::Node* node = nullptr;  // the source of the instruction; null for the return
     const Op* op = nullptr;          // of a call to an operator
     uint32_t slots = 0, slot_count = 0;
-    int32_t out = -1;     // first result register, -1: nobody wants it
-    int32_t results = 1;  // how many result registers a list of results is spread over; -1: `out` takes the list
+    int32_t out = -1;     // first result register, -1: the result is not used
+    int32_t results = 1;  // number of registers over which a list of results is spread; -1: `out` takes the list
     int32_t r_out = -1;   // registers of the backpropagators, the innermost first
-    int32_t order = 0;    // of an ordered primitive: how many there are
-    uint32_t kills = 0, kill_count = 0;  // registers that are not used again
+    int32_t order = 0;    // of an ordered primitive: the number of them
+    uint32_t kills = 0, kill_count = 0;  // registers after their last use
     uint32_t target[2] = {0, 0};         // blocks
     bool tail = false;                   // the call's results are the function's
 };
@@ -69,30 +69,30 @@ struct Function final : ir::Attachment {
 
     const ir::Graph& graph;
     bool rule = false;  // an operator's reverse rule: missing cotangents are filled with zeros
-    // Of a rule: the operand that each capture is, as key of its cotangent in the closure's shadow.
+    // For a rule: the operand that each capture is, as the key of its cotangent in the closure's shadow.
     std::vector<int64_t> keys;
-    // Of a rule that is one, made when it runs first.
+    // For a rule that is a chain; made when it first runs.
     std::unique_ptr<const RuleChain> chain;
     bool chain_known = false;
     bool packs = false;         // several results are one list
-    const Op* whole = nullptr;  // the composite operator that this is the expansion of
-    // Of a function that meets the errors of what it calls: what it is from the failed call on. The nodes before and
-    // with that call are the same in both.
+    const Op* whole = nullptr;  // the composite operator whose expansion this is
+    // For a function that catches the errors of its calls: the function that continues from the failed call on. The
+    // nodes up to and with that call are the same in both.
     const OperatorFunction* failed = nullptr;
     std::unique_ptr<Code> code;
     std::unique_ptr<ir::Graph> derivative_graph, expanded_graph;
     std::unique_ptr<ir::Graph> calling_graph;  // with calls in place of operators
-    Function* primal = nullptr;                // whose derivative this is
+    Function* primal = nullptr;                // the function whose derivative this is
     autodiff::Origins origins;                 // of the derivative's blocks
     std::unordered_map<uint64_t, std::shared_ptr<const Exit>> exits;
 };
 
 Function& function_of(const ir::Graph& graph);
-// The function `order` times differentiated.
+// The function, differentiated `order` times.
 Function& derivative_of(Function& function, int order);
 const Code& code_of(Function& function);
 
-// Where the values of a block are while it runs, and the place in its body where each is used last.
+// The registers of a block's values while it runs, and the position in its body of each one's last use.
 struct Layout {
     std::unordered_map<const ir::Node*, int32_t> registers;
     std::unordered_map<const ir::Node*, size_t> last;

@@ -1,11 +1,11 @@
 // Coroutines within the machine, in differentiated functions above all.
 //
-// The backward pass of a coroutine is a coroutine, too. What runs between two yields is a part of the coroutine's
-// function; the backpropagator of the whole, B, is there when it has ended (one that has not is left in the middle, as
-// an error would leave it, which gives the backpropagator of what ran). Backwards, the last resumption comes first: its
-// backpropagator starts B with the cotangents of what the coroutine gave; the backpropagator of a yield in B yields the
-// cotangents of what the resumption had passed, and gets those of what was yielded when the backpropagator of the
-// resumption before resumes B. All these are functions of the IR, so they have derivatives of their own.
+// The backward pass of a coroutine is a coroutine, too. The code between two yields is a part of the coroutine's
+// function; the backpropagator of the whole, B, exists when the coroutine has ended (a suspended one is left in the
+// middle, as by an error, which gives the backpropagator of the part that ran). Backwards, the last resumption comes
+// first: its backpropagator starts B with the cotangents of the coroutine's results; the backpropagator of a yield in B
+// yields the cotangents of the resumption's arguments, and gets those of the yielded values when the backpropagator of
+// the previous resumption resumes B. All these are functions of the IR, so they have derivatives of their own.
 #pragma once
 
 #include <functional>
@@ -23,17 +23,17 @@ class Coroutine final : public Object {
 
     explicit Coroutine(Value f);
 
-    // What belongs to the coroutine. Circles of objects go through a LocalCell (see cycles.h), so it is in one.
+    // The state of the coroutine. Circles of objects go through a LocalCell (see cycles.h), so the state is in one.
     class State;
     State& state() const;
     void for_each_owned(const std::function<void(const Value&)>& f) const { f(cell_); }
 
     Status status = Status::suspended;
-    bool wrapped = false;  // made by wrap: errors go on to whoever resumes it
+    bool wrapped = false;  // made by wrap: errors go on to the caller of the resumption
     bool begun = false;
-    bool left = false;      // it did not end by itself, and its backpropagators are those of what ran
+    bool left = false;      // it was left before its end, and its backpropagators are those of the part that ran
     int64_t resumes = 0;    // so far
-    int64_t expected = -1;  // of the backward pass of another: how often it will be resumed
+    int64_t expected = -1;  // in the backward pass of another: the number of times it will be resumed
 
   private:
     Value cell_;
@@ -45,23 +45,23 @@ class Coroutine::State final : public Object {
     void for_each_owned(const std::function<void(const Value&)>& f) const;
 
     Value function;             // until it begins
-    Values contexts;            // of the differentiations that follow it
-    Values backs;               // of all that ran
+    Values contexts;            // of the differentiations in which it takes part
+    Values backs;               // backpropagators of all that ran
     Values backward;            // for each of these, the coroutine that runs it
-    Value error;                // that ended it
-    Destination to;             // of what the next resumption passes
+    Value error;                // the error that ended it
+    Destination to;             // the place for the arguments of the next resumption
     std::vector<Frame> frames;  // while it is suspended; their registers one after the other:
     std::vector<Value> registers;
     std::vector<Closing> closing;  // frames counted from its first one
 };
 
-// What the functions of Lua's library come down to.
+// The functions of Lua's library in the machine's form.
 class NativeFunction final : public Object {
   public:
     enum class Kind : uint8_t {
         create,
         wrap,
-        resume,  // as Lua has it: meets errors
+        resume,  // as in Lua: catches errors
         yield,
         status,
         running,
@@ -73,35 +73,36 @@ class NativeFunction final : public Object {
     NativeFunction(Kind kind, Value original) : kind(kind), original(std::move(original)) {}
 
     const Kind kind;
-    const Value original;  // the host's own function, for its own coroutines
+    const Value original;  // the host's own function, for the host's coroutines
 };
 
 class Machine;
 
-// The coroutines that run in a machine: they share its stack, on which the frames of a suspended one are not.
+// The coroutines that run in a machine. They share its stack, which does not hold the frames of suspended ones.
 class Coroutines {
   public:
     explicit Coroutines(Machine& machine) : machine_(machine) {}
 
     // Calls one of the library's functions.
     void call(const NativeFunction& f, std::span<const Value> contexts, Values args, const Destination& to);
-    // The coroutine that takes the cotangents of what resumption `k` gave, of backpropagators of `order`; nil: there
-    // are none.
+    // The coroutine that takes the cotangents of the results of resumption `k`, of backpropagators of `order`; nil:
+    // there are none.
     Value backward(const Value& coroutine, int64_t k, int64_t order);
     // The innermost one has ended with results.
     void finish(Values results, std::span<Value> backs);
-    // An error has left its first function; `backs` are those of what ran, and become those of the resumption.
+    // An error has left its first function; `backs` are the backpropagators of what ran, and become those of the
+    // resumption.
     void fail(Value& error, Values& backs);
-    // The innermost one no longer runs.
+    // The innermost one has stopped running.
     void end(Coroutine::Status status);
-    // Whether one runs whose frames are above so many.
+    // Whether a coroutine runs whose frames are above so many.
     bool runs_above(size_t frames) const { return !running_.empty() && running_.back().base > frames; }
 
   private:
     struct Running {
         Value coroutine;
-        size_t base, level;  // its first frame; of the machine's run() that it belongs to
-        Destination to;      // of what it gives
+        size_t base, level;  // its first frame; the level of the machine's run() that it belongs to
+        Destination to;      // the place for its results
     };
     Value answer(NativeFunction::Kind kind, const Coroutine* asked, bool any) const;
     void check_yield(std::span<const Value> contexts) const;

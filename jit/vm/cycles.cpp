@@ -9,15 +9,15 @@ namespace lunaria::vm {
 
 namespace {
 
-// Cells that a search waits for while something runs.
+// The number of cells at which a search starts while something runs.
 constexpr size_t kManyCells = 4096;
-// What a search among new cells may look at, for each of them and on the whole: old structures that they refer to are
-// left to the rarer searches among all.
+// The number of objects that a search among new cells may visit, for each cell and in total: old structures that they
+// refer to are left to the rarer searches among all.
 constexpr size_t kObjectsPerCell = 64, kObjects = 100000;
 
 struct Cells {
     CellList young, old;
-    size_t settled = 0;  // old ones after the last search among all
+    size_t settled = 0;  // old cells after the last search among all
 };
 
 Cells& cells() {
@@ -27,7 +27,7 @@ Cells& cells() {
 
 Object* object_in(const Value& v) { return v.kind() == Value::Kind::object || v.is_list() ? v.object() : nullptr; }
 
-// Empties the cells among what only refers to itself; the rest follows by its counts.
+// Empties the cells among objects that are only referred to from within; the others follow by their counts.
 void free_isolated(const Island& island) {
     std::vector<Value> garbage;
     for (Object* object : island.isolated())

@@ -1,5 +1,5 @@
-// Elementwise operators on dense operands, forwards and backwards, without the detour through the executor: most of
-// what programs of small tensors do.
+// Elementwise operators on dense operands, forwards and backwards, bypassing the executor: most of the work in programs
+// of small tensors.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@ namespace lunaria::vm {
 
 class Machine;
 
-// What calls of elementwise operators came down to the last time: kernel, shape and reverse rule by call site.
+// A cache of calls of elementwise operators: kernel, shape and reverse rule by call site.
 class ElementwiseCalls {
   public:
-    // An operator on dense tensors of one shape (but for axes of size 1 in front), once differentiated; false: they are
-    // something else, and nothing has happened.
+    // Runs an operator on dense tensors of one shape (up to leading axes of size 1), differentiated once; false: the
+    // operands are different, and nothing has happened.
     bool follow(Machine& m, const Op& op, const Instr& i, std::span<const Slot> operands, const Context& context);
 
   private:
@@ -30,7 +30,7 @@ class ElementwiseCalls {
         size_t operands = 0;
         DType dtype = DType::f32;
         Shape shape;  // of the result
-        // Of the operands, whose shapes lack nothing but axes of size 1 in front; and one that lacks none.
+        // The ranks of the operands, whose shapes may lack leading axes of size 1; and the operand that lacks none.
         std::array<uint8_t, 3> ranks{};
         uint8_t widest = 0;
         std::shared_ptr<const autodiff::Pullback> rule;  // null: not known yet, or no operand is active
@@ -45,7 +45,7 @@ class ElementwiseCalls {
     std::array<Site, 256> sites_;  // by a hash of the instruction
 };
 
-// The instruction `pull` of a rule that is a chain; false: some operand is not as the chain needs it.
+// The instruction `pull` of a rule that is a chain; false: some operand does not have the form that the chain needs.
 bool pull_chain(Machine& m, const Instr& i, Closure& closure, std::span<const Slot> given);
 
 }  // namespace lunaria::vm

@@ -1,4 +1,4 @@
-// What the instructions do; see jit/language.h and language_adjoint.cpp for their meaning.
+// The handlers of the instructions; jit/language.h and language_adjoint.cpp give their meaning.
 #pragma once
 
 #include "jit/vm/code.h"
@@ -26,7 +26,7 @@ std::span<const NamedHandler> value_handlers();
 std::span<const NamedHandler> operation_handlers();
 std::span<const NamedHandler> shadow_handlers();
 std::span<const NamedHandler> given_handlers();
-// The value; a tensor as a handle of its own, whose content no later write into the other changes.
+// The value; for a tensor a handle of its own, whose content no later write into the other handle changes.
 Value own_handle(const Value& v);
 std::span<const NamedHandler> error_handlers();
 std::span<const NamedHandler> coroutine_handlers();

@@ -18,7 +18,7 @@ const Instr* last_stop_point(const Code& code, uint32_t at) {
     return nullptr;
 }
 
-// "J f" and "B f" are what a differentiation makes of f.
+// "J f" and "B f" are the names that a differentiation of f makes.
 std::string written_name(std::string name, bool& backward) {
     while (name.starts_with("J ") || name.starts_with("B ")) {
         backward |= name[0] == 'B';
@@ -84,7 +84,7 @@ FrameView Machine::frame_view(size_t index) {
         add_variables(code, *stop, frame.registers, view.variables);
         return view;
     }
-    // What is left of the arguments, in the function's first block.
+    // The remaining arguments, in the function's first block.
     const bool in_first = code.blocks.size() < 2 || at < code.blocks[1].start;
     if (!in_first || view.backward) return view;
     const auto& parameters = code.graph->parameters();

@@ -1,4 +1,4 @@
-// What a recording makes of a call of a function that the outside has and whose source it does not know.
+// The treatment in a recording of a call of the outside's function whose source is not available.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace lunaria {
 enum class Native : uint8_t {
     unknown,  // it may do anything
     pure,     // plain arguments give plain results, always the same
-    text,     // the same, and all that it gives are texts
-    reader,   // looks at its arguments' content; changes nothing and calls no function
+    text,     // the same, and all its results are texts
+    reader,   // reads the content of its arguments; changes nothing and calls no function
     local,    // an effect that leaves all tables and variables as they are
     type_of,
     select,
@@ -28,10 +28,10 @@ enum class Native : uint8_t {
     check,    // assert
     itself,   // its first argument
     inside,   // whether this is a recording
-    ignored,  // nothing that a result depends on
-    refused,  // a call of it is left to Lua
-    shape,    // of tensors: what their type tells
-    rank,     // of tensors: what their type tells, but for the sizes
+    ignored,  // has no influence on results
+    refused,  // the call is left to Lua
+    shape,    // of tensors: its result depends on their type
+    rank,     // of tensors: its result depends on their type without the sizes
 };
 
 }  // namespace lunaria

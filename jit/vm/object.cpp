@@ -11,8 +11,8 @@ namespace lunaria::vm {
 
 namespace {
 
-// Chains of closures (a long loop's backpropagators) are taken apart one by one: destroying one from within another
-// would recurse as deep as the loop was long.
+// Chains of closures (a long loop's backpropagators) are destroyed one by one: destroying one from within another would
+// recurse as deep as the loop was long.
 class Graveyard {
   public:
     void bury(Values&& values) {
@@ -128,7 +128,7 @@ void Shadow::clear() {
 
 void Shadow::note(const Value& key, bool followed) {
     if (single_) return;
-    // A number that is another one in the next call may stand for any key.
+    // A symbolic number may be any key in the next call.
     if (!key.is_nil() && !is_open(key)) {
         written_[TableKey(key)] = followed;
     } else if (followed) {
@@ -214,7 +214,7 @@ Value accumulate(Value a, Value b) {
         sum = Value::list(std::move(items));
     } else {
         static const Op& add = registry().get("add");
-        // Into one of them where nobody else has it: a sum of many gradients takes the memory of one.
+        // Reuses one of them where it has no other owner: a sum of many gradients takes the memory of one.
         Value operands[] = {std::move(a), std::move(b)};
         sum = execute_consuming(add, operands);
     }

@@ -47,7 +47,7 @@ void PlainHost::Table::set(const Value& given, Value value) {
         return;
     }
     if (value.is_nil()) return;
-    // While a table is gone through keys are only taken out, so that it may be cleaned up where one comes.
+    // While a table is traversed, removed keys are only marked; clean-up happens when a key is added.
     if (gone_ > 8 && 2 * gone_ > fields_.size()) {
         std::erase_if(fields_, [](const auto& field) { return field.second.is_nil(); });
         places_.clear();
@@ -240,7 +240,7 @@ std::string PlainHost::describe(const Value& v) {
     return function ? str("function '", function->name, "'") : to_string(v);
 }
 
-// Arguments in the order of the parameters, options by name in a last table; a list in a table is a list.
+// Arguments in the order of the parameters, with options by name in a last table; a list in a table is a list.
 Host::Bound PlainHost::bind(const Op& op, std::span<const Value> args) {
     const auto& params = op.signature.params;
     Bound bound;

@@ -1,5 +1,5 @@
 // A host without an interpreter: tables in memory, and functions written in C++. Programs that are graphs of the IR,
-// such as saved ones, run in it. A table that comes to hold itself is not freed.
+// such as saved ones, run in it. A table that contains itself is not freed.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace lunaria::vm {
 
-// What raise() carries through C++.
+// The exception of raise().
 struct Raised {
     Value value;
 };
@@ -26,19 +26,19 @@ class PlainHost final : public Host {
     class Table final : public Object {
       public:
         Value get(const Value& key) const;
-        // A value of nil takes the key out.
+        // A value of nil removes the key.
         void set(const Value& key, Value value);
-        // The key after that one, in the order of insertion; nil: there is none. From nil on: the first.
+        // The next key, in the order of insertion; nil: there is none. After nil: the first.
         Value next(const Value& key) const;
-        // Of the list that begins at 1.
+        // The length of the list that begins at 1.
         int64_t length() const;
-        // Moves all of another table here, in place of what is here.
+        // Moves all of another table here, replacing the content.
         void take(Table& other);
         void for_each(const std::function<void(const Value& key, const Value& value)>& f) const;
         Value metatable;
 
       private:
-        std::vector<std::pair<Value, Value>> fields_;  // also those that were taken out
+        std::vector<std::pair<Value, Value>> fields_;  // including removed ones
         std::unordered_map<Value, size_t, KeyHash, KeyEqual> places_;
         size_t gone_ = 0;
     };
@@ -49,14 +49,14 @@ class PlainHost final : public Host {
         Function(std::string name, Native native, Body body)
             : name(std::move(name)), native(native), body(std::move(body)) {}
         const std::string name;
-        const Native native;  // what a recording makes of a call
+        const Native native;  // the treatment in a recording
         const Body body;
     };
 
-    // A table with those fields; its metatable, if any, is another one.
+    // A table with these fields; its metatable, if any, is another table.
     static Value table(std::vector<std::pair<Value, Value>> fields, Value metatable = {});
     static Value function(std::string name, Native native, Function::Body body);
-    int lines = 0;  // how many stop points began a line
+    int lines = 0;  // number of stop points that began a line
 
     Callee resolve(const Value& f) override;
     const Op* operator_in(const Value& f) override { return operator_of(f); }

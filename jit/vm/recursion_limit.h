@@ -1,11 +1,11 @@
-// How deep calls may be nested in the machine: ms.set_recursion_limit.
+// The limit of nested calls in the machine: ms.set_recursion_limit.
 #pragma once
 
 #include <cstddef>
 
 namespace lunaria::vm {
 
-// What the limit is at first and at most.
+// The initial and the highest limit.
 inline constexpr size_t kMostCalls = 195000;
 
 size_t recursion_limit();

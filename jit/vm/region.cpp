@@ -13,7 +13,7 @@ namespace {
 
 bool is_operator(const ir::Node& node) { return node.op && !node.op->belongs_to(lua::language()); }
 
-// What the value stands for, followed as the value is.
+// The tensor of the batch for a value, with the value's marks.
 Value unwrapped(const Region& region, const Value& v) {
     if (v.is_list()) {
         if (!region.holds(v)) return v;
@@ -132,7 +132,7 @@ bool Machine::call_batched(const Op& op, std::span<const Value> contexts, Values
     if (!(bits & followed)) return false;
     Values results, backs;
     if (!holds) {
-        // It may have to do with a batch around this one.
+        // It may involve a batch around this one.
         if (!region.region_around) return false;
         const auto around = RegionScope::around(*this, region);
         results = run(operator_value(op), contexts, std::move(args), backs);
@@ -183,7 +183,7 @@ bool Machine::call_batched(const Op& op, std::span<const Value> contexts, Values
 
 namespace {
 
-// Programs reach it too, with whatever values.
+// Programs can call it too, with any values.
 void batched(Machine& m, const Instr& i) {
     const Value& size = m.operand(i, 0);
     if (size.kind() != Value::Kind::integer || size.integer() < 1)

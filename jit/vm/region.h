@@ -1,10 +1,10 @@
-// A function that runs once for a whole batch: tensors stand for one sample each, and every operator on them is applied
+// A function that runs once for a whole batch: tensors represent one sample each, and every operator on them is applied
 // to the batch (core/batching/batching.h).
 //
-// What is differentiated around the run sees the operators on whole batches, what is differentiated within it sees
-// those on samples: cotangents of samples in the contexts around are tensors of the batch, and where all samples share
-// a tensor its cotangent there is the sum over them. So an operator is first followed by the contexts that began
-// within, then applied to the batch, then followed by those around.
+// Differentiations around the run see the operators on whole batches, those within it see the operators on samples:
+// cotangents of samples in the contexts around are tensors of the batch, and where all samples share a tensor its
+// cotangent there is the sum over them. So an operator is first recorded by the contexts that began within, then
+// applied to the batch, then recorded by those around.
 #pragma once
 
 #include "jit/vm/machine.h"
@@ -16,14 +16,14 @@ class Region : public Object, public Watcher {
   public:
     using Watcher::Watcher;
 
-    // What stands for a sample of a tensor of the batch.
+    // The value that represents a sample of a tensor of the batch.
     virtual Value enter(const Value& batched) = 0;
-    // The tensor of the batch that a value stands for; nil: it stands for itself.
+    // The tensor of the batch that a value represents; nil: the value is none.
     virtual Value taken(const Value& v) const = 0;
     virtual int64_t size() const = 0;
-    // Throws when the operator, which is about to be applied to the batch, must not be.
+    // Throws when the operator, which is about to be applied to the batch, is not allowed.
     virtual void admit(const Op& op) = 0;
-    // Runs the body; what it fails with.
+    // Runs the body and returns its error.
     virtual Host::Protected attempt(const std::function<void()>& body) = 0;
 
     bool holds(const Value& v) const;
@@ -36,8 +36,8 @@ class Region : public Object, public Watcher {
 };
 
 // A function of the program, run once for so many samples: its arguments are tensors with the batch axis in front. It
-// gives its results, then for each of them whether it has the batch axis or is the same for all samples, then true.
-// Where it cannot be run so it gives the error and false; nothing where it was not tried.
+// returns its results, then for each of them whether it has the batch axis or is the same for all samples, then true.
+// Where it cannot be run in this way it returns the error and false; nothing where it was not tried.
 class BatchedFunction final : public Object {
   public:
     BatchedFunction(int64_t size, Value f) : size_(size), f_(std::move(f)) {}
@@ -48,7 +48,7 @@ class BatchedFunction final : public Object {
     Value f_;
 };
 
-// For as long as it lives the machine is within the batch, or with what is around it.
+// While it lives the machine works within the batch, or for its surroundings.
 class RegionScope {
   public:
     RegionScope(Machine& m, Host& host, Watcher* w, Region* region)

@@ -1,4 +1,4 @@
-// Keys of tables as a hash table has them.
+// Keys of tables for hash tables.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace lunaria::vm {
 
-// A key as a table has it: a float that is an integer is that integer.
+// A key in a table's form: a float that is an integer becomes that integer.
 class TableKey {
   public:
     explicit TableKey(const Value& key) : key_(&key) {

@@ -50,7 +50,7 @@ class Values {
         reserve(size_ + list.size());
         for (const Value& v : list) new (data_ + size_++) Value(v);
     }
-    // For a place that has been reserved.
+    // Appends to a place that has been reserved.
     void push_reserved(Value v) { new (data_ + size_++) Value(std::move(v)); }
     // Moves them to places that hold nil.
     void move_to(Value* place) {
@@ -85,7 +85,7 @@ class Values {
   private:
     static constexpr size_t kInline = 6;
 
-    // Values may be moved by copying their bytes: nothing in one refers to where it is.
+    // Values may be moved by copying their bytes: nothing in one refers to its own address.
     void grow(size_t least) {
         const size_t capacity = std::max(least, capacity_ * 2);
         auto* place = static_cast<Value*>(::operator new(capacity * sizeof(Value)));
@@ -102,7 +102,7 @@ class Values {
         } else {
             data_ = inline_data();
             capacity_ = kInline;
-            // All of them, whether they are there or not: a copy of known size is no call.
+            // Copies all of them, used or not: a copy of known size is no call.
             std::memcpy(inline_, other.inline_, sizeof inline_);
         }
         size_ = other.size_;

@@ -17,7 +17,7 @@ void WriteLog::before_write(const Tensor& tensor, Context& context) {
     recent_.push_back(std::move(entry));
 }
 
-// Gives captured tensors the content that they had when they were captured; false if that is not known.
+// Gives captured tensors the content that they had at the time of capture; false if it is unknown.
 bool WriteLog::restore(uint64_t clock, uint64_t expected, Values& captures) const {
     uint64_t versions = 0;
     for (Value& v : captures) {

@@ -1,5 +1,5 @@
-// The contents that tensors had before a differentiated program wrote into them: backpropagators that were made before
-// a write are given what they captured.
+// The contents of tensors before a differentiated program wrote into them: backpropagators that were made before a
+// write get the content that they captured.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ class WriteLog {
   public:
     // Keeps the content of a tensor that is about to be written into.
     void before_write(const Tensor& tensor, Context& context);
-    // Gives the tensors that a backpropagator captured the content that they had then; throws when it is not known.
+    // Gives the tensors that a backpropagator captured their content at that time; throws when it is unknown.
     void check(Closure& pullback) const;
-    // The outermost run has ended: what only its backward pass needed goes.
+    // The outermost run has ended: contents that only its backward pass needed are dropped.
     void end_run() { recent_.clear(); }
 
   private:
