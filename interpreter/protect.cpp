@@ -3,35 +3,21 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
-#include "interpreter/host/lua_host.h"
-#include "interpreter/loader/prologue.h"
 #include "interpreter/state.h"
 #include "jit/frontend/syntax_error.h"
 
 namespace lunaria {
 
 std::string current_place(lua_State* L) {
-    // The line of the user who called into the library, not the library's own, as long as there is one.
-    std::string place;
+    // The functions of the library also work in a Lua state that has no session.
+    if (const State* state = *static_cast<State**>(lua_getextraspace(L))) return state->place(L);
     lua_Debug frame;
-    const LuaHost* host = LuaHost::existing(L);
-    const void* machine = host ? host->innermost_call() : nullptr;
-    bool stood_for = false;
     for (int level = 0; lua_getstack(L, level, &frame); ++level) {
-        lua_getinfo(L, "Sln", &frame);
-        if (machine && frame.i_ci == machine) {
-            // What runs in the machine was called by a line of its program.
-            const std::string line = host->innermost_place();
-            if (!line.empty()) return line + ": ";
-        }
-        if (std::exchange(stood_for, is_entry_call(frame)) || frame.currentline <= 0) continue;
-        const bool library = std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks);
-        if (!library || place.empty()) place = str(frame.short_src, ":", frame.currentline, ": ");
-        if (!library) break;
+        lua_getinfo(L, "Sl", &frame);
+        if (frame.currentline > 0) return str(frame.short_src, ":", frame.currentline, ": ");
     }
-    return place;
+    return {};
 }
 
 namespace {
@@ -52,7 +38,6 @@ void raise_error(lua_State* L, const std::exception& e) {
     const std::string said = own_words(e);
     const char* text = said.c_str();
     luaL_checkstack(L, 4, "no room for an error message");
-    // The functions of the library also work in a Lua state that has no session.
     State* const state = *static_cast<State**>(lua_getextraspace(L));
     if (state && ours && ours->kind() == ErrorKind::interrupt) state->closers().note(L);
     {

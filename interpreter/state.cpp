@@ -3,28 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdio>
-#include <cstring>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
-#include "core/base/program_place.h"
 #include "core/base/signals.h"
 #include "core/memory/memory.h"
-#include "core/tensor/device.h"
-#include "interpreter/bindings/libraries.h"
-#include "interpreter/debugger/debugger.h"
-#include "interpreter/host/callables.h"
-#include "interpreter/host/lua_host.h"
-#include "interpreter/host/natives.h"
-#include "interpreter/library/coroutines.h"
-#include "interpreter/library/patterns.h"
-#include "interpreter/library/table_functions.h"
-#include "interpreter/loader/frames.h"
-#include "interpreter/loader/loader.h"
+#include "interpreter/events.h"
 #include "interpreter/protect.h"
 #include "jit/vm/watcher.h"
 
@@ -95,85 +81,10 @@ int call_visitor(lua_State* L) {
     return 0;
 }
 
-// Finalizers run in the opposite order of their making: this one, the first, after all of the program's, which may
-// compute and differentiate.
-void finish_last(lua_State* L) {
-    lua_newuserdatauv(L, 0, 0);
-    lua_createtable(L, 0, 1);
-    lua_pushcfunction(L, [](lua_State* state) {
-        end_natives(state);
-        LuaHost::end(state);
-        return 0;
-    });
-    lua_setfield(L, -2, "__gc");
-    lua_setmetatable(L, -2);
-    luaL_ref(L, LUA_REGISTRYINDEX);
-}
-
 }  // namespace
 
 // Nobody else uses it, and it is ignored where nobody listens.
 const int State::kNudge = SIGURG;
-
-namespace {
-
-// Lua's warnings, off at first; luaL_newstate sets up the same for the states that it makes. warn("@on") and
-// warn("@off") switch them; `more`: the next piece belongs to the same message.
-void keep_warning(void* state, const char* message, int more);
-void write_warning(void* state, const char* message, int more);
-void write_more(void* state, const char* message, int more);
-
-bool is_switch(void* state, const char* message, int more) {
-    if (more || *message != '@') return false;
-    auto* L = static_cast<lua_State*>(state);
-    if (std::strcmp(message, "@on") == 0) lua_setwarnf(L, write_warning, L);
-    if (std::strcmp(message, "@off") == 0) lua_setwarnf(L, keep_warning, L);
-    return true;
-}
-
-void keep_warning(void* state, const char* message, int more) { is_switch(state, message, more); }
-
-void write_warning(void* state, const char* message, int more) {
-    if (is_switch(state, message, more)) return;
-    std::fputs("Lua warning: ", stderr);
-    write_more(state, message, more);
-}
-
-void write_more(void* state, const char* message, int more) {
-    auto* L = static_cast<lua_State*>(state);
-    std::fputs(message, stderr);
-    if (!more) std::fputs("\n", stderr);
-    lua_setwarnf(L, more ? write_more : write_warning, L);
-}
-
-// os.exit as it is, when all devices have done what they were asked for: their threads run until what they use is gone.
-int exit_after_work(lua_State* L) {
-    for (Device* device : devices()) device->synchronize();
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, 0);
-    return 0;
-}
-
-void watch_exit(lua_State* L) {
-    lua_getglobal(L, "os");
-    lua_getfield(L, -1, "exit");
-    lua_pushcclosure(L, protect<exit_after_work>, 1);
-    lua_setfield(L, -2, "exit");
-    lua_pop(L, 1);
-}
-
-void wait_for_devices() {
-    for (Device* device : devices()) {
-        try {
-            device->synchronize();
-        } catch (const Error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-        }
-    }
-}
-
-}  // namespace
 
 // A write beyond the limit of a file's size (ulimit -f) is an error of that write, as one to a full disk is; left
 // alone, the signal that comes with it ends the process. What the program does about it itself is kept. Not ignored:
@@ -185,34 +96,17 @@ static void survive_full_files() {
             SIGXFSZ, [](int) {}, SA_RESTART);
 }
 
-State::State(const Options& options)
-    : is_worker_(options.is_worker), loader_(std::make_unique<Loader>()), debugger_(std::make_unique<Debugger>(*this)) {
+State::State(const Options& options, Loader& loader, Debugger& debugger, ProgramEvents& events)
+    : is_worker_(options.is_worker), loader_(loader), debugger_(debugger), events_(events) {
     lua_ = lua_newstate(LuaMemory::allocate, &memory_);
     if (!lua_) throw std::bad_alloc();
     *static_cast<State**>(lua_getextraspace(lua_)) = this;
     running_ = lua_;
     survive_full_files();
     lua_atpanic(lua_, panic);
-    lua_setwarnf(lua_, keep_warning, lua_);
-    finish_last(lua_);
-    if (options.ignore_environment) {
-        lua_pushboolean(lua_, true);
-        lua_setfield(lua_, LUA_REGISTRYINDEX, "LUA_NOENV");
-    }
-    luaL_openlibs(lua_);
-    watch_exit(lua_);
-    track_coroutines(lua_);
-    install_patterns(lua_);
-    install_table_functions(lua_);
-    debugger_->install(lua_);
-    loader_->install(lua_);
-    hide_entries(lua_);
-    install_callables(lua_);
-    install_frames(lua_);
-    open_libraries(lua_);
+}
 
-    watch_mode();
-    set_program_place([this] { return running_place(running_); });
+void State::begin() {
     // Generational: a loop over temporaries is a nursery's dream, and a large live heap costs it nothing.
     lua_gc(lua_, LUA_GCGEN, 20, 100);
     paced_bytes_ = thread_allocated_bytes();
@@ -220,43 +114,18 @@ State::State(const Options& options)
     if (!is_worker_) set_memory_pressure_handler([this] { return relieve_pressure(); });
 }
 
-State::~State() {
+void State::end() {
     if (listening == this) {
         signal(kNudge, SIG_DFL);
         listening = nullptr;
     }
     if (visitor_) lunaria::set_visitor({});
     if (!is_worker_) set_memory_pressure_handler({});
-    set_program_place({});
     lua_close(lua_);
-    if (!is_worker_) wait_for_devices();
-}
-
-// collectgarbage as it is, but for a note of the mode, which the C API does not tell.
-int State::collect_garbage(lua_State* L) {
-    const char* option = luaL_optstring(L, 1, "collect");
-    const std::string_view asked = option;
-    const int count = lua_gettop(L);
-    if (LuaHost* host = LuaHost::existing(L); host && asked == "collect" && host->collect_cycles(L)) {
-        lua_pushinteger(L, 0);
-        return 1;
-    }
-    lua_pushvalue(L, lua_upvalueindex(1));
-    lua_insert(L, 1);
-    lua_call(L, count, LUA_MULTRET);
-    if (asked == "incremental" || asked == "generational") of(L).generational_ = asked == "generational";
-    return lua_gettop(L);
 }
 
 void State::collect(lua_State* L) {
-    LuaHost* host = LuaHost::existing(L);
-    if (!host || !host->collect_cycles(L)) lua_gc(L, LUA_GCCOLLECT);
-}
-
-void State::watch_mode() {
-    lua_getglobal(lua_, "collectgarbage");
-    lua_pushcclosure(lua_, protect<collect_garbage>, 1);
-    lua_setglobal(lua_, "collectgarbage");
+    if (!collect_cycles(L)) lua_gc(L, LUA_GCCOLLECT);
 }
 
 void State::step(lua_State* L) {
@@ -300,7 +169,7 @@ void State::on_event(lua_State* L, lua_Debug* event) {
     }
     try {
         if (interrupt_requested()) {
-            state.debugger().skip_handlers(L);
+            state.events_.skip_handlers(L);
             // Setting it walks over all calls, and a deep recursion has hundreds of thousands.
             if (lua_gethook(L) != on_event || lua_gethookmask(L) != kEvents || lua_gethookcount(L) != 1)
                 lua_sethook(L, on_event, kEvents, 1);
@@ -373,7 +242,7 @@ void State::on_nudge(int) {
     }
     State* state = listening;
     if (!state || state->pass_on(kNudge)) return;
-    state->debugger().on_nudge();
+    state->events_.on_nudge();
     if (visit_requested()) state->arm();
 }
 
@@ -411,14 +280,13 @@ void State::receive_visitor() {
     {
         ++visits_;
         const RunningThread note(*this, T);
-        LuaHost* host = LuaHost::existing(L);
-        std::optional<LuaHost::Thread> home;
-        if (host) home.emplace(*host, T);
         vm::Watcher* const watcher = std::exchange(vm::watcher(), nullptr);
-        debugger_->quietly([&] {
-            lua_pushcfunction(T, protect<call_visitor>);
-            lua_pushlightuserdata(T, &visitor_);
-            lua_pcall(T, 1, 0, 0);
+        in_thread(T, [&] {
+            events_.quietly([&] {
+                lua_pushcfunction(T, protect<call_visitor>);
+                lua_pushlightuserdata(T, &visitor_);
+                lua_pcall(T, 1, 0, 0);
+            });
         });
         vm::watcher() = watcher;
         --visits_;

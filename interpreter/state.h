@@ -1,6 +1,5 @@
-// A Lua state with everything that Lunaria adds: memory, the pace of the collector, interrupts. The standard library is
-// Lua's own; only the functions that read Lua text (load, loadfile, dofile, require) are replaced by ours, which do the
-// same and keep the source.
+// A Lua state as all folders know it: memory, the pace of the collector, interrupts. ProgramState
+// (interpreter/program/program_state.h) makes one and fills it.
 #pragma once
 
 #include <pthread.h>
@@ -10,6 +9,7 @@
 #include <functional>
 #include <lua.hpp>
 #include <memory>
+#include <string>
 
 #include "core/base/visit.h"
 #include "interpreter/closers.h"
@@ -19,6 +19,11 @@ namespace lunaria {
 
 class Debugger;
 class Loader;
+class ProgramEvents;
+class State;
+
+// Makes another state, as a worker.
+using MakeWorker = std::unique_ptr<State> (*)();
 
 class State {
   public:
@@ -26,10 +31,7 @@ class State {
         bool ignore_environment = false;  // LUA_PATH and LUA_CPATH, as the option -E of the lua command
         bool is_worker = false;           // beside the program's own state: what is the process's stays as it is
     };
-    // Opens the libraries and makes `require "lunaria"` work. Throws std::bad_alloc.
-    State() : State(Options()) {}
-    explicit State(const Options& options);
-    ~State();
+    virtual ~State() = default;
     State(const State&) = delete;
     State& operator=(const State&) = delete;
 
@@ -38,13 +40,14 @@ class State {
     static State& of(lua_State* L) { return **static_cast<State**>(lua_getextraspace(L)); }
 
     LuaMemory& memory() { return memory_; }
-    Loader& loader() { return *loader_; }
-    Debugger& debugger() { return *debugger_; }
+    Loader& loader() { return loader_; }
+    Debugger& debugger() { return debugger_; }
+    ProgramEvents& events() { return events_; }
     Closers& closers() { return closers_; }
 
     // Registry key of the metatable of tensor handles.
     int tensor_metatable = LUA_NOREF;
-    int prologue_calls = 0;  // in progress, on any stack (interpreter/loader/frames.h)
+    int prologue_calls = 0;  // in progress, on any stack (interpreter/errors/frames.h)
 
     // Make the collector keep pace with the bytes of tensors, which it does not see. To be called before an operator
     // allocates its results, so that they can take the place of what the last ones left behind ...
@@ -100,7 +103,7 @@ class State {
     void nudge() const noexcept {
         if (listens_) pass_on(kNudge);
     }
-    // Who is called when a program that runs is at a safe point (core/base/visit.h) after ask_for_visit(): in a Lua
+    // What is called when a program that runs is at a safe point (core/base/visit.h) after ask_for_visit(): in a Lua
     // thread of its own, where the debugger does not stop. It must not throw. Listens.
     void set_visitor(std::function<void()> visitor);
     void ask_for_visit() noexcept;  // from any thread
@@ -147,11 +150,23 @@ class State {
     // thread that made the state. A hook set by debug.sethook stays.
     void set_line_hook(lua_Hook hook) noexcept;
 
+    // "file:line: " of the line of the user's that L is at, as long as there is one; else of the library's.
+    virtual std::string place(lua_State* L) const = 0;
+    virtual MakeWorker worker_maker() const = 0;
+
+  protected:
+    // Without libraries. Throws std::bad_alloc.
+    State(const Options& options, Loader& loader, Debugger& debugger, ProgramEvents& events);
+    void begin();  // when the libraries are there
+    void end();    // closes the Lua state
+    void set_generational(bool generational) { generational_ = generational; }
+
   private:
-    static int collect_garbage(lua_State* L);
-    // A full collection, which also frees what Lua and the virtual machine refer to in circles.
+    // A full collection that also frees what Lua and the virtual machine refer to in circles; false: nothing was done.
+    virtual bool collect_cycles(lua_State* L) = 0;
+    // Runs `body`, for which the virtual machine's Lua thread is `thread`.
+    virtual void in_thread(lua_State* thread, const std::function<void()>& body) = 0;
     void collect(lua_State* L);
-    void watch_mode();
     void step(lua_State* L);
     void hook(lua_State* thread) noexcept {
         if (lua_gethook(thread) != line_hook_) change_hook(thread);
@@ -171,8 +186,9 @@ class State {
 
     const bool is_worker_;
     LuaMemory memory_;  // outlives lua_
-    std::unique_ptr<Loader> loader_;
-    std::unique_ptr<Debugger> debugger_;
+    Loader& loader_;
+    Debugger& debugger_;
+    ProgramEvents& events_;
     std::atomic<int> wholes_ = 0;
     std::atomic<bool> waits_ = false;  // an interrupt, for the end of what is done as a whole
     Closers closers_;

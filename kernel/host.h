@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "interpreter/display/display.h"
+#include "interpreter/session/display.h"
 
 namespace lunaria::jupyter {
 

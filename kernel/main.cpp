@@ -15,6 +15,7 @@
 #include <xeus/xkernel.hpp>
 
 #include "core/base/signals.h"
+#include "interpreter/program/program_state.h"
 #include "interpreter/session/session.h"
 #include "kernel/connection.h"
 #include "kernel/dap_session.h"
@@ -83,7 +84,7 @@ int run_kernel(const std::string& file) {
     Log log;
     crash_file = log.file();
     close_input();
-    State state;
+    ProgramState state;
     Session session(state);
     running_session = &session;
     handle_signal(SIGINT, on_interrupt);

@@ -7,11 +7,11 @@
 
 #include "core/base/error.h"
 #include "interpreter/bindings/ascend_programs.h"
-#include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 

@@ -1,11 +1,11 @@
 // What the transforms in lunaria/transforms.lua are made of: one reverse derivative, access to shadows, and the table
 // of what stands for the standard library's functions where a derivative is computed.
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/tensor_methods.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/library/library_functions.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/tensor_methods.h"
+#include "interpreter/values/values.h"
 #include "interpreter/watchers/batching.h"
 #include "jit/language.h"
 

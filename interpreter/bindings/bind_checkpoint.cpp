@@ -12,12 +12,12 @@
 #include "core/io/safetensors.h"
 #include "core/io/task.h"
 #include "core/tensor/device.h"
-#include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 

@@ -1,8 +1,8 @@
 // The module "lunaria.custom_ops": what lunaria/op.lua defines operators with.
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 #include "interpreter/watchers/formula_trace.h"
 #include "jit/graph/custom.h"
 

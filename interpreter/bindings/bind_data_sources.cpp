@@ -9,10 +9,10 @@
 #include "core/data/files/fixed.h"
 #include "core/data/files/mindrecord.h"
 #include "core/data/files/tfrecord.h"
-#include "interpreter/bindings/data_handles.h"
-#include "interpreter/bindings/dataset_host.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
+#include "interpreter/workers/dataset_host.h"
 
 namespace lunaria {
 

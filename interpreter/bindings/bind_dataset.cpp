@@ -17,11 +17,11 @@
 #include "core/data/transforms/step.h"
 #include "core/random/random.h"
 #include "core/tensor/device.h"
-#include "interpreter/bindings/data_handles.h"
-#include "interpreter/bindings/dataset_host.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
+#include "interpreter/workers/dataset_host.h"
 
 namespace lunaria {
 

@@ -1,13 +1,13 @@
 // Devices: which one new tensors are on, waiting for it, its memory, places in the order of its work. ms.set_device and
 // ms.synchronize, and the module "lunaria.devices" behind lunaria/runtime.lua.
-#include "interpreter/bindings/devices.h"
 
 #include "core/operator/op.h"
 #include "core/tensor/usable_device.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
+#include "interpreter/values/devices.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 
@@ -126,18 +126,6 @@ int move(lua_State* L) {
 }
 
 }  // namespace
-
-Device* place_of(Device& device) { return device.is_host() ? nullptr : &device; }
-
-Device* device_named(lua_State* L, int index) {
-    return lua_type(L, index) == LUA_TSTRING ? find_device(lua_tostring(L, index)) : nullptr;
-}
-
-Device& device_at(lua_State* L, int index, std::string_view where, std::string_view argument) {
-    if (lua_type(L, index) != LUA_TSTRING)
-        throw argument_error(where, str(argument, " must be a string, got ", describe(L, index)));
-    return usable_device(lua_tostring(L, index), where, argument);
-}
 
 void bind_devices(lua_State* L) {
     lua_pushcfunction(L, protect<set_device>);

@@ -11,9 +11,9 @@
 #include "core/base/error.h"
 #include "core/tensor/shape.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/tensor_methods.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/tensor_methods.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

@@ -3,8 +3,8 @@
 
 #include "core/data/files/events.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

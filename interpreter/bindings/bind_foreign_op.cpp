@@ -8,10 +8,10 @@
 #include "core/custom/foreign_op.h"
 #include "core/io/file.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/embedding/elements.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

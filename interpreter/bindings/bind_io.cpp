@@ -8,8 +8,8 @@
 #include "core/io/task.h"
 #include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

@@ -9,9 +9,9 @@
 #include "core/base/interrupt.h"
 #include "core/io/json.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/table_tensor.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/table_tensor.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

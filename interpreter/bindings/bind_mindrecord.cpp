@@ -5,11 +5,11 @@
 #include "core/data/files/mindrecord_secret.h"
 #include "core/data/files/mindrecord_writer.h"
 #include "core/tensor/element.h"
-#include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/draft.h"
-#include "interpreter/bindings/table_tensor.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/table_tensor.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 

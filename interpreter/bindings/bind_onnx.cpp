@@ -9,8 +9,8 @@
 #include "core/io/onnx.h"
 #include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

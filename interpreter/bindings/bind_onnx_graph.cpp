@@ -6,9 +6,9 @@
 #include "core/ir/substitution.h"
 #include "core/operator/expansion.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
 
 namespace lunaria {

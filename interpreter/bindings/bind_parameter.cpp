@@ -3,11 +3,11 @@
 #include "backends/ascend/outline.h"
 #include "core/base/printable.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/parameter.h"
-#include "interpreter/bindings/table_tensor.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/display/tensor_text.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/parameter.h"
+#include "interpreter/values/table_tensor.h"
+#include "interpreter/values/tensor_text.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

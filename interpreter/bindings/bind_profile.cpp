@@ -1,10 +1,10 @@
 // The module "lunaria.profiling": what lunaria/profile.lua is made of.
 #include "core/run/profile.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

@@ -4,14 +4,14 @@
 
 #include "core/ops/families.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/debugger/debugger_prompt.h"
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/command_line.h"
+#include "interpreter/session/debugger_prompt.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 #include "jit/frontend/parser.h"
 

@@ -6,11 +6,11 @@
 #include <cstdio>
 
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/display/output.h"
+#include "interpreter/display/terminal_text.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/inspection.h"
-#include "interpreter/terminal/terminal_text.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

@@ -7,14 +7,14 @@
 #include "core/tensor/device.h"
 #include "core/tensor/element.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/parameter.h"
-#include "interpreter/bindings/table_tensor.h"
-#include "interpreter/bindings/tensor_index.h"
-#include "interpreter/bindings/tensor_methods.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/display/tensor_text.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/parameter.h"
+#include "interpreter/values/table_tensor.h"
+#include "interpreter/values/tensor_index.h"
+#include "interpreter/values/tensor_methods.h"
+#include "interpreter/values/tensor_text.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

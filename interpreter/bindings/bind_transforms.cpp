@@ -6,10 +6,10 @@
 #include "core/data/vision/decode.h"
 #include "core/io/file.h"
 #include "core/io/png.h"
-#include "interpreter/bindings/data_handles.h"
 #include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 

@@ -1,8 +1,8 @@
 #include "interpreter/bindings/draft.h"
 
-#include "interpreter/bindings/data_handles.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 

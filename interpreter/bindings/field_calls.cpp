@@ -1,9 +1,9 @@
 #include "interpreter/bindings/field_calls.h"
 
-#include "interpreter/bindings/values.h"
 #include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

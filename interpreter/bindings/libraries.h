@@ -23,11 +23,6 @@ int open_registry(lua_State* L);
 int open_onnx(lua_State* L);
 int onnx_graph(lua_State* L);
 
-// The module behind lunaria/parts.lua.
-int open_parts(lua_State* L);
-// Has a table of that kind load all of its names, which are fields of it then; false where it is no such table.
-bool load_parts(lua_State* L, int table);
-
 // The module behind lunaria/dataset/.
 int open_data(lua_State* L);
 
@@ -52,8 +47,6 @@ int open_devices(lua_State* L);
 int open_rendering(lua_State* L);
 // The module behind lunaria/notebook/comm.lua.
 int open_frontend(lua_State* L);
-// Pushes the function that takes what comms of the front end send.
-void push_comm_receiver(lua_State* L);
 
 // The module table `ms`, on the stack.
 int open_lunaria(lua_State* L);

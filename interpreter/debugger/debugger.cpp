@@ -6,10 +6,10 @@
 #include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger_variables.h"
 #include "interpreter/display/pretty.h"
+#include "interpreter/errors/error_report.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
-#include "interpreter/session/error_report.h"
 #include "jit/frontend/ast.h"
 
 namespace lunaria {

@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "interpreter/debugger/debugger_stack.h"
+#include "interpreter/errors/debugger_stack.h"
+#include "interpreter/events.h"
 #include "interpreter/loader/fingerprint.h"
 
 namespace lunaria {
@@ -54,13 +55,11 @@ struct Watch {
     bool stops = true;   // when it changes; otherwise it is only shown
 };
 
-class Debugger {
+class Debugger : public ProgramEvents {
   public:
     using Front = std::function<Resume(const Stop&)>;
 
     explicit Debugger(State& state) : state_(state) {}
-    Debugger(const Debugger&) = delete;
-    Debugger& operator=(const Debugger&) = delete;
 
     // The global `breakpoint`, and pcall and xpcall as they are but for stops at errors.
     void install(lua_State* L);
@@ -74,9 +73,6 @@ class Debugger {
     std::vector<Breakpoint> breakpoints() const;
     void stop_at_errors(bool caught, bool uncaught);
     void request_pause();
-
-    // In Lua's thread, also by a signal handler: another thread has changed something.
-    void on_nudge() noexcept;
 
     // Who shows stops from now on; without one nothing stops.
     void set_front(Front front);
@@ -94,8 +90,6 @@ class Debugger {
     void stop_at_next_line();
     // A cell or script is over: steps end with it.
     void end_of_run();
-    // Runs `body`, which must not throw, without stops.
-    void quietly(const std::function<void()>& body);
     // Whether the program was ended from a stop; asking forgets it.
     bool take_left() { return std::exchange(left_, false); }
 
@@ -118,32 +112,24 @@ class Debugger {
     // values. Assignments reach the variables.
     int evaluate(lua_State* T, size_t frame, const std::string& code);
 
-    // What runs tells, see the State, the virtual machine's host and the functions that report errors.
-    bool wants_stop_points() const;
     // Whether the text of the function at `index` mentions breakpoint.
     static bool calls_breakpoint(lua_State* L, int index);
-    // Whether somebody debugs.
+    // Whether a front end or a breakpoint is there.
     bool is_active() const;
     void on_line(lua_State* L, lua_Debug* record);
-    void on_machine_line(lua_State* L);
-    void on_poll(lua_State* L) {
-        if (pause_.load(std::memory_order_relaxed)) [[unlikely]]
-            stop(L, {L, StopReason::pause, {}, {}});
-    }
-    void on_failure(lua_State* L, const Error& e);
-    // The error object on top of the stack of L, which raised it.
-    void on_error(lua_State* L, bool outermost);
-    // A coroutine ended with the error on top of its stack.
-    void on_dead_coroutine(lua_State* thread);
-    // Pushes a message handler that tells of errors, if somebody wants to know; answers whether.
-    bool push_error_handler(lua_State* L);
-    // Pushes one for a function that the machine calls, which also keeps the frames for later.
-    static void push_call_handler(lua_State* L);
     void on_call_error(lua_State* L);
-    void forget_error() { reported_ = false; }
-    // Takes the message handlers of xpcalls away: for an error that is raised in a hook, within which no other hook
-    // could stop a handler that does not end.
-    void skip_handlers(lua_State* L);
+
+    bool wants_stop_points() const override;
+    void on_machine_line(lua_State* L) override;
+    void on_failure(lua_State* L, const Error& e) override;
+    void on_error(lua_State* L, bool outermost) override;
+    void on_dead_coroutine(lua_State* thread) override;
+    bool push_error_handler(lua_State* L) override;
+    void push_call_handler(lua_State* L) override;
+    void forget_error() override { reported_ = false; }
+    void skip_handlers(lua_State* L) override;
+    void on_nudge() noexcept override;
+    void quietly(const std::function<void()>& body) override;
 
   private:
     enum class Mode { none, into, over };
@@ -163,6 +149,7 @@ class Debugger {
         std::vector<bool> at;  // by line
         bool has(int line) const { return static_cast<size_t>(line) < at.size() && at[static_cast<size_t>(line)]; }
     };
+    void on_pause(lua_State* L) override { stop(L, {L, StopReason::pause, {}, {}}); }
     static void line_hook(lua_State* L, lua_Debug* record);
     static int breakpoint_function(lua_State* L);
     bool is_armed() const;
@@ -190,7 +177,7 @@ class Debugger {
     Front front_;
     std::function<void(const std::string&)> log_;
     std::atomic<uint64_t> version_{0};
-    std::atomic<bool> any_{false}, has_front_{false}, pause_{false}, attached_{false}, caught_{false}, uncaught_{false};
+    std::atomic<bool> any_{false}, has_front_{false}, attached_{false}, caught_{false}, uncaught_{false};
 
     uint64_t known_version_ = 0;
     Lines lines_;

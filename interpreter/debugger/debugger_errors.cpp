@@ -2,12 +2,12 @@
 // handler of a protected call: pcall and xpcall have one while somebody wants to know.
 #include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger.h"
-#include "interpreter/host/callables.h"
+#include "interpreter/errors/error_report.h"
+#include "interpreter/errors/script.h"
+#include "interpreter/host/coroutines.h"
 #include "interpreter/host/lua_host.h"
-#include "interpreter/library/coroutines.h"
 #include "interpreter/protect.h"
-#include "interpreter/session/error_report.h"
-#include "interpreter/session/script.h"
+#include "interpreter/values/callables.h"
 
 namespace lunaria {
 

@@ -4,9 +4,9 @@
 
 #include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger.h"
+#include "interpreter/errors/script.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
-#include "interpreter/session/script.h"
 
 namespace lunaria {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "interpreter/bindings/values.h"
 #include "interpreter/display/pretty.h"
-#include "interpreter/display/tensor_text.h"
 #include "interpreter/loader/prologue.h"
+#include "interpreter/values/tensor_text.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "interpreter/bindings/values.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

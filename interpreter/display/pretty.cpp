@@ -6,8 +6,8 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/printable.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

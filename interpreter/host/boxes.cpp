@@ -9,7 +9,7 @@
 #include <typeinfo>
 
 #include "interpreter/host/handles.h"
-#include "interpreter/host/lua_reference.h"
+#include "interpreter/values/lua_reference.h"
 #include "jit/vm/cycles.h"
 
 namespace lunaria {

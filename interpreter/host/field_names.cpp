@@ -1,7 +1,7 @@
 #include "interpreter/host/field_names.h"
 
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

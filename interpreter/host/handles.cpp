@@ -1,6 +1,6 @@
 #include "interpreter/host/handles.h"
 
-#include "interpreter/bindings/values.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

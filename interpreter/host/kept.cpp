@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <new>
 
-#include "interpreter/bindings/values.h"
-#include "interpreter/host/lua_reference.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/values.h"
 #include "jit/trace/guards.h"
 
 namespace lunaria {

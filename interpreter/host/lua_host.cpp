@@ -6,13 +6,14 @@
 
 #include "core/base/interrupt.h"
 #include "core/ir/printer.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/debugger/debugger.h"
-#include "interpreter/host/lua_reference.h"
-#include "interpreter/jit/function.h"
-#include "interpreter/library/coroutines.h"
+#include "interpreter/events.h"
+#include "interpreter/host/coroutines.h"
 #include "interpreter/protect.h"
+#include "interpreter/state.h"
+#include "interpreter/values/callables.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 #include "jit/lower/lower.h"
 #include "jit/number.h"
@@ -364,7 +365,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
 
 // What the machine runs: while something is debugged, with stop points.
 const std::shared_ptr<ir::Graph>& LuaHost::graph_of(FunctionInfo& info) {
-    if (!info.graph || !State::of(main_).debugger().wants_stop_points()) return info.graph;
+    if (!info.graph || !State::of(main_).events().wants_stop_points()) return info.graph;
     if (info.chunk->name().starts_with("lunaria:")) return info.graph;
     if (!info.stopping) info.stopping = lower::lower(*info.chunk, *info.function, true, &info.operations);
     return info.stopping;

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/loader/prologue.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 
 namespace lunaria {

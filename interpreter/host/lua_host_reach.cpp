@@ -3,13 +3,13 @@
 #include <cctype>
 #include <unordered_set>
 
-#include "interpreter/bindings/values.h"
+#include "interpreter/host/coroutines.h"
 #include "interpreter/host/lua_host.h"
-#include "interpreter/host/lua_reference.h"
-#include "interpreter/jit/function.h"
-#include "interpreter/jit/hot.h"
-#include "interpreter/library/coroutines.h"
+#include "interpreter/loader/prologue.h"
 #include "interpreter/state.h"
+#include "interpreter/values/callables.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 
 namespace lunaria {
@@ -93,7 +93,7 @@ class Search {
 
     void look_at_function(int index) {
         // Graph mode's entry, which all functions have, knows every compiled one.
-        if (jit::is_entry_function(lua_tocfunction(L, index))) return;
+        if (is_entry_function(L, index)) return;
         const bool in_lua = !lua_iscfunction(L, index);
         for (int i = 1; lua_getupvalue(L, index, i); ++i) {
             found_ |= in_lua && context_.find_identity(lua_upvalueid(L, index, i)) != nullptr;

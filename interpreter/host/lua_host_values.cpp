@@ -4,14 +4,15 @@
 
 #include "core/base/visit.h"
 #include "core/ops/indexing.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/tensor_index.h"
-#include "interpreter/bindings/tensor_methods.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/debugger/debugger.h"
+#include "interpreter/events.h"
 #include "interpreter/host/lua_host.h"
-#include "interpreter/host/lua_reference.h"
 #include "interpreter/protect.h"
+#include "interpreter/state.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/tensor_index.h"
+#include "interpreter/values/tensor_methods.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 #include "jit/language.h"
 
@@ -183,7 +184,7 @@ void LuaHost::set_index(const Value& object, const Value& key, const Value& valu
 vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     luaL_checkstack(L, static_cast<int>(args.size()) + 8, "too many arguments");
     const int base = lua_gettop(L) + 1;
-    Debugger::push_call_handler(L);
+    State::of(main_).events().push_call_handler(L);
     push(L, f);
     if (!lua_isfunction(L, -1) && luaL_getmetafield(L, -1, "__call") == LUA_TNIL) {
         lua_settop(L, base - 1);
@@ -551,14 +552,14 @@ bool LuaHost::is_protection(lua_CFunction f) { return f == protect<run_body>; }
 vm::Host::Protected LuaHost::call_protected(const std::function<void()>& body) {
     luaL_checkstack(L, 6, "pcall");
     const int base = lua_gettop(L);
-    Debugger& debugger = State::of(main_).debugger();
-    const int handler = debugger.push_error_handler(L) ? base + 1 : 0;
+    ProgramEvents& events = State::of(main_).events();
+    const int handler = events.push_error_handler(L) ? base + 1 : 0;
     lua_pushcfunction(L, protect<run_body>);
     lua_pushlightuserdata(L, const_cast<std::function<void()>*>(&body));
     Protected outcome;
     if (lua_pcall(L, 1, 0, handler) != LUA_OK) {
         outcome = {false, to_value(L, -1)};
-        debugger.forget_error();
+        events.forget_error();
     }
     lua_settop(L, base);
     return outcome;
@@ -573,12 +574,12 @@ void LuaHost::raise(const Value& error) {
 
 void LuaHost::poll() {
     safe_point();
-    State::of(main_).debugger().on_poll(L);
+    State::of(main_).events().on_poll(L);
 }
 
-void LuaHost::at_line() { State::of(main_).debugger().on_machine_line(L); }
+void LuaHost::at_line() { State::of(main_).events().on_machine_line(L); }
 
-void LuaHost::failed(const Error& e) { State::of(main_).debugger().on_failure(L, e); }
+void LuaHost::failed(const Error& e) { State::of(main_).events().on_failure(L, e); }
 
 vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
     if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return parts_.property(tensor, key.string());

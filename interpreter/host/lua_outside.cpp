@@ -3,10 +3,10 @@
 #include <bit>
 
 #include "core/ir/text.h"
-#include "interpreter/host/lua_reference.h"
 #include "interpreter/host/natives.h"
-#include "interpreter/jit/function.h"
 #include "interpreter/state.h"
+#include "interpreter/values/callables.h"
+#include "interpreter/values/lua_reference.h"
 
 namespace lunaria {
 

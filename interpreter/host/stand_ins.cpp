@@ -1,9 +1,9 @@
 #include "interpreter/host/stand_ins.h"
 
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/tensor_methods.h"
 #include "interpreter/host/lua_host.h"
-#include "interpreter/host/lua_reference.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/tensor_methods.h"
 
 namespace lunaria {
 

@@ -3,9 +3,9 @@
 #include "core/ir/builder.h"
 #include "core/operator/expansion.h"
 #include "core/ops/indexing.h"
-#include "interpreter/bindings/tensor_index.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/host/lua_host.h"
+#include "interpreter/values/tensor_index.h"
+#include "interpreter/values/values.h"
 #include "jit/language.h"
 
 namespace lunaria {

@@ -1,5 +1,5 @@
 // Functions that graph mode compiles: ms.jit(f) is a userdata that holds a tree of traces and, as user values, what
-// it keeps alive.
+// it keeps alive (interpreter/values/callables.h).
 #pragma once
 
 #include <lua.hpp>
@@ -10,17 +10,6 @@ struct Tree;
 }
 
 namespace lunaria::jit {
-
-inline constexpr const char* kMetatable = "lunaria.jit";
-
-// The user values.
-enum CompiledSlot : int {
-    kCompiledTarget = 1,   // the function that was compiled
-    kCompiledKept = 2,     // a table of what its records refer to
-    kCompiledPool = 3,     // a thread, on whose stack questions are asked
-    kCompiledStandIn = 4,  // once it was asked for: a Lua function that calls it
-    kCompiledSlots = 4
-};
 
 // The module behind lunaria/graph.lua, on the stack.
 int open(lua_State* L);

@@ -4,12 +4,13 @@
 #include <array>
 
 #include "core/memory/memory.h"
+#include "interpreter/errors/frames.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/jit/function.h"
-#include "interpreter/loader/frames.h"
 #include "interpreter/loader/prologue.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
+#include "interpreter/values/callables.h"
 
 namespace lunaria::jit {
 
@@ -196,8 +197,6 @@ void push_mode(lua_State* L) {
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
 }
-
-bool is_entry_function(lua_CFunction f) { return f == protect<entry>; }
 
 int compiled(lua_State* L) {
     luaL_checkany(L, 1);

@@ -13,9 +13,6 @@ void watch_functions(lua_State* L, bool on);
 // The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
 void push_mode(lua_State* L);
 
-// Whether this is the C function that the prologue calls: the Lua function around it is the one that it stands for.
-bool is_entry_function(lua_CFunction f);
-
 // compiled(f): the compiled function that stands for f, an object whose calls graph mode compiles; nil if there is
 // none.
 int compiled(lua_State* L);

@@ -1,7 +1,7 @@
 // What became of a compiled function's operators, stage by stage, as tables for lunaria/lowered.lua.
 #include "core/ir/text.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/jit/function.h"
+#include "interpreter/values/values.h"
 #include "jit/trace/region.h"
 
 namespace lunaria::jit {

@@ -4,8 +4,8 @@
 
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/jit/compiled.h"
+#include "interpreter/values/values.h"
 #include "jit/trace/region.h"
 
 namespace lunaria::jit {

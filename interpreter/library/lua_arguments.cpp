@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "interpreter/host/lua_reference.h"
 #include "interpreter/library/library_functions.h"
+#include "interpreter/values/lua_reference.h"
 #include "jit/frontend/literals.h"
 
 namespace lunaria {

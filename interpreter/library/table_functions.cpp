@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/base/interrupt.h"
-#include "interpreter/host/callables.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/callables.h"
 
 namespace lunaria {
 

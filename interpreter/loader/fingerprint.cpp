@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "interpreter/bindings/values.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

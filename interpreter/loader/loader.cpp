@@ -9,10 +9,10 @@
 
 #include "core/base/error.h"
 #include "core/base/warning.h"
-#include "interpreter/host/callables.h"
+#include "interpreter/loader/cell.h"
 #include "interpreter/protect.h"
-#include "interpreter/session/cell.h"
 #include "interpreter/state.h"
+#include "interpreter/values/callables.h"
 #include "jit/frontend/advice.h"
 #include "jit/frontend/parser.h"
 

@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "interpreter/host/callables.h"
-#include "interpreter/loader/frames.h"
 #include "interpreter/loader/function_code.h"
 #include "interpreter/protect.h"
+#include "interpreter/values/callables.h"
 
 namespace lunaria {
 
@@ -379,79 +378,14 @@ void push_holder(lua_State* L, int* key) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-int getupvalue(lua_State* L) {
-    use_target(L, 1);
-    const int count = lua_tocfunction(L, lua_upvalueindex(1))(L);
-    return count == 2 && is_hidden(lua_tostring(L, -2)) ? 0 : count;
-}
+}  // namespace
 
-int upvalues(lua_State* L, int function) {
+int upvalue_count(lua_State* L, int function) {
     lua_Debug info;
     lua_pushvalue(L, function);
     lua_getinfo(L, ">u", &info);
     return info.nups;
 }
-
-// Whether the upvalue that argument `position` of the function at `function` names is a hidden one.
-bool names_hidden(lua_State* L, int function, int position) {
-    if (!lua_isfunction(L, function) || !lua_isinteger(L, position)) return false;
-    const int hidden = hidden_upvalues(L, function), count = hidden ? upvalues(L, function) : 0;
-    return hidden && lua_tointeger(L, position) > count - hidden && lua_tointeger(L, position) <= count;
-}
-
-int setupvalue(lua_State* L) {
-    use_target(L, 1);
-    luaL_checkany(L, 3);
-    return names_hidden(L, 1, 2) ? 0 : lua_tocfunction(L, lua_upvalueindex(1))(L);
-}
-
-int upvalueid(lua_State* L) {
-    use_target(L, 1);
-    if (!names_hidden(L, 1, 2)) return lua_tocfunction(L, lua_upvalueindex(1))(L);
-    luaL_pushfail(L);
-    return 1;
-}
-
-int upvaluejoin(lua_State* L) {
-    use_target(L, 1);
-    use_target(L, 3);
-    for (int i : {2, 4}) luaL_argcheck(L, !names_hidden(L, i - 1, i), i, "invalid upvalue index");
-    return lua_tocfunction(L, lua_upvalueindex(1))(L);
-}
-
-int getinfo(lua_State* L) {
-    // The function is found before Lua's own looks at the arguments and moves them.
-    const int first = lua_isthread(L, 1) ? 2 : 1;
-    use_target(L, first);
-    lua_State* thread = first == 2 ? lua_tothread(L, 1) : L;
-    int hidden = 0, line = 0;
-    lua_Debug frame;
-    use_program_level(L, first, thread);
-    if (lua_isfunction(L, first)) {
-        hidden = hidden_upvalues(L, first);
-    } else if (lua_isinteger(L, first) && lua_tointeger(L, first) >= 0 && lua_tointeger(L, first) <= LUAI_MAXSTACK &&
-               lua_checkstack(thread, 2) && lua_getstack(thread, static_cast<int>(lua_tointeger(L, first)), &frame)) {
-        lua_getinfo(thread, "f", &frame);
-        hidden = hidden_upvalues(thread, -1);
-        lua_pop(thread, 1);
-        line = compiled_line(thread, static_cast<int>(lua_tointeger(L, first)));
-    }
-    const int count = lua_tocfunction(L, lua_upvalueindex(1))(L);
-    if (!hidden || !lua_istable(L, -1)) return count;
-    if (lua_getfield(L, -1, "nups") == LUA_TNUMBER) {
-        lua_pushinteger(L, lua_tointeger(L, -1) - hidden);
-        lua_setfield(L, -3, "nups");
-    }
-    lua_pop(L, 1);
-    if (line > 0 && lua_getfield(L, -1, "currentline") == LUA_TNUMBER) {
-        lua_pushinteger(L, line);
-        lua_setfield(L, -3, "currentline");
-    }
-    lua_settop(L, -1 - (line > 0));
-    return count;
-}
-
-}  // namespace
 
 // As lua_getinfo fills it in for "n".
 bool is_entry_call(const lua_Debug& frame) {
@@ -467,13 +401,13 @@ const char* get_upvalue(lua_State* L, int function, int position) {
 
 const char* set_upvalue(lua_State* L, int function, int position) {
     const int hidden = hidden_upvalues(L, function);
-    return hidden && position > upvalues(L, function) - hidden ? nullptr : lua_setupvalue(L, function, position);
+    return hidden && position > upvalue_count(L, function) - hidden ? nullptr : lua_setupvalue(L, function, position);
 }
 
 int entry_position(lua_State* L, int function) {
     if (!lua_isfunction(L, function) || lua_iscfunction(L, function)) return 0;
     luaL_checkstack(L, 3, "function");
-    const int last = upvalues(L, function);
+    const int last = upvalue_count(L, function);
     if (last == 0) return 0;
     const char* name = lua_getupvalue(L, function, last);
     lua_pop(L, 1);
@@ -484,7 +418,7 @@ int hidden_upvalues(lua_State* L, int function) {
     if (!lua_isfunction(L, function) || lua_iscfunction(L, function)) return 0;
     luaL_checkstack(L, 3, "function");
     int hidden = 0;
-    for (int i = upvalues(L, function); i > 0; --i, ++hidden) {
+    for (int i = upvalue_count(L, function); i > 0; --i, ++hidden) {
         const char* name = lua_getupvalue(L, function, i);
         lua_pop(L, 1);
         if (!is_hidden(name)) break;
@@ -504,7 +438,7 @@ std::optional<std::string_view> text_of(lua_State* L, int function) {
     const int hidden = hidden_upvalues(L, function);
     if (hidden == 0) return std::nullopt;
     std::optional<std::string_view> text;
-    const char* name = lua_getupvalue(L, function, upvalues(L, function) - hidden + 1);
+    const char* name = lua_getupvalue(L, function, upvalue_count(L, function) - hidden + 1);
     if (std::strcmp(name, kTextVariable) == 0 && lua_type(L, -1) == LUA_TUSERDATA)
         text.emplace(static_cast<const char*>(lua_touserdata(L, -1)), lua_rawlen(L, -1));
     lua_pop(L, 1);
@@ -527,6 +461,16 @@ void bind_entry(lua_State* L) {
     lua_pop(L, 1);
 }
 
+bool is_entry_function(lua_State* L, int index) {
+    luaL_checkstack(L, 2, "entry");
+    index = lua_absindex(L, index);
+    push_holder(L, &shared_key);
+    lua_getupvalue(L, -1, 1);
+    const bool is_entry = lua_rawequal(L, -1, index) != 0;
+    lua_pop(L, 2);
+    return is_entry;
+}
+
 bool release_entry(lua_State* L, int function) {
     luaL_checkstack(L, 3, "entry");
     function = lua_absindex(L, function);
@@ -539,14 +483,6 @@ bool release_entry(lua_State* L, int function) {
     lua_upvaluejoin(L, function, position, -1, 1);
     lua_pop(L, 1);
     return true;
-}
-
-void hide_entries(lua_State* L) {
-    replace_functions(L, {{LUA_DBLIBNAME, "getupvalue", protect<getupvalue>},
-                          {LUA_DBLIBNAME, "setupvalue", protect<setupvalue>},
-                          {LUA_DBLIBNAME, "upvalueid", protect<upvalueid>},
-                          {LUA_DBLIBNAME, "upvaluejoin", protect<upvaluejoin>},
-                          {LUA_DBLIBNAME, "getinfo", protect<getinfo>}});
 }
 
 }  // namespace lunaria

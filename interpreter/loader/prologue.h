@@ -58,6 +58,8 @@ const char* get_upvalue(lua_State* L, int function, int position);
 const char* set_upvalue(lua_State* L, int function, int position);
 // The position of the variable of the prologue among the upvalues of the function; 0: it has none.
 int entry_position(lua_State* L, int function);
+// How many upvalues the function has, these variables included.
+int upvalue_count(lua_State* L, int function);
 // How many of the function's upvalues, the last ones, are such variables.
 int hidden_upvalues(lua_State* L, int function);
 
@@ -70,14 +72,13 @@ std::optional<std::string_view> text_of(lua_State* L, int function);
 void set_entry(lua_State* L);
 // ... to which the chunk on top of the stack, as add() made it, is bound ...
 void bind_entry(lua_State* L);
+// (whether the function at the index is that value) ...
+bool is_entry_function(lua_State* L, int index);
 // ... until a function is released from it: it is never asked about again. False: it has functions in it, which would
 // be released with it.
 bool release_entry(lua_State* L, int function);
 
 // Whether Lua calls the variable there: what the Lua function one level further out does is done in its place.
 bool is_entry_call(const lua_Debug& frame);
-
-// Leaves the variable out of what debug.getupvalue and its kin tell.
-void hide_entries(lua_State* L);
 
 }  // namespace lunaria

@@ -1,7 +1,7 @@
 #include "interpreter/saving/lua_known.h"
 
-#include "interpreter/bindings/values.h"
-#include "interpreter/host/lua_reference.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

@@ -1,7 +1,7 @@
 // Lua as what saving asks about known values.
 #pragma once
 
-#include "interpreter/saving/names.h"
+#include "interpreter/host/names.h"
 #include "jit/saving/known.h"
 
 namespace lunaria {

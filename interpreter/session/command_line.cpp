@@ -1,7 +1,7 @@
 #include "interpreter/session/command_line.h"
 
 #include "core/base/error.h"
-#include "interpreter/bindings/values.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

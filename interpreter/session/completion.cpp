@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <set>
 
-#include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/embedded.h"
 #include "interpreter/session/inspection.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/parts.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/cursor.h"
 
 namespace lunaria {

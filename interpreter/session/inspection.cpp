@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/session/completion.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/cursor.h"
 #include "jit/frontend/parser.h"
 

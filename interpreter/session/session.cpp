@@ -4,15 +4,14 @@
 #include <cstdio>
 
 #include "core/memory/memory.h"
-#include "interpreter/bindings/libraries.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/display/output.h"
+#include "interpreter/display/terminal_text.h"
+#include "interpreter/loader/cell.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
-#include "interpreter/session/cell.h"
 #include "interpreter/session/session_functions.h"
-#include "interpreter/terminal/terminal_text.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/interactive.h"
 
 namespace lunaria {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "interpreter/debugger/debugger_prompt.h"
-#include "interpreter/display/display.h"
 #include "interpreter/display/pretty.h"
+#include "interpreter/errors/error_report.h"
 #include "interpreter/session/completion.h"
-#include "interpreter/session/error_report.h"
+#include "interpreter/session/debugger_prompt.h"
+#include "interpreter/session/display.h"
 #include "interpreter/session/inspection.h"
 #include "interpreter/state.h"
 

@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/session.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 

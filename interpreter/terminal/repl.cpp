@@ -10,10 +10,10 @@
 
 #include "core/base/error.h"
 #include "core/base/signals.h"
+#include "interpreter/display/terminal_text.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/session/session.h"
 #include "interpreter/terminal/line_reader.h"
-#include "interpreter/terminal/terminal_text.h"
 
 namespace lunaria {
 

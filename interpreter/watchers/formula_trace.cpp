@@ -5,10 +5,10 @@
 #include <unordered_map>
 
 #include "core/operator/expansion.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/host/lua_reference.h"
 #include "interpreter/library/library_functions.h"
+#include "interpreter/values/lua_reference.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 #include "interpreter/watchers/watching_host.h"
 #include "jit/language.h"
 #include "jit/vm/watcher.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/ir/builder.h"
-#include "interpreter/saving/names.h"
+#include "interpreter/host/names.h"
 #include "interpreter/watchers/graph_trace.h"
 #include "interpreter/watchers/watching_host.h"
 

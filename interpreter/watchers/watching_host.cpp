@@ -1,6 +1,6 @@
 #include "interpreter/watchers/watching_host.h"
 
-#include "interpreter/host/lua_reference.h"
+#include "interpreter/values/lua_reference.h"
 
 namespace lunaria {
 

@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "core/base/error.h"
-#include "interpreter/bindings/data_handles.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/loader/function_code.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/loader/prologue.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 #include "interpreter/workers/library_paths.h"
 
 namespace lunaria {

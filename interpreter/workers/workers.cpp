@@ -7,15 +7,15 @@
 #include "core/base/interrupt.h"
 #include "core/random/own_generator.h"
 #include "core/run/placement.h"
-#include "interpreter/bindings/data_handles.h"
-#include "interpreter/bindings/dataset_host.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/debugger/debugger.h"
+#include "interpreter/errors/script.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
-#include "interpreter/session/script.h"
 #include "interpreter/state.h"
+#include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
+#include "interpreter/workers/data_handles.h"
+#include "interpreter/workers/dataset_host.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria {
@@ -70,15 +70,16 @@ int no_breakpoint(lua_State*) {
 class Workers::Worker {
   public:
     // `output`: what it prints goes there; none: to the streams of the process.
-    Worker(const Captured& captured, const OutputHook& output) : state_(State::Options{.is_worker = true}) {
-        if (output) redirect_output(state_.lua(), output);
-        const Outcome outcome = run_protected(state_, [&](lua_State* L) { set_up(L, captured); });
+    Worker(std::unique_ptr<State> state, const Captured& captured, const OutputHook& output)
+        : state_(std::move(state)) {
+        if (output) redirect_output(state_->lua(), output);
+        const Outcome outcome = run_protected(*state_, [&](lua_State* L) { set_up(L, captured); });
         if (!outcome.ok) throw WorkerFailure(outcome.message);
     }
 
     void call(std::span<const Value> in, size_t results, data::Row& out, const data::Place& place) {
-        lua_State* L = state_.lua();
-        const State::Beside beside(state_);
+        lua_State* L = state_->lua();
+        const State::Beside beside(*state_);
         seed_ = {stream_of(place), false};
         const OwnGenerator generator(seed_.stream);
         lua_settop(L, kFunction);
@@ -134,12 +135,13 @@ class Workers::Worker {
 
     static constexpr int kHandler = 1, kFunction = 2;  // on the stack
 
-    State state_;
+    std::unique_ptr<State> state_;
     Outcome outcome_;  // of the call that fails, the last one
     RowSeed seed_;
 };
 
-Workers::Workers(Captured captured, bool keeps_output) : captured_(std::move(captured)) {
+Workers::Workers(Captured captured, MakeWorker make_state, bool keeps_output)
+    : captured_(std::move(captured)), make_state_(make_state) {
     if (!keeps_output) return;
     output_ = [this](bool is_error, std::string_view text) {
         const std::lock_guard lock(mutex_);
@@ -176,7 +178,7 @@ std::shared_ptr<Workers> Workers::of(lua_State* L, int index, std::string_view w
         workers = *known;
     } else {
         lua_pop(L, 1);
-        workers = std::make_shared<Workers>(std::move(captured), redirected);
+        workers = std::make_shared<Workers>(std::move(captured), State::of(L).worker_maker(), redirected);
         lua_pushvalue(L, index);
         push_handle(L, workers, kWorkers);
         lua_rawset(L, -3);
@@ -217,7 +219,7 @@ std::unique_ptr<Workers::Worker> Workers::take() {
             return worker;
         }
     }
-    return std::make_unique<Worker>(captured_, output_);
+    return std::make_unique<Worker>(make_state_(), captured_, output_);
 }
 
 void Workers::give_back(std::unique_ptr<Worker> worker) {

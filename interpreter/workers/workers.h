@@ -14,6 +14,7 @@
 
 #include "core/data/node.h"
 #include "interpreter/display/output.h"
+#include "interpreter/state.h"
 #include "interpreter/workers/captured.h"
 #include "interpreter/workers/row_program.h"
 
@@ -31,8 +32,8 @@ class WorkerFailure final : public std::exception {
 
 class Workers {
   public:
-    // `keeps_output`: what the copies print is kept for pass_output_on.
-    Workers(Captured captured, bool keeps_output);
+    // `make_state` makes the states that the copies run in; `keeps_output`: what they print is kept for pass_output_on.
+    Workers(Captured captured, MakeWorker make_state, bool keeps_output);
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
@@ -72,6 +73,7 @@ class Workers {
         std::shared_ptr<const RowProgram> program;  // owners: this list, calls that run it; null: it cannot be written
     };
     const Captured captured_;
+    const MakeWorker make_state_;
     std::set<const void*> owners_;  // used by the state's thread alone
     mutable std::mutex mutex_;
     std::vector<Recorded> recorded_;

@@ -6,8 +6,8 @@
 
 #include "backends/cpu/device.h"
 #include "core/operator/op.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/state.h"
+#include "interpreter/program/program_state.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 namespace {
@@ -80,7 +80,7 @@ class ExampleTest : public ::testing::TestWithParam<const Op*> {
         set_current_device(&cpu::device());
         ASSERT_EQ(luaL_dostring(state_.lua(), kPrelude), LUA_OK) << lua_tostring(state_.lua(), -1);
     }
-    State state_;
+    ProgramState state_;
 };
 
 TEST_P(ExampleTest, is_true) {

@@ -9,6 +9,8 @@
 #include <thread>
 #include <xtl/xhash.hpp>
 
+#include "interpreter/program/program_state.h"
+
 namespace lunaria::jupyter {
 namespace {
 
@@ -70,7 +72,7 @@ class DapSessionTest : public testing::Test {
         return ask("setBreakpoints", {{"source", {{"path", path}}}, {"breakpoints", {{{"line", line}}}}});
     }
 
-    State state;
+    ProgramState state;
     Session session{state};
     std::mutex mutex;
     std::condition_variable changed;

@@ -6,9 +6,9 @@
 #include <lua.hpp>
 
 #include "backends/cpu/device.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/loader/loader.h"
-#include "interpreter/state.h"
+#include "interpreter/program/program_state.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 namespace {
@@ -64,7 +64,7 @@ class DLPack : public ::testing::Test {
         lua_pcall(L, 0, 1, 0);
         return luaL_tolstring(L, -1, nullptr);
     }
-    State state_;
+    ProgramState state_;
     Owner owner_;
     Managed managed_{owner_.tensor(), &owner_, [](Managed* m) { ++static_cast<Owner*>(m->manager)->deleted; }};
     Versioned versioned_{

@@ -1,4 +1,5 @@
 #include "interpreter/debugger/debugger.h"
+#include "interpreter/program/program_state.h"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ class DebuggerTest : public testing::Test {
     }
 
     using Lines = std::vector<std::string>;
-    State state;
+    ProgramState state;
     Session session{state};
     std::vector<Answer> answers;
     std::vector<std::string> stops, stack;

@@ -1,4 +1,5 @@
-#include "interpreter/display/display.h"
+#include "interpreter/session/display.h"
+#include "interpreter/program/program_state.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +22,7 @@ class DisplayTest : public ::testing::Test {
 
     Execution run(const std::string& text) { return session_.execute(text, options_); }
 
-    State state_;
+    ProgramState state_;
     Session session_{state_};
     ExecuteOptions options_;
     std::string printed_, cleared_;
@@ -113,7 +114,7 @@ TEST_F(DisplayTest, wrong_arguments_are_errors) {
 }
 
 TEST(AskedInput, reads_answers_in_every_format) {
-    State state;
+    ProgramState state;
     Session session(state);
     std::string printed;
     std::vector<std::string> answers = {"one", "2 3", "rest", "four", "5"};
@@ -139,7 +140,7 @@ TEST(AskedInput, reads_answers_in_every_format) {
 }
 
 TEST(DisplayWithoutHooks, prints_the_text) {
-    State state;
+    ProgramState state;
     Session session(state);
     std::string printed;
     Session::Hooks hooks;

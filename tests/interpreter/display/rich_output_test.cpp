@@ -2,6 +2,7 @@
 // place, widgets.
 #include <gtest/gtest.h>
 
+#include "interpreter/program/program_state.h"
 #include "interpreter/session/session.h"
 
 namespace lunaria {
@@ -29,7 +30,7 @@ class RichOutput : public ::testing::Test {
         return data && data->find(text) != std::string::npos;
     }
 
-    State state_;
+    ProgramState state_;
     Session session_{state_};
     std::string printed_;
     std::vector<Display> shown_;

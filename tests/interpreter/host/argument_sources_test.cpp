@@ -4,10 +4,10 @@
 
 #include "backends/cpu/device.h"
 #include "core/ops/sample.h"
-#include "interpreter/bindings/operators.h"
-#include "interpreter/bindings/values.h"
 #include "interpreter/loader/loader.h"
-#include "interpreter/state.h"
+#include "interpreter/program/program_state.h"
+#include "interpreter/values/operators.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 namespace {
@@ -149,7 +149,7 @@ end
 
 TEST(ArgumentSources, the_same_value_in_several_places_has_the_gradients_of_separate_ones) {
     set_current_device(&cpu::device());
-    State state;
+    ProgramState state;
     lua_State* L = state.lua();
     state.loader().compile(L, kCheck, "@check.lua");
     lua_call(L, 0, 1);

@@ -9,11 +9,12 @@
 #include "core/base/interrupt.h"
 #include "core/memory/memory.h"
 #include "core/threads/threads.h"
-#include "interpreter/bindings/values.h"
-#include "interpreter/display/tensor_text.h"
+#include "interpreter/errors/script.h"
 #include "interpreter/loader/loader.h"
+#include "interpreter/program/program_state.h"
 #include "interpreter/session/command_line.h"
-#include "interpreter/session/script.h"
+#include "interpreter/values/tensor_text.h"
+#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 
 namespace lunaria {
@@ -27,14 +28,14 @@ Outcome run(State& state, const std::string& text) {
 }
 
 TEST(State, RunsLuaWithTensors) {
-    State state;
+    ProgramState state;
     const Outcome outcome = run(state, "local ms = require 'lunaria' assert(ms.tensor{1, 2}.size == 2)");
     EXPECT_TRUE(outcome.ok) << outcome.message;
     EXPECT_EQ(lua_gettop(state.lua()), 0);
 }
 
 TEST(State, TwoStatesLiveSideBySide) {
-    State first, second;
+    ProgramState first, second;
     EXPECT_TRUE(run(first, "x = require('lunaria').tensor{1}").ok);
     EXPECT_TRUE(run(second, "assert(x == nil) x = require('lunaria').tensor{2}").ok);
     EXPECT_TRUE(run(first, "assert(x:item() == 1)").ok);
@@ -43,7 +44,7 @@ TEST(State, TwoStatesLiveSideBySide) {
 TEST(State, ClosingFreesAllTensors) {
     const int64_t before = memory_stats().live_bytes;
     {
-        State state;
+        ProgramState state;
         EXPECT_TRUE(run(state, "t = {} for i = 1, 100 do t[i] = require('lunaria').tensor{i}:new_zeros(1000) end").ok);
         EXPECT_GT(memory_stats().live_bytes, before + 100000);
     }
@@ -51,7 +52,7 @@ TEST(State, ClosingFreesAllTensors) {
 }
 
 TEST(State, GarbageTensorsAreCollectedByTheirBytes) {
-    State state;
+    ProgramState state;
     reset_peak_memory();
     const int64_t before = memory_stats().live_bytes;
     ASSERT_TRUE(run(state,
@@ -63,7 +64,7 @@ TEST(State, GarbageTensorsAreCollectedByTheirBytes) {
 }
 
 TEST(State, OldGarbageIsCollectedToo) {
-    State state;
+    ProgramState state;
     reset_peak_memory();
     const int64_t before = memory_stats().live_bytes;
     ASSERT_TRUE(run(state,
@@ -75,7 +76,7 @@ TEST(State, OldGarbageIsCollectedToo) {
 }
 
 TEST(State, AStoppedOrIncrementalCollectorIsRespected) {
-    State state;
+    ProgramState state;
     reset_peak_memory();
     const int64_t before = memory_stats().live_bytes;
     ASSERT_TRUE(run(state,
@@ -93,7 +94,7 @@ TEST(State, AStoppedOrIncrementalCollectorIsRespected) {
 }
 
 TEST(State, AnImpossibleRequestIsAnErrorAndTheSessionGoesOn) {
-    State state;
+    ProgramState state;
     const Outcome outcome = run(state, "local x = require('lunaria').tensor{1.0}:new_zeros(1 << 40)");
     EXPECT_FALSE(outcome.ok);
     EXPECT_NE(outcome.message.find("memory"), std::string::npos) << outcome.message;
@@ -101,7 +102,7 @@ TEST(State, AnImpossibleRequestIsAnErrorAndTheSessionGoesOn) {
 }
 
 TEST(State, SetsTheNumberOfThreadsOfOurKernelsAsWellAsOfTheLibraries) {
-    State state;
+    ProgramState state;
     const int before = num_threads();
     EXPECT_TRUE(run(state, "local ms = require 'lunaria' ms.set_num_threads(3) assert(ms.get_num_threads() == 3)").ok);
     EXPECT_EQ(num_threads(), 3);
@@ -135,7 +136,7 @@ class Interrupt : public testing::Test {
         EXPECT_TRUE(run(state, "local n = 0 for i = 1, 1000 do n = n + i end assert(n == 500500)").ok);
     }
 
-    State state;
+    ProgramState state;
     static inline State* target = nullptr;
 };
 
@@ -152,7 +153,7 @@ TEST_F(Interrupt, FindsItsThreadWhicheverOneGetsTheSignal) {
 }
 
 TEST(Errors, NameThePlaceAndShowTheSource) {
-    State state;
+    ProgramState state;
     const Outcome outcome =
         run(state, "local ms = require 'lunaria'\nlocal function f(x)\n  return x[7] + 1\nend\nf(ms.tensor{1})\n");
     ASSERT_FALSE(outcome.ok);
@@ -164,7 +165,7 @@ TEST(Errors, NameThePlaceAndShowTheSource) {
 }
 
 TEST(Errors, AnyValueMayBeThrown) {
-    State state;
+    ProgramState state;
     EXPECT_EQ(run(state, "error({})").message, "test.lua:1: error object {}");
     EXPECT_EQ(run(state, "local function f()\n  error{code = 42, list = {1, 'a'}}\nend\nf()").message,
               "test.lua:2: error object {code = 42, list = {1, \"a\"}}");
@@ -181,7 +182,7 @@ TEST(Errors, AnyValueMayBeThrown) {
 }
 
 TEST(Loader, KeepsSourcesByName) {
-    State state;
+    ProgramState state;
     ASSERT_TRUE(run(state, "f = load('return 1', '=first') g = load('return 2', '=first') h = load('return 3')").ok);
     const auto texts = state.loader().sources("=first");
     ASSERT_EQ(texts.size(), 2u);
@@ -191,7 +192,7 @@ TEST(Loader, KeepsSourcesByName) {
 }
 
 TEST(Loader, FindsTheTreeOfAFunction) {
-    State state;
+    ProgramState state;
     ASSERT_TRUE(
         run(state, "local k = 2\nfunction f(a, b) return a + b * k end function g(a) return a end\nh = print").ok);
     lua_State* L = state.lua();

@@ -8,7 +8,7 @@
 
 #include "core/operator/op.h"
 #include "interpreter/host/lua_host.h"
-#include "interpreter/state.h"
+#include "interpreter/program/program_state.h"
 
 namespace lunaria {
 namespace {
@@ -25,7 +25,7 @@ class LibraryFunctions : public ::testing::Test {
             "for _, name in ipairs { 'lunaria', 'lunaria.transforms', 'lunaria.nn.cell' } do require(name) end";
         EXPECT_EQ(luaL_dostring(L, text), LUA_OK) << lua_tostring(L, -1);
     }
-    State state_;
+    ProgramState state_;
     lua_State* const L;
 };
 

@@ -1,4 +1,5 @@
 #include "interpreter/loader/fingerprint.h"
+#include "interpreter/program/program_state.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ class FingerprintTest : public testing::Test {
         lua_settop(L, 0);
         return result;
     }
-    State state;
+    ProgramState state;
     Session session{state};
     Fingerprint print;
 };

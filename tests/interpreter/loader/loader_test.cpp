@@ -1,11 +1,12 @@
 // Which text a Lua function came from, told by its compiled code where nothing else tells.
 #include "interpreter/loader/loader.h"
+#include "interpreter/program/program_state.h"
 
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "interpreter/errors/script.h"
 #include "interpreter/loader/function_code.h"
-#include "interpreter/session/script.h"
 #include "jit/frontend/ast.h"
 
 namespace lunaria {
@@ -35,7 +36,7 @@ class Sources : public testing::Test {
         return std::string(found.chunk->text(found.function->span));
     }
 
-    State state;
+    ProgramState state;
 };
 
 TEST_F(Sources, TellFunctionsOfOneLineApart) {
@@ -184,7 +185,7 @@ TEST_F(Sources, OfManyFunctionsOnOneLineAreExact) {
 }
 
 TEST(FunctionCode, OfADamagedDumpIsEmpty) {
-    State state;
+    ProgramState state;
     lua_State* L = state.lua();
     const std::string text =
         "local a <const>, b = 1, 'b' function f(x, ...) local y = 0.5 return x + y, function() return b, x, nil, true "

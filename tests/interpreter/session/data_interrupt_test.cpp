@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "interpreter/program/program_state.h"
 #include "interpreter/session/session.h"
 
 namespace lunaria {
@@ -91,7 +92,7 @@ class DataInterruptTest : public testing::TestWithParam<int> {
         return now;
     }
 
-    State state;
+    ProgramState state;
     Session session{state};
 };
 

@@ -1,4 +1,5 @@
 #include "interpreter/session/session.h"
+#include "interpreter/program/program_state.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +14,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "interpreter/session/cell.h"
+#include "interpreter/loader/cell.h"
 
 namespace lunaria {
 namespace {
@@ -51,7 +52,7 @@ class SessionTest : public testing::Test {
         return std::find(all.begin(), all.end(), item) != all.end();
     }
 
-    State state;
+    ProgramState state;
     Session session{state};
 };
 

@@ -279,7 +279,7 @@ function add_value(name, value, depth)
     local doc, own = split(rawget(getmetatable(value), "_doc"))
     add(with_examples({ name = name, kind = "function", head = described, doc = doc, value = value,
       parameters = parameters_of_function(described:match "%b()" or "", name, doc),
-      source = "interpreter/display/bind_display.cpp" }, own))
+      source = "interpreter/bindings/bind_display.cpp" }, own))
     for _, key in ipairs(sorted_keys(value)) do add_value(name .. "." .. key, value[key], depth - 1) end
   elseif type(value) == "table" and depth > 0 and (not topic or topic.kind == "module") then
     walk(name, value, depth - 1)

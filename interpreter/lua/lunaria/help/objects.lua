@@ -72,7 +72,7 @@ return {
     example = { "ms.image(ms.ones { 2, 2 }):png():sub(2, 4)", "PNG" },
     doc = "What ms.image gives: a picture that a notebook and a terminal show.",
     methods = class_of(function() return ms.image(ms.ops.ones { 2, 2 }) end) },
-  { title = "display handle", variable = "handle", source = "interpreter/display/bind_display.cpp",
+  { title = "display handle", variable = "handle", source = "interpreter/bindings/bind_display.cpp",
     example = { "type(display)", "table" },
     doc = "What display(value, {id = true}) gives.",
     methods = function() return debug.getregistry()["lunaria.display_handle"].__index end },

@@ -70,7 +70,7 @@ local environment = {
   { "XDG_STATE_HOME", "The folder that holds the history of the prompt; ~/.local/state where it is not set.", "interpreter/terminal/repl.cpp" },
   { "NO_COLOR", "Set to anything: the prompt shows no colours.", "interpreter/terminal/repl.cpp" },
   { "LUA_INIT", "Statements, or @ and the name of a file, that run before everything else. LUA_INIT_5_4 comes before it. Option -E ignores it.",
-    "interpreter/main.cpp" },
+    "interpreter/terminal/main.cpp" },
   { "LUA_PATH", "Where require looks for Lua files, as in Lua. LUA_PATH_5_4 comes before it.", "interpreter/state.cpp" },
   { "LUA_CPATH", "Where require looks for modules written in C, as in Lua. LUA_CPATH_5_4 comes before it.", "interpreter/state.cpp" },
   { "EDITOR", "The editor that %edit opens; VISUAL comes before it.", "interpreter/lua/lunaria/commands.lua" },
@@ -120,7 +120,7 @@ function topics.all()
   end
   for _, command in ipairs(registry.debugger_commands()) do
     add { name = "debug> " .. command.name, kind = "debugger command", head = command.usage,
-      doc = command.text:gsub("^%l", string.upper) .. ".", source = "interpreter/debugger/debugger_prompt.cpp" }
+      doc = command.text:gsub("^%l", string.upper) .. ".", source = "interpreter/session/debugger_prompt.cpp" }
   end
   for _, pair in ipairs(globals) do
     add { name = pair[1], kind = "global", head = pair[1] .. "(value)", doc = ("The same as %s, without a require."):format(pair[2]),

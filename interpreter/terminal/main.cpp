@@ -1,0 +1,312 @@
+// The lunaria command.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "core/base/signals.h"
+#include "interpreter/errors/script.h"
+#include "interpreter/loader/loader.h"
+#include "interpreter/program/program_state.h"
+#include "interpreter/protect.h"
+#include "interpreter/session/command_line.h"
+#include "interpreter/session/debugger_prompt.h"
+#include "interpreter/session/docs.h"
+#include "interpreter/terminal/line_reader.h"
+#include "interpreter/terminal/repl.h"
+
+namespace {
+
+using namespace lunaria;
+
+constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
+
+// The state that Ctrl-C is meant for. A signal handler has no other way to know.
+State* interruptible = nullptr;
+
+constexpr int64_t kSameInterrupt = 200'000'000;  // ns
+
+// When the first signal came; 0: none did.
+volatile int64_t interrupted_at = 0;
+
+void on_interrupt(int number) {
+    if (interruptible->pass_on(number)) return;
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const int64_t time = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+    if (interrupted_at != 0) {
+        // The second one ends the process, should the first not get through. Who signals the process and its group
+        // (timeout does) sends one twice.
+        if (time - interrupted_at < kSameInterrupt) return;
+        signal(SIGINT, SIG_DFL);
+        raise(SIGINT);
+        return;
+    }
+    interrupted_at = time;
+    interruptible->interrupt();
+    // For the debugger's prompt, which waits for a line.
+    note_interrupt();
+}
+
+// The debugger of scripts. What it needs is only made when the program stops.
+class ScriptDebugger {
+  public:
+    explicit ScriptDebugger(State& state) : state_(state) {
+        state.debugger().set_front([this](const Stop& stop) { return prompt().on_stop(stop); });
+    }
+    ~ScriptDebugger() { state_.debugger().set_front({}); }
+    ScriptDebugger(const ScriptDebugger&) = delete;
+    ScriptDebugger& operator=(const ScriptDebugger&) = delete;
+
+  private:
+    DebuggerPrompt& prompt() {
+        if (prompt_) return *prompt_;
+        const LineReader::Hooks hooks{[](const std::string&, size_t) { return Completions(); },
+                                      [](const std::string&) {
+                                          return InputCheck{InputKind::complete, ""};
+                                      }};
+        const char* terminal = std::getenv("TERM");
+        const bool color = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal && std::string_view(terminal) != "dumb")
+            reader_ = make_readline_reader(hooks, "", color);
+        if (!reader_) reader_ = make_plain_reader(hooks);
+        prompt_.emplace(state_, DebuggerPrompt::Hooks{
+                                    [this](const std::string& text,
+                                           const DebuggerPrompt::Complete& complete) -> std::optional<std::string> {
+                                        const LineReader::Input input = reader_->read_command(text, complete);
+                                        if (input.event == LineReader::Event::text) return input.text;
+                                        return std::nullopt;
+                                    },
+                                    [](const std::string& text) {
+                                        std::fwrite(text.data(), 1, text.size(), stdout);
+                                        std::fflush(stdout);
+                                    },
+                                    [color] { return PrettyOptions{.color = color}; }});
+        return *prompt_;
+    }
+
+    State& state_;
+    std::unique_ptr<LineReader> reader_;
+    std::optional<DebuggerPrompt> prompt_;
+};
+
+// A full disk is told by the exit status: the functions that write to the standard output leave it at that. Runs after
+// everything else, os.exit included.
+void check_output() {
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
+    std::fputs("lunaria: the standard output could not be written, or not all of it: is the disk full?\n", stderr);
+    std::_Exit(1);
+}
+
+int report(State& state, const Outcome& outcome) {
+    if (outcome.ok) return 0;
+    std::fflush(stdout);
+    // Whoever left the debugger knows what was going on.
+    if (state.debugger().take_left()) return 1;
+    std::fprintf(stderr, "lunaria: %s\n", outcome.message.c_str());
+    if (!outcome.traceback.empty()) std::fprintf(stderr, "%s\n", outcome.traceback.c_str());
+    return outcome.interrupted ? kInterrupted : 1;
+}
+
+void set_arg_table(lua_State* L, const CommandLine& command) {
+    const int count = static_cast<int>(command.arguments.size());
+    const int zero = command.script ? command.script_position : 0;
+    lua_createtable(L, count - zero, zero + 1);
+    for (int i = 0; i < count; ++i) {
+        lua_pushstring(L, command.arguments[static_cast<size_t>(i)].c_str());
+        lua_rawseti(L, -2, i - zero);
+    }
+    lua_setglobal(L, "arg");
+}
+
+// Statements, or an expression, whose values are printed as at the prompt.
+void run_text(lua_State* L, const std::string& text) {
+    constexpr const char* kName = "=(command line)";
+    std::optional<Error> problem;
+    try {
+        State::of(L).loader().compile(L, text, kName);
+    } catch (const Error& e) {
+        problem = e;
+    }
+    if (!problem) return lua_call(L, 0, 0);
+    try {
+        State::of(L).loader().compile(L, "return " + text, kName);
+    } catch (const Error&) {
+        throw *problem;
+    }
+    const int base = lua_gettop(L) - 1;
+    lua_call(L, 0, LUA_MULTRET);
+    const int count = lua_gettop(L) - base;
+    lua_getglobal(L, "print");
+    lua_insert(L, base + 1);
+    if (count > 0) lua_call(L, count, 0);
+}
+
+// help(...) of scripts: ms is loaded when it is called.
+int script_help(lua_State* L) {
+    lua_getglobal(L, "require");
+    lua_pushliteral(L, "lunaria");
+    lua_call(L, 1, 1);
+    lua_getfield(L, -1, "help");
+    lua_insert(L, 1);
+    lua_pop(L, 1);
+    lua_call(L, lua_gettop(L) - 1, 0);
+    return 0;
+}
+
+void run_step(lua_State* L, const CommandLine::Step& step) {
+    switch (step.kind) {
+        case CommandLine::Step::Kind::warnings:
+            lua_warning(L, "@on", 0);
+            return;
+        case CommandLine::Step::Kind::execute:
+            run_text(L, step.text);
+            return;
+        case CommandLine::Step::Kind::require_module: {
+            const size_t equals = step.text.find('=');
+            const bool renamed = equals != std::string::npos;
+            const std::string module = renamed ? step.text.substr(equals + 1) : step.text;
+            lua_getglobal(L, "require");
+            lua_pushstring(L, module.c_str());
+            lua_call(L, 1, 1);
+            lua_setglobal(L, renamed ? step.text.substr(0, equals).c_str() : module.c_str());
+        }
+    }
+}
+
+// LUA_INIT_5_4 or LUA_INIT: statements, or @file.
+void run_init(lua_State* L) {
+    const char* name = "LUA_INIT_5_4";
+    const char* text = std::getenv(name);
+    if (!text) text = std::getenv(name = "LUA_INIT");
+    if (!text) return;
+    if (*text == '@')
+        State::of(L).loader().compile_file(L, text + 1);
+    else
+        State::of(L).loader().compile(L, text, std::string("=") + name);
+    lua_call(L, 0, 0);
+}
+
+int run_script(State& state, const CommandLine& command, const char* path) {
+    return report(state, run_protected(state, [&](lua_State* L) {
+                      state.loader().compile_file(L, path);
+                      if (command.debug) state.debugger().stop_at_next_line();
+                      int arguments = 0;
+                      if (command.script)
+                          for (size_t i = static_cast<size_t>(command.script_position) + 1;
+                               i < command.arguments.size(); ++i) {
+                              luaL_checkstack(L, 1, "too many arguments");
+                              lua_pushstring(L, command.arguments[i].c_str());
+                              ++arguments;
+                          }
+                      lua_call(L, arguments, 0);
+                  }));
+}
+
+int run_command(const CommandLine& command) {
+    if (command.version) std::printf("Lunaria %s (%s)\n", LUNARIA_VERSION, LUA_RELEASE);
+    ProgramState state({.ignore_environment = command.ignore_environment});
+    if (command.docs)
+        return report(state, run_protected(state, [&](lua_State*) { write_docs(state, *command.docs, command.html); }));
+    std::optional<ScriptDebugger> debugger(std::in_place, state);
+    interruptible = &state;
+    // Not to be restarted: a script that waits for a pipe or for input would never come to where it is stopped.
+    handle_signal(SIGINT, on_interrupt);
+    set_arg_table(state.lua(), command);
+    lua_pushcfunction(state.lua(), protect<script_help>);
+    lua_setglobal(state.lua(), "help");
+    int code = 0;
+    if (!command.ignore_environment) code = report(state, run_protected(state, run_init));
+    for (const auto& step : command.steps) {
+        if (code != 0) break;
+        code = report(state, run_protected(state, [&](lua_State* L) { run_step(L, step); }));
+    }
+    const bool is_notebook = command.script && command.script->ends_with(".ipynb");
+    if (code == 0 && is_notebook) {
+        debugger.reset();
+        return run_repl(state, {.startup_file = !command.ignore_environment,
+                                .notebook = command.script,
+                                .debug = command.debug,
+                                .prompt = command.interactive});
+    }
+    if (code == 0 && command.script)
+        code = run_script(state, command, *command.script == "-" ? nullptr : command.script->c_str());
+    if (command.interactive || (code == 0 && command.wants_session() && isatty(STDIN_FILENO))) {
+        // With -i the session starts whatever became of the script.
+        signal(SIGINT, SIG_DFL);
+        state.clear_interrupt();
+        state.debugger().end_of_run();
+        debugger.reset();
+        return run_repl(state, {.startup_file = !command.ignore_environment});
+    }
+    if (code == 0 && command.wants_session()) code = run_script(state, command, nullptr);
+    signal(SIGINT, SIG_DFL);
+    return code;
+}
+
+// Lines of the library tell nothing to those who wrote no program.
+void leave_out_library(Outcome& outcome) {
+    const size_t end = outcome.message.find(": ");
+    const size_t colon = end == std::string::npos ? end : outcome.message.find_last_not_of("0123456789", end - 1);
+    const bool has_place = colon != std::string::npos && colon + 1 < end && outcome.message[colon] == ':';
+    const bool of_library = outcome.message.starts_with("lunaria:");
+    if (of_library && has_place) outcome.message.erase(0, end + 2);
+    if (of_library || !has_place) outcome.traceback.clear();
+}
+
+// lunaria onnx-run ... and the like: what a file of the library does with the words.
+int run_words(const char* module, int count, char** words) {
+    ProgramState state({.ignore_environment = false});
+    interruptible = &state;
+    handle_signal(SIGINT, on_interrupt);
+    Outcome outcome = run_protected(state, [&](lua_State* L) {
+        lua_getglobal(L, "require");
+        lua_pushstring(L, module);
+        lua_call(L, 1, 1);
+        luaL_checkstack(L, count, "too many arguments");
+        for (int i = 0; i < count; ++i) lua_pushstring(L, words[i]);
+        lua_call(L, count, 0);
+    });
+    leave_out_library(outcome);
+    const int code = report(state, outcome);
+    signal(SIGINT, SIG_DFL);
+    return code;
+}
+
+// The kernel is a program beside this one; returns only when it cannot be started.
+int become_kernel(char** arguments) {
+    std::error_code failure;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", failure).replace_filename("lunaria-kernel");
+    arguments[1] = const_cast<char*>("lunaria kernel");
+    execv(program.c_str(), arguments + 1);
+    throw file_error(program.string(), std::strerror(errno)).hint("build or install the target lunaria-kernel");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    std::atexit(check_output);
+    try {
+        if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
+        if (count > 1 && std::string_view(arguments[1]) == "onnx-run")
+            return run_words("lunaria.onnx.run", count - 2, arguments + 2);
+        if (count > 1 && std::string_view(arguments[1]) == "ascend")
+            return run_words("lunaria.ascend.command", count - 2, arguments + 2);
+        const CommandLine command = parse_command_line(count, arguments);
+        if (command.help) {
+            std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
+            return 0;
+        }
+        return run_command(command);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}
