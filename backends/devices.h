@@ -3,7 +3,7 @@
 
 namespace lunaria {
 
-// Makes them known to set_devices(), the host's first, and that one current.
+// Registers them with set_devices(), the host's first, and makes that one current.
 void set_up_devices();
 
 }  // namespace lunaria

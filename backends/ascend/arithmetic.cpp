@@ -1,6 +1,6 @@
-// What instructions compute. float16 is computed in float and rounded once; products of the cube are exact in float and
-// added in float, the terms of a row of 16 in order, one row of 16 after the other: the order is this model's, since
-// the chip's own is not published.
+// The arithmetic of instructions. float16 is computed in float and rounded once. Products of the cube are exact in
+// float and added in float, the terms of a row of 16 in order, one row of 16 after the other: this order is the model's
+// own, since the chip's is not published.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -221,8 +221,8 @@ void Core::do_load2d(const Instruction& i) {
     }
 }
 
-// A row of the result is a pixel of the output picture, a step of 16 columns one channel block at one place of the
-// window. Squares of the cube's right operand are by columns.
+// A row of the result is a pixel of the output picture, a step of 16 columns is one channel block at one place of the
+// window. Squares of the cube's right operand are stored by columns.
 void Core::do_load3d(const Instruction& i) {
     const Window& n = window(i);
     const auto [out_h, out_w] = windows_of(n);
@@ -303,7 +303,8 @@ void Core::do_drain(const Instruction& i) {
     }
 }
 
-// How many repeats can be computed as one: all operands are dense, and no repeat reads what another one writes.
+// The number of repeats that can be computed as one: all operands are dense, and no repeat reads what another one
+// writes.
 int64_t Core::repeats_at_once(const Instruction& i, DType to) {
     const int64_t from_size = static_cast<int64_t>(size_of(i.type)), to_size = static_cast<int64_t>(size_of(to));
     const int64_t lanes = i.n[1], repeats = i.n[0];

@@ -1,4 +1,4 @@
-// What is wrong with an instruction: where it reads and writes, and who was there before.
+// Checks of an instruction: the places that it reads and writes, and earlier accesses to them.
 #include <algorithm>
 #include <initializer_list>
 
@@ -13,7 +13,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::string name(const Instruction& i) { return name_of(i); }
 
-// Lanes of an instruction of the vector pipe: elements that one repeat of 256 bytes has at most.
+// The most lanes of an instruction of the vector pipe: the elements in one repeat of 256 bytes.
 int64_t most_lanes(const Instruction& i) {
     const size_t size = i.op == Opcode::convert ? std::max(size_of(i.type), size_of(i.to)) : size_of(i.type);
     return 256 / static_cast<int64_t>(size);
@@ -113,7 +113,7 @@ bool Core::touch(const Instruction& i, const Operand& o, int64_t offset, int64_t
     return true;
 }
 
-// Blocks of a kernel run on different cores, which nothing puts in order; global memory is written by 32 bytes.
+// Blocks of a kernel run on different cores in no order, and global memory is written in units of 32 bytes.
 void Core::share(const Instruction& i, const Operand& o, int64_t from, int64_t bytes, bool writes) {
     GlobalTensor& t = tensors_[static_cast<size_t>(o.tensor)];
     int other = -1;
@@ -195,7 +195,7 @@ bool Core::touch_cube(const Instruction& i) {
     return touch(i, i.dst, 0, m * n * 4, true);
 }
 
-// An operand by repeats; dense ones at once.
+// Walks over an operand by repeats; a dense operand in one step.
 bool Core::walk(const Instruction& i, const Operand& o, int64_t stride, int64_t bytes, bool writes) {
     if (!is_aligned(i, o, o.address)) return false;
     const int64_t step = stride * Memory::kBlock;

@@ -44,7 +44,7 @@ ChipResult run_kernel(const ChipSettings& given, const std::vector<const Program
     settings.core.gm = std::min(settings.core.gm, settings.l2 / std::max(cores, 1.0));
     ChipResult first = pass(settings, blocks, tensors);
     if (first.moved_bytes == 0 || !first.faults.empty()) return first;
-    // What comes from the memory stacks is shared by the cores that run; what is in the cache is not.
+    // The cores that run share the rate of the memory stacks, but not that of the cache.
     const double missing = first.hbm_bytes / first.moved_bytes;
     settings.core.channel = settings.hbm / (missing * cores);
     if (settings.core.channel >= 2 * settings.core.gm) return first;

@@ -27,7 +27,7 @@ struct ChipResult {
     std::vector<std::vector<TraceRow>> traces;  // by blocks
 };
 
-// Blocks go to the cores in turn. What the kernel computes is in the tensors' memory afterwards.
+// Blocks go to the cores in turn. Afterwards the tensors' memory holds the kernel's results.
 ChipResult run_kernel(const ChipSettings& settings, const std::vector<const Program*>& blocks,
                       std::vector<GlobalTensor>& tensors);
 

@@ -31,7 +31,7 @@ GlobalTensor::GlobalTensor(std::string name, uint8_t* data, int64_t bytes, bool 
 
 Core::Core(const CoreSettings& settings, std::vector<GlobalTensor>& tensors, Cache& cache)
     : settings_(settings), tensors_(tensors), cache_(cache) {
-    // The queues keep the times of that many.
+    // The queues keep the times of so many instructions.
     settings_.queue = std::min(settings_.queue, Recent::kMost - 1);
     settings_.transfers = std::min(settings_.transfers, Recent::kMost - 1);
     for (int64_t bytes : settings.bytes) buffers_.push_back(std::make_unique<Memory>(bytes));
@@ -71,7 +71,7 @@ CoreResult Core::run(const Program& program, int block) {
                                       "this core would find it"));
                 }
     result_.cycles = std::max(result_.cycles, dispatched_);
-    // Both ways together cannot be faster than the part that the core has of them.
+    // Both directions together cannot be faster than the core's share of the channel.
     if (transferred_ > 0)
         result_.cycles = std::max(result_.cycles, settings_.gm_read_head + cycles_of(transferred_, settings_.channel));
     return std::move(result_);
@@ -147,7 +147,7 @@ void Core::dispatch(size_t index) {
     carry_out(waiting);
 }
 
-// Carries out what was put aside for a flag that is set now.
+// Carries out the instructions that were deferred until a flag that is set now.
 void Core::release(Pipe pipe) {
     Queue& queue = queues_[static_cast<size_t>(pipe)];
     while (!queue.aside.empty() && !stopped_ && !is_blocked(program_->code[queue.aside.front().index])) {
@@ -157,7 +157,7 @@ void Core::release(Pipe pipe) {
     }
 }
 
-// The instruction with the addresses that its register gives.
+// The instruction with the addresses computed from its register.
 const Instruction& Core::resolve(const Waiting& w, Instruction& moved) const {
     const Instruction& i = program_->code[w.index];
     if (i.op != Opcode::move || i.reg < 0) return i;
@@ -280,7 +280,7 @@ int64_t Core::move_duration(const Instruction& i, int64_t& latency) {
     return settings_.move_head + cycles_of(moved, std::min(settings_.gm, settings_.channel));
 }
 
-// What comes from global memory and what is in the on-chip cache already.
+// Counts the bytes that come from global memory; the others are in the on-chip cache already.
 void Core::cache_lines(const Operand& o, int64_t from, int64_t bytes) {
     GlobalTensor& t = tensors_[static_cast<size_t>(o.tensor)];
     const int64_t end = std::min<int64_t>((from + bytes - 1) / 512, static_cast<int64_t>(t.lines.size()) - 1);
@@ -299,7 +299,7 @@ int64_t Core::vector_duration(const Instruction& i) const {
     int64_t each = 1;
     if (slow && i.type == DType::f32) each = 2;
     if (i.op == Opcode::transpose) each = 2;
-    // Two operands out of the same group of banks come one after the other.
+    // Two operands in the same group of banks are read one after the other.
     if (i.op == Opcode::binary && i.a.address / 32 % 16 == i.b.address / 32 % 16 && i.a.address != i.b.address)
         each *= 2;
     const int64_t head = i.op == Opcode::reduce ? settings_.reduce_head

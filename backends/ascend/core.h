@@ -1,7 +1,7 @@
-// An AI core that carries out a program: what it computes, when each instruction starts and ends, and what is wrong
-// with the program. A pipe takes its instructions in order; between pipes only flags and barriers make an order. Times
-// follow from that order alone, so that the program's text can be gone through once: an instruction whose pipe waits
-// for a flag that is not set yet is put aside until it is.
+// An AI core that carries out a program: its results, the start and end of each instruction, and faults of the program.
+// A pipe takes its instructions in order; between pipes only flags and barriers make an order. Times follow from that
+// order alone, so that one pass over the program's text is enough: an instruction whose pipe waits for a flag that is
+// not set yet is deferred until it is.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@
 
 namespace lunaria::ascend {
 
-// What a core is like; the program reads the numbers from its file of parameters. Rates in bytes per cycle, times in
-// cycles.
+// The properties of a core; the program reads the numbers from its file of parameters. Rates in bytes per cycle, times
+// in cycles.
 struct CoreSettings {
     std::array<int64_t, kSpaces> bytes{};  // of the buffers
     double l1_to_l0a = 512, l1_to_l0b = 256, l0c_to_ub = 256, ub_to_l1 = 128, vector = 256;
     double gm = 80;               // global memory to one core, and as much back
-    double channel = 1e9;         // a core's part of what all share, both ways together
+    double channel = 1e9;         // a core's share of the channel that all cores share, both ways together
     int64_t gm_read_head = 700;   // until the first byte comes
     int64_t gm_write_head = 150;  // until the last one is there
     int64_t transfers = 4;        // transfers of one engine that may be under way
@@ -40,9 +40,9 @@ struct CoreSettings {
 struct GlobalTensor {
     std::string name;
     Memory memory;
-    std::vector<int32_t> writers, readers;  // by 32 bytes, the block (of the kernel) that did; -1: none
-    std::vector<uint32_t> lines;            // by 512 bytes, when it came to the on-chip cache; 0: never
-    // Without data only the lines are kept: for programs whose times alone are asked for.
+    std::vector<int32_t> writers, readers;  // by 32 bytes: the block (of the kernel) that did; -1: none
+    std::vector<uint32_t> lines;            // by 512 bytes: when it came to the on-chip cache; 0: never
+    // Without data only the lines are kept: for programs of which only the times are wanted.
     GlobalTensor(std::string name, uint8_t* data, int64_t bytes, bool written);
 };
 
@@ -85,7 +85,7 @@ class Core {
     struct Waiting {
         size_t index;
         int64_t issued;
-        Clock after;  // what the scalar unit knew then
+        Clock after;  // the scalar unit's clock then
         float number;
     };
     struct Flag {
@@ -142,7 +142,7 @@ class Core {
     uint8_t* at(const Operand& o, int64_t offset = 0) { return memory(o).data() + o.address + offset; }
     Flag* flag_of(const Instruction& i);
 
-    // What instructions compute (arithmetic.cpp).
+    // Arithmetic of instructions (arithmetic.cpp).
     void compute(const Instruction& i, float number);
     void do_move(const Instruction& i);
     void do_load2d(const Instruction& i);
@@ -166,7 +166,7 @@ class Core {
     const Program* program_ = nullptr;
     int block_ = 0;
     size_t current_ = 0;
-    Clock clock_{};  // of the instruction that is carried out
+    Clock clock_{};  // of the present instruction
     std::array<Queue, kPipes> queues_;
     std::array<std::array<std::array<std::vector<Flag>, 16>, kPipes>, kPipes> flags_;
     std::array<float, 32> registers_{};

@@ -22,7 +22,7 @@ __attribute__((target("avx,f16c"))) int64_t widen(const uint16_t* from, float* t
 
 constexpr uint16_t kExponent = 0x7c00, kLargest = 0x7bff;
 
-// `special`: whether an infinity or no number came out.
+// `special`: whether a result is an infinity or NaN.
 __attribute__((target("avx,f16c"))) int64_t narrow(const float* from, uint16_t* to, int64_t count, bool& special) {
     int64_t i = 0;
     const __m128i exponent = _mm_set1_epi16(kExponent);

@@ -6,8 +6,8 @@
 namespace lunaria::ascend {
 
 void halves_to_floats(const uint16_t* from, float* to, int64_t count);
-// Rounds to nearest even. saturate: what is too large becomes the largest number and NaN becomes 0; true where that or
-// an infinity or NaN came out.
+// Rounds to nearest even. saturate: numbers that are too large become the largest one and NaN becomes 0. Returns
+// whether that happened, or a result is an infinity or NaN.
 bool floats_to_halves(const float* from, uint16_t* to, int64_t count, bool saturate);
 
 }  // namespace lunaria::ascend

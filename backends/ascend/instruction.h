@@ -1,5 +1,5 @@
-// The instructions of an AI core and the programs that are made of them. A program is a straight line: the loops around
-// the instructions are those of the code that wrote it.
+// The instructions of an AI core, and programs of them. A program is a straight line: the loops around the instructions
+// are in the code that wrote it.
 #pragma once
 
 #include <array>
@@ -23,10 +23,10 @@ inline constexpr int kSpaces = 6;
 
 enum class Opcode : uint8_t {
     // Bursts of bytes: n = {bursts, bytes of a burst, stride of the source, of the destination (bytes), and, with a
-    // register, by how many bytes the place in global memory begins later for each unit of it}.
+    // register, the number of bytes by which each unit of it moves the place in global memory}.
     move,
     load2d,  // fractals L1 -> L0A, L0B: n = {fractals, stride of the source, of the destination (fractals), transpose}
-    load3d,  // windows of a picture L1 -> L0A, L0B: n = {which of Program::windows}
+    load3d,  // windows of a picture L1 -> L0A, L0B: n = {number in Program::windows}
     mmad,    // L0C = or += L0A * L0B: n = {m, k, n, 1: starts from zero}; f16 adds in f32, i8 in i32
     drain,   // L0C -> UB with conversion: n = {fractals, stride of the source (fractals), 1: negative becomes 0}
     binary,  // elements: n = {repeats, lanes, strides of dst, a, b between repeats (blocks of 32 bytes)}
@@ -45,7 +45,7 @@ enum class Opcode : uint8_t {
     barrier,  // n = {pipe, or -1 for all}
 };
 
-// What kind of arithmetic an instruction does.
+// The kinds of arithmetic of instructions.
 enum class Arithmetic : uint8_t {
     add,
     sub,
@@ -82,10 +82,10 @@ enum class Arithmetic : uint8_t {
     pair  // reductions
 };
 
-// In eight bytes, since programs have millions of instructions.
+// Packed into eight bytes, since programs have millions of instructions.
 struct Operand {
     Space space : 8 = Space::ub;
-    int64_t tensor : 16 = 0;   // of global memory: which
+    int64_t tensor : 16 = 0;   // number of the tensor in global memory
     int64_t address : 40 = 0;  // in bytes
 };
 inline constexpr int64_t kMostTensors = int64_t{1} << 15, kMostAddress = int64_t{1} << 39;
@@ -114,7 +114,7 @@ enum WindowNumber : uint8_t {
 
 using Window = std::array<int32_t, kWindowNumbers>;
 
-// How many windows are below each other and beside each other; none where the picture is too small for one.
+// The numbers of windows down and across; none where the picture is too small for one.
 struct WindowCount {
     int64_t rows, columns;
 };
@@ -125,7 +125,7 @@ struct Instruction {
     Pipe pipe = Pipe::s;
     Arithmetic kind = Arithmetic::copy;
     DType type = DType::f16, to = DType::f16;
-    int8_t reg = -1;    // a scalar register in place of `number`, or the one that is written
+    int8_t reg = -1;    // number in Program::places of the line that wrote it
     int32_t place = 0;  // of the line that wrote it, in Program::places
     float number = 0;
     std::array<int32_t, 5> n{};
@@ -143,7 +143,7 @@ const char* name_of(Pipe pipe);
 const char* name_of(Space space);
 const char* name_of(Opcode op);
 const char* name_of(Arithmetic kind);
-// As programs call it: moves to and from global memory are "load" and "store".
+// The name by which programs call it: moves to and from global memory are "load" and "store".
 const char* name_of(const Instruction& i);
 
 }  // namespace lunaria::ascend

@@ -21,13 +21,13 @@ void* zeros(int64_t bytes) {
     return first;
 }
 
-// Zeros that memories before have left.
+// Zeroed blocks that earlier memories have left.
 class Spare {
   public:
     ~Spare() {
         for (const auto& [first, bytes] : kept_) std::free(first);
     }
-    // Null: there are none of this size.
+    // Null: there is none of this size.
     void* take(int64_t bytes) {
         const std::lock_guard lock(mutex_);
         const auto at = std::ranges::find(kept_, bytes, &std::pair<void*, int64_t>::second);
@@ -37,7 +37,7 @@ class Spare {
         kept_.erase(at);
         return first;
     }
-    // Those that were kept longest go first.
+    // Those that were kept longest are freed first.
     void keep(void* first, int64_t bytes) {
         constexpr int64_t kMost = 32 << 20;
         const std::lock_guard lock(mutex_);
@@ -99,7 +99,7 @@ int64_t Memory::count_unwritten() const {
     return bytes_ - written;
 }
 
-// f(block, a bit for each of its bytes that are meant)
+// Calls f(block, a bit for each of its bytes in the range).
 template <class F>
 void Memory::each_block(int64_t from, int64_t bytes, F f) {
     const int64_t first = from / kBlock, last = (from + bytes - 1) / kBlock;
@@ -108,7 +108,7 @@ void Memory::each_block(int64_t from, int64_t bytes, F f) {
     Block* block = blocks_.touch(first, last);
     if (first == last) return f(*block, head & tail);
     f(*block++, head);
-    // Most blocks of an access have the same past, and so the same future.
+    // Most blocks of an access have the same state before it, and so the same state after it.
     Block before{}, after{};
     bool known = false;
     for (const Block* end = block + (last - first - 1); block != end; ++block) {
@@ -127,7 +127,7 @@ void Memory::each_block(int64_t from, int64_t bytes, F f) {
 Memory::Access Memory::read(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock) {
     Access access;
     const auto me = static_cast<size_t>(pipe);
-    // What a pipe did itself is in order.
+    // Accesses by the pipe itself are in order.
     Clock known = clock;
     known[me] = std::numeric_limits<uint32_t>::max();
     const uint32_t now = clock[me];

@@ -1,6 +1,6 @@
-// A memory of the simulated chip, with what is known of each of its bytes: whether it was written, and which pipe wrote
-// or read it last. Two accesses of which one writes need an order between their pipes (flags and barriers, kept as
-// vector clocks); where there is none, real hardware does either first, and the answer depends on luck.
+// A memory of the simulated chip, with the state of each of its bytes: whether it was written, and which pipe wrote or
+// read it last. Two accesses of which one writes need an order between their pipes (flags and barriers, kept as vector
+// clocks); without an order, real hardware does either first, and the answer depends on luck.
 #pragma once
 
 #include <algorithm>
@@ -29,27 +29,28 @@ class Memory {
 
     uint8_t* data() { return data_; }
     int64_t size() const { return bytes_; }
-    // Nothing is written, nobody was there.
+    // Forgets all writes and accesses.
     void forget();
-    // Only who was there.
+    // Forgets the accesses only.
     void forget_accesses();
     int64_t count_unwritten() const;
 
-    // The pipe that an access conflicts with.
+    // The pipe with which an access conflicts.
     struct Conflict {
         Pipe other;
         bool other_wrote;
     };
     struct Access {
         std::optional<Conflict> conflict;
-        bool unwritten = false;  // something that is read was never written
+        bool unwritten = false;  // a byte that is read was never written
     };
-    // Notes an access by an instruction of `pipe` that knows `clock`. What is read counts as written from then on.
+    // Notes an access by an instruction of `pipe` that knows `clock`. Bytes that were read count as written from then
+    // on.
     Access read(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock);
     Access write(int64_t from, int64_t bytes, Pipe pipe, const Clock& clock);
 
   private:
-    // All zeros: nobody was there.
+    // All zeros: no access yet.
     struct Block {
         std::array<uint32_t, kPipes> read;  // the times at the readers' pipes; 0: never
         uint32_t wrote;                     // eight times the time at the writer's pipe, and the pipe; 0: never
@@ -57,12 +58,12 @@ class Memory {
         Pipe writer() const { return static_cast<Pipe>(wrote % 8); }
         bool is_unknown(const Clock& known) const { return wrote / 8 > known[wrote % 8]; }
     };
-    // Zeros of the system, which it gives where they are touched: most programs need little of a buffer.
+    // Zeroed memory of the system, which allocates pages when they are touched: most programs need little of a buffer.
     struct Free {
         void operator()(void* p) const noexcept { std::free(p); }
     };
-    // The blocks of a memory. When they are no longer needed they are zeros again and kept for the next one: programs
-    // are short beside the time that the system takes to give pages.
+    // The blocks of a memory. When they are no longer needed they are zeroed and kept for the next memory: programs are
+    // short compared with the time that the system takes to allocate pages.
     class Blocks {
       public:
         explicit Blocks(int64_t count);
@@ -84,9 +85,9 @@ class Memory {
             recent_.add(first, last + 1);
             return first_ + first;
         }
-        // Those that are not zeros.
+        // The blocks that may not be zeros.
         std::span<const Block> touched() const { return within(all_.with(recent_)); }
-        // f(block) for those that were touched since the last time.
+        // Calls f(block) for blocks that were touched since the last call.
         template <class F>
         void settle(F f) {
             for (Block& block : within(recent_)) f(block);
@@ -119,7 +120,7 @@ class Memory {
     int64_t bytes_;
     std::unique_ptr<uint8_t[], Free> own_;
     uint8_t* data_;
-    bool was_written_;  // before anybody was there
+    bool was_written_;  // before any access
     Blocks blocks_;
 };
 

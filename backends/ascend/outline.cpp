@@ -22,7 +22,7 @@ OutlinedTensor::Layout layout_of(const Tensor& t) {
     if (t.is_contiguous()) return Layout::dense;
     for (int axis = 0; axis < t.rank(); ++axis)
         if (t.dim(axis) > 1 && t.strides()[axis] == 0) return Layout::broadcast;
-    // Dense, but for the last two axes: each stride is what the axes behind it take up.
+    // Dense, up to the order of the last two axes: each stride is the size of the axes after it.
     int64_t step = 1;
     for (int i = 0; i < t.rank(); ++i) {
         const int last = t.rank() - 1;
@@ -70,7 +70,7 @@ std::atomic<CopyFn> Outline::copy_ = nullptr;
 Outline::Outline(Device& model, CopyFn copy, std::function<std::string()> place)
     : before_(current_device()), place_(std::move(place)) {
     if (is_open()) throw state_error("outline", "another outline is being made");
-    // Operators keep the lists of kernels of the devices that they have met, by address: one device for all outlines.
+    // Operators keep the lists of kernels of the devices that they have met, by address: all outlines share one device.
     static std::map<Device*, std::unique_ptr<OutlineDevice>> devices;
     auto& device = devices[&model];
     if (!device) device = std::make_unique<OutlineDevice>(model);
@@ -93,7 +93,7 @@ OutlinedTensor Outline::describe(const Tensor& t) {
     return {entry->second, t.dtype(), t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string(), 0};
 }
 
-// Nobody looks into large tensors: what is copied into them stays as it is.
+// The elements of large tensors are never read, so that copies into them are skipped.
 bool Outline::leave_out_copy(const Tensor& source, const Tensor& destination) {
     const Outline* open = open_;
     if (open && open->thread_ == std::this_thread::get_id() && destination.nbytes() > kSmall) return true;
@@ -127,7 +127,7 @@ bool Outline::note(const KernelCall& call) {
                                               " gives depends on values, which an estimate "
                                               "does not compute"))
                 .hint("leave such operators out of the step that is estimated");
-        // Zeros where somebody may look; the rest is address space that nobody fills.
+        // Zeros where the elements may be read; larger results are address space that is never filled.
         if (out.nbytes() <= kSmall) std::memset(out.raw(), 0, out.nbytes());
         results.push_back({out.dtype(), out.shape()});
         row.outputs.push_back(self.describe(out));

@@ -1,6 +1,6 @@
-// A device that computes nothing and writes down what it is asked to: the operators of a program with the types of
-// their operands, for estimates. Large results share one reserved piece of address space, which nobody fills, so that
-// networks of any size pass; small ones are zeros.
+// A device that computes nothing and records the operators of a program with the types of their operands, for
+// estimates. Large results share one reserved piece of address space, which is never filled, so that networks of any
+// size fit; small ones are zeros.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace lunaria::ascend {
 
 struct OutlinedTensor {
-    int64_t id = 0;  // of the memory that it lies in
+    int64_t id = 0;  // of the memory that it is in
     DType dtype = DType::f32;
     Shape shape;
     enum class Layout : uint8_t {
@@ -27,13 +27,13 @@ struct OutlinedTensor {
         permuted
     } layout = Layout::dense;  // swapped: the last two axes
     std::string parameter;     // its name, if it is one
-    int argument = 0;          // of an operand: which argument it is, or is in the list of
+    int argument = 0;          // of an operand: number of the argument that it is, or that lists it
 };
 
 OutlinedTensor::Layout layout_of(const Tensor& t);
 
 struct OutlinedCall {
-    // Beside operators, what a device is asked to do: copies between its memory and the host's, and events of streams.
+    // Records beside operators: copies between the device's memory and the host's, and events of streams.
     enum class Kind : uint8_t { operation, to_device, to_host, record_event, wait_event } kind = Kind::operation;
     const Op* op = nullptr;  // of an operation
     int stream = 0;
@@ -46,9 +46,9 @@ struct OutlinedCall {
 
 class Outline {
   public:
-    // Operators of this thread on the host go to the outline until it is closed; what other devices do with the host's
-    // kernels is done as ever. `model` is the host, `copy` what set_fast_copy was given for it. One outline may be open
-    // at a time.
+    // Operators of this thread on the host go to the outline until it is closed; the host's kernels work as usual for
+    // other devices. `model` is the host, `copy` the function that set_fast_copy got for it. One outline may be open at
+    // a time.
     Outline(Device& model, CopyFn copy, std::function<std::string()> place);
     ~Outline();
     Outline(const Outline&) = delete;
@@ -63,7 +63,7 @@ class Outline {
     OutlinedTensor describe(const Tensor& t);
 
     static std::atomic<Outline*> open_;
-    static std::atomic<CopyFn> copy_;   // of elements, when no outline is open
+    static std::atomic<CopyFn> copy_;   // for elements, when no outline is open
     static std::atomic<Device*> host_;  // of the last outline: a device may be about to ask for its kernels
     const std::thread::id thread_ = std::this_thread::get_id();
     UnfilledMemory unfilled_;

@@ -59,7 +59,7 @@ void Recorder::launched(const KernelCall& call, bool on_cpu) {
 
 void Recorder::transferred(const void* device, size_t bytes, bool to_device) {
     std::lock_guard lock(mutex_);
-    // A single number goes along with the launch of what reads it.
+    // A single number travels with the launch of the kernel that reads it.
     if (to_device && bytes <= sizeof(double)) {
         at(device) = {++last_, false};
         return;
@@ -102,7 +102,7 @@ void Recorder::copied(const Tensor& source, const Tensor& destination) {
     to = from;
     if (source.dtype() == DType::f16 && destination.dtype() == DType::f32) to.was_half = true;
     if (source.dtype() != DType::f32 || destination.dtype() != DType::f16) return;
-    // The result of a kernel that computes in float32, in the type that the operator has.
+    // The result of a kernel that computes in float32, with the type of the operator's result.
     const auto made = made_by_.find(from.id);
     if (made != made_by_.end()) record_.calls[made->second.first].outputs[made->second.second].dtype = DType::f16;
 }

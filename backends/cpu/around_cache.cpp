@@ -7,10 +7,10 @@ namespace lunaria::cpu {
 
 namespace {
 
-// On AMD's processors it saves a third of the time of a large addition. Elsewhere ordinary stores were measured to come
-// within a tenth of the memory's speed, which leaves nothing to gain.
+// On AMD's processors this saves a third of the time of a large addition. On others ordinary stores were measured to
+// come within a tenth of the memory's speed, which leaves nothing to gain.
 AroundCache best_limits() {
-    // What is smaller may still be in the last cache when the next operator reads it.
+    // A smaller result may still be in the last cache when the next operator reads it.
     constexpr int64_t kLarge = 8 << 20;
     __builtin_cpu_init();
     return {__builtin_cpu_is("amd") ? kLarge : kNeverAround, last_cache_bytes()};

@@ -25,7 +25,7 @@ bool concat(const KernelCall& call) {
     return true;
 }
 
-// Of dense parts each row goes on behind the row of the part before it.
+// With dense parts, each row continues after the row of the part before it.
 bool fast_concat(const KernelCall& call) {
     const Tensor& out = call.out[0];
     const std::span<const Value> parts = call.args[0].items();
@@ -47,7 +47,7 @@ bool fast_concat(const KernelCall& call) {
             for (int64_t row = begin; row < end; ++row)
                 std::memcpy(to + row * width, from + row * length, static_cast<size_t>(length));
         };
-        // Of hundreds of short parts each is copied faster than it is shared out.
+        // With hundreds of short parts, copying them is faster than splitting the work.
         constexpr int64_t kWorthwhile = 1 << 17, kLong = 1 << 24;
         if (rows * length <= kWorthwhile)
             copy_rows(0, rows);

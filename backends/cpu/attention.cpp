@@ -1,7 +1,7 @@
 // CPU kernels: attention in blocks of queries and of keys, so that only the scores of one block are there at a time: in
 // the nearest cache, however long the sequences are (Dao and others, "FlashAttention", 2022). The queries of a block
-// lie side by side, as lanes: scores and results are products whose left sides are the keys and the values as they lie,
-// and largest scores and sums are taken lane by lane.
+// are the lanes: scores and results are products whose left sides are the keys and the values in place, and largest
+// scores and sums are taken lane by lane.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -16,8 +16,8 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Queries of a block: enough for the matrix products to be efficient, and few enough that causal attention leaves out
-// most of what is not seen.
+// The number of queries in a block: enough for the matrix products to be efficient, and few enough that causal
+// attention skips most of the hidden scores.
 constexpr int64_t kBlock = 64;
 
 // One head of one sample.
@@ -58,18 +58,18 @@ struct Mask {
     bool causal;
     int64_t shift, keys;
 
-    // How many keys, from the first on, query i sees.
+    // The number of keys, from the first on, that query i sees.
     int64_t seen(int64_t i) const { return std::max<int64_t>(last_seen(i), 0); }
-    // The same, less than 0 where later queries see none either.
+    // The same, but negative where later queries see no key either.
     int64_t last_seen(int64_t i) const {
         if (!causal || shift >= keys - i - 1) return keys;  // a window without end has the largest shift
         return i + 1 + shift;
     }
 };
 
-// What a block of queries gives the keys that its last query sees: weights, or slopes of them. Key after key, with the
-// queries side by side, so that a softmax adds up whole vectors instead of the numbers in one; query after query where
-// so few are left that vectors would be half empty.
+// A block of queries with its weights, or slopes of them, for the keys that its last query sees. They are stored key
+// after key, with the queries side by side, so that a softmax adds up whole vectors instead of the numbers in one;
+// query after query where so few are left that vectors would be half empty.
 template <class T>
 class Block {
   public:
@@ -79,7 +79,7 @@ class Block {
           scaled_(static_cast<size_t>(kBlock * size)),
           weights_(static_cast<size_t>(kBlock * most_keys)) {}
 
-    // The weights of queries begin .. end, each of which sees a key.
+    // Computes the weights of queries begin .. end, each of which sees a key.
     void set(const MatrixRef<T>& q, const MatrixRef<T>& k, const Mask& mask, double scale, int64_t begin, int64_t end) {
         count_ = end - begin;
         keys_ = mask.seen(end - 1);
@@ -125,7 +125,7 @@ class Block {
     MatrixRef<T> seen_as_rows(const T* data) const {
         return is_turned() ? dense<T>(data, keys_, count_).transposed() : dense<T>(data, count_, keys_);
     }
-    // A number for each key and query from a row of each.
+    // Computes a number for each key and query from a row of each.
     void product(const MatrixRef<T>& of_keys, const MatrixRef<T>& of_queries, T* out) const {
         if (is_turned())
             gemm<T>(of_keys, of_queries.transposed(), out, T(0));
@@ -147,7 +147,7 @@ int64_t first_seeing(const Mask& mask, int64_t begin, int64_t end) {
 constexpr int64_t kLaneQueries = 32;
 constexpr int64_t kTileBytes = 32 << 10;
 
-// A tile of queries against all keys that they see, one tile of keys after another.
+// A tile of queries with all the keys that they see, one tile of keys after another.
 template <class T>
 class QueryTile {
   public:
@@ -228,7 +228,7 @@ bool forward(const KernelCall& c) {
     const Mask mask{c.args[4].boolean(), c.args[5].integer(), c.tensor(1).dim(2)};
     const int64_t columns = out.dim(3), blocks = (length + kBlock - 1) / kBlock;
     if (out.size() == 0) return true;
-    // Fewer queries leave lanes empty.
+    // With fewer queries lanes would stay empty.
     if (length >= gemm_loops<T>().lanes / 2) return forward_tiles<T>(c);
     const int64_t work = std::min(length, kBlock) * mask.keys * (size + columns) / 8;
     parallel_for(heads * blocks, worthwhile_rows(work), [&](int64_t from, int64_t to) {
@@ -258,7 +258,7 @@ bool backward(const KernelCall& c) {
             if (t.nbytes()) std::memset(t.raw(), 0, t.nbytes());
         return true;
     }
-    // Keys and values collect from all blocks of a head, so that a head is the least part of a thread.
+    // Keys and values accumulate from all blocks of a head, so that a head is the smallest part for a thread.
     parallel_for(heads, worthwhile_rows(length * mask.keys * (size + columns) / 4), [&](int64_t from, int64_t to) {
         Block<T> block(size, mask.keys);
         std::vector<T> keys_times_scale(static_cast<size_t>(mask.keys * size));
@@ -268,7 +268,7 @@ bool backward(const KernelCall& c) {
             T *dq = c.out[0].data<T>() + head * length * size, *dk = c.out[1].data<T>() + head * mask.keys * size,
               *dv = c.out[2].data<T>() + head * mask.keys * columns;
             copy_scaled(k, static_cast<T>(scale), keys_times_scale.data());
-            // Head by head, while they stay in a near cache.
+            // Head by head, while its data stays in a near cache.
             std::fill_n(dk, mask.keys * size, T(0));
             std::fill_n(dv, mask.keys * columns, T(0));
             for (int64_t begin = 0; begin < length; begin += kBlock) {

@@ -9,11 +9,11 @@ namespace lunaria::cpu {
 
 namespace {
 
-// A worthwhile part of a copy, in elements.
+// The size of a part of a copy that is worth a thread, in elements.
 constexpr int64_t kWorthwhile = 65536;
 
-// The rows of a matrix as pairs of neighbours: as they lie in memory where they can be read like that, else a copy in
-// `storage`, of which an odd row gets a 0 more.
+// The rows of a matrix as pairs of neighbours: in place where memory allows it, else a copy in `storage`, in which an
+// odd row gets one more 0.
 MatrixRef<Bf16Pair> pairs_along_rows(const MatrixRef<BFloat16>& m, Tensor& storage) {
     const int64_t pairs = (m.columns + 1) / 2;
     const bool lies_in_pairs = m.column_stride == 1 && m.columns % 2 == 0 && (m.row_stride % 2 == 0 || m.rows == 1) &&
@@ -21,7 +21,7 @@ MatrixRef<Bf16Pair> pairs_along_rows(const MatrixRef<BFloat16>& m, Tensor& stora
     if (lies_in_pairs) return {reinterpret_cast<const Bf16Pair*>(m.data), m.rows, pairs, m.row_stride / 2, 1};
     storage = Tensor::empty(DType::i32, {m.rows, pairs});
     if (m.row_stride == 1 && m.column_stride != 1) {
-        // It lies across: two columns are dense, and so are the pairs of them.
+        // The matrix is stored by columns: a pair of neighbours in a row comes from two dense columns.
         auto* const to = storage.data<Bf16Pair>();
         parallel_for(pairs, kWorthwhile / (m.rows + 1) + 1, [&](int64_t begin, int64_t end) {
             for (int64_t j = begin; j < end; ++j) {
@@ -47,7 +47,7 @@ MatrixRef<Bf16Pair> pairs_along_rows(const MatrixRef<BFloat16>& m, Tensor& stora
     return {storage.data<Bf16Pair>(), m.rows, pairs, pairs, 1};
 }
 
-// A right side with dense rows, by pairs of rows and in the order of the loops at once.
+// A right side with dense rows, turned at once into pairs of rows in the order of the loops.
 PackedMatrix<Bf16Pair> packed_pairs(const MatrixRef<BFloat16>& b) {
     const GemmLoops<Bf16Pair>& loops = gemm_loops<Bf16Pair>();
     const int64_t pairs = (b.rows + 1) / 2, width = loops.panel;
@@ -55,7 +55,7 @@ PackedMatrix<Bf16Pair> packed_pairs(const MatrixRef<BFloat16>& b) {
                                   {},    {}};
     auto* const memory = packed.memory.data<Bf16Pair>();
     parallel_for((b.columns + width - 1) / width, kWorthwhile / (b.rows * width) + 1, [&](int64_t begin, int64_t end) {
-        // Along the rows of b, so that memory is read in order.
+        // Goes along the rows of b, so that memory is read in order.
         for (int64_t i = 0; i < b.rows; i += 2)
             for (int64_t column = begin * width; column < std::min(end * width, b.columns); column += width) {
                 const int64_t columns = std::min(width, b.columns - column), row = loops.whole(columns);
@@ -72,7 +72,7 @@ PackedMatrix<Bf16Pair> packed_pairs(const MatrixRef<BFloat16>& b) {
 
 void bf16_product(const MatrixRef<BFloat16>& a, const MatrixRef<BFloat16>& b, float* c, bool add) {
     Tensor a_pairs, b_pairs;
-    // With fewer rows than these, a product takes no longer than to bring b into another order.
+    // With fewer rows, the product takes no longer than reordering b.
     constexpr int64_t kManyRows = 24;
     if (b.column_stride == 1 && a.rows >= kManyRows && !add)
         return packed_own_product(pairs_along_rows(a, a_pairs), packed_pairs(b), c);

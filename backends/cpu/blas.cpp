@@ -41,13 +41,14 @@ void call_gemv(CBLAS_TRANSPOSE t, int m, int n, const double* a, int lda, const 
 double call_dot(int n, const float* x, int incx, const float* y, int incy) { return cblas_sdot(n, x, incx, y, incy); }
 double call_dot(int n, const double* x, int incx, const double* y, int incy) { return cblas_ddot(n, x, incx, y, incy); }
 
-// What OpenBLAS takes for each call that is under way and for each thread of the pool, once; it keeps what it has.
+// The size of the buffer that OpenBLAS allocates, once, for each concurrent call and for each thread of the pool; it
+// keeps its buffers.
 constexpr size_t kBuffer = (size_t{128} << 20) + (size_t{1} << 16);
 
 struct Buffers {
     std::mutex mutex;
-    int calls = 0, most_calls = 0;        // under way, and at most so far
-    int threads = omp_get_max_threads();  // that have theirs: OpenBLAS made them when it was loaded
+    int calls = 0, most_calls = 0;        // concurrent ones: now, and at most so far
+    int threads = omp_get_max_threads();  // with buffers: OpenBLAS made them when it was loaded
 };
 
 Buffers& buffers() {
@@ -55,9 +56,9 @@ Buffers& buffers() {
     return all;
 }
 
-thread_local int calls_of_thread = 0;  // one within the other
+thread_local int calls_of_thread = 0;  // nested calls
 
-// Whether there are buffers for one more thread that calls.
+// Whether there are buffers for one more calling thread.
 bool enter() {
     Buffers& b = buffers();
     const std::lock_guard lock(b.mutex);
@@ -72,7 +73,7 @@ bool enter() {
 
 bool fits(int64_t n) { return n >= 0 && n <= std::numeric_limits<int>::max(); }
 
-// How BLAS is to be told about a matrix: as it lies, or as the transpose of how it lies.
+// The form of a matrix for BLAS: as stored, or as the transpose of what is stored.
 struct Layout {
     CBLAS_TRANSPOSE transpose = CblasNoTrans;
     int64_t leading = 0;  // 0: neither; a copy is needed
@@ -80,7 +81,7 @@ struct Layout {
 
 template <class T>
 Layout layout_of(const MatrixRef<T>& m) {
-    // A stride along an axis of size 1 means nothing.
+    // The stride along an axis of size 1 has no meaning.
     if ((m.column_stride == 1 || m.columns == 1) && (m.row_stride >= m.columns || m.rows == 1))
         return {CblasNoTrans, std::max(m.rows == 1 ? m.columns : m.row_stride, int64_t{1})};
     if ((m.row_stride == 1 || m.rows == 1) && (m.column_stride >= m.rows || m.columns == 1))
@@ -99,7 +100,7 @@ MatrixRef<T> readable(const MatrixRef<T>& m, Tensor& storage) {
     return {storage.data<T>(), m.rows, m.columns, m.columns, 1};
 }
 
-// The vectors of OpenBLAS's kernels.
+// The instruction set of OpenBLAS's kernels.
 Isa blas_isa() {
     static const Isa isa = [] {
         const std::string_view core = openblas_get_corename();
@@ -109,11 +110,12 @@ Isa blas_isa() {
     return isa;
 }
 
-// Whether the loops of our own have longer ones: OpenBLAS knows no processor that is newer than itself.
+// Whether our own loops have longer vectors: OpenBLAS does not know processors that are newer than itself.
 bool outdoes_blas() { return current_isa() > blas_isa(); }
 
-// Up to about a million multiplications some cores have gemm kernels that read both operands as they lie, and these
-// take less time than gemv. Beyond that gemm copies its operands first, gemv does not: a third of the time.
+// For some cores there are gemm kernels that read both operands in place, up to about a million multiplications, and
+// these take less time than gemv. Beyond that gemm copies its operands first and gemv does not, which saves a third of
+// the time.
 bool gemm_suits_vectors(int64_t m, int64_t k, int64_t n) {
     constexpr double kMost = 1e6;
     return blas_isa() == Isa::avx512 &&
@@ -177,8 +179,8 @@ bool gemm(const MatrixRef<T>& a_given, const MatrixRef<T>& b_given, T* c, T beta
     }
     Layout la = layout_of(a), lb = layout_of(b);
     if (!fits(la.leading) || !fits(lb.leading)) return false;
-    // A product of several seconds is cut into blocks, so that Ctrl-C does not wait for its end. Each packs its part of
-    // b, which so many rows make up for, and goes over its part of c, which so many columns of a do.
+    // A product of several seconds is cut into blocks, so that Ctrl-C does not wait for its end. A block packs its part
+    // of b, which pays with so many rows, and goes over its part of c, which pays with so many columns of a.
     constexpr double kBlockOfThread = 34359738368.0 / sizeof(T), kShared = 1e7;
     constexpr double kRows = 1024, kDeep = 512, kLeastRows = 64;
     const double block = kBlockOfThread * (omp_in_parallel() ? 1 : num_threads());

@@ -1,5 +1,5 @@
-// Matrix products for f32 and f64, by OpenBLAS or by our own loops (gemm_tiles.h). The only header of the project that
-// knows of BLAS beside blas.cpp is this one, and it shows none of BLAS's types.
+// Matrix products for f32 and f64, by OpenBLAS or by our own loops (gemm_tiles.h). Only this header and blas.cpp know
+// of BLAS, and the header shows none of its types.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace lunaria::cpu {
 
 // To be alive while this thread calls OpenBLAS, which never returns when it gets no memory for its buffers: false where
-// it would not. What is called within such a call belongs to it.
+// that would happen. Nested calls belong to the outer one.
 class BlasCall {
   public:
     BlasCall();
@@ -16,7 +16,7 @@ class BlasCall {
     BlasCall(const BlasCall&) = delete;
     BlasCall& operator=(const BlasCall&) = delete;
     explicit operator bool() const { return may_call_; }
-    // Throws memory_error, in the name of `where`, for what has no loops of our own.
+    // Throws memory_error in the name of `where`, for an operator without loops of our own.
     void need(std::string_view where) const;
 
   private:
@@ -33,7 +33,7 @@ struct MatrixRef {
 };
 
 // c = a·b + beta·c, where c is dense and row-major with a.rows × b.columns elements. Operands whose rows or columns are
-// dense are used as they lie; others are copied first. Polls for interrupts between blocks of
+// dense are used in place; others are copied first. Polls for interrupts between blocks of
 // some hundredths of a second.
 // False when a size is beyond BLAS's 32-bit integers, or BLAS has no memory for its buffers.
 template <class T>

@@ -13,10 +13,10 @@
 
 namespace lunaria::cpu {
 
-// totals[j] = the sum over column j of a dense block, in the order of core/loops/sum_order.h, of what `add` adds for
-// it: add(first element of the part, its rows, its width, the stride, first column of the part, totals of the part)
-// adds row after row to the totals; for narrow blocks it is given several rows side by side as one. Blocks of few or of
-// very wide rows are shared out among threads by columns. Others are by rows, as pieces of less than a memory page do
+// totals[j] = the sum over column j of a dense block, in the order of core/loops/sum_order.h. `add` computes the
+// summands: add(first element of the part, its rows, its width, the stride, first column of the part, totals of the
+// part) adds row after row to the totals; for narrow blocks several rows side by side are passed as one. Blocks of few
+// or of very wide rows are split among threads by columns; others by rows, since pieces of less than a memory page do
 // not reach the memory's full speed.
 template <class T, class Add>
 std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t columns, Add add) {
@@ -25,7 +25,7 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
     const int64_t blocks = std::max<int64_t>(1, (rows + kSumRows - 1) / kSumRows);
     std::vector<double> totals(static_cast<size_t>(columns));
     if (columns == 0) return totals;
-    // One block, of which only columns from `begin` on, to sums that are 0.
+    // Adds the columns from `begin` on of one block to sums that are 0.
     auto add_block = [&](int64_t block, int64_t begin, int64_t count, double* sums) {
         const int64_t first = block * kSumRows, size = std::min(kSumRows, rows - first);
         // The first lanes of the last block have one row more.
@@ -51,7 +51,7 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
         });
         return totals;
     }
-    // Set to 0 by the thread that adds to it: a vector would be filled by this one alone.
+    // Each thread sets its own part to 0: a vector would be filled by this thread alone.
     const std::unique_ptr<double[]> partial(new double[static_cast<size_t>(blocks * width)]);
     parallel_for(blocks, std::max<int64_t>(1, kThreadElements / (kSumRows * width)), [&](int64_t begin, int64_t end) {
         for (int64_t block = begin; block < end; ++block) {
@@ -65,7 +65,7 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
     return totals;
 }
 
-// Of the squares of the differences from `from`, by column: where they leave the range of T, in float64.
+// Sums of the squares of the differences from `from`, by column; in float64 where they leave the range of T.
 template <class T, class From>
 std::vector<double> square_totals(const T* x, int64_t rows, int64_t columns, From from) {
     auto totals = [&](auto square_columns) {
@@ -82,7 +82,7 @@ std::vector<double> square_totals(const T* x, int64_t rows, int64_t columns, Fro
     return fits ? squares : totals(reduce_loops<T>().wide_square_columns);
 }
 
-// The sum over one long row of what add(first, end) gives for its blocks (core/loops/sum_order.h).
+// The sum over one long row of the results of add(first, end) for its blocks (core/loops/sum_order.h).
 template <class Add>
 double row_total(int64_t n, Add add) {
     const int64_t blocks = (n + kSumBlock - 1) / kSumBlock;

@@ -7,10 +7,10 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Channels that are cut together: oneDNN computes blocks of them.
+// Channels are cut in multiples of this: oneDNN computes blocks of them.
 constexpr int64_t kChannels = 64;
 
-// How many of `count` items go into a piece, evenly.
+// The number of `count` items in a piece, evenly distributed.
 int64_t together(int64_t count, double work, double most) {
     const auto fit = static_cast<int64_t>(most / (work / static_cast<double>(count)));
     const int64_t at_most = std::clamp<int64_t>(fit, 1, count - 1);
@@ -24,13 +24,13 @@ class Cutter {
 
     std::vector<ConvPiece> take() { return std::move(pieces_); }
 
-    // `axis`: the first one that is not cut yet.
+    // `axis`: the first one that is still to be cut.
     void cut(const ConvPiece& piece, double work, int axis) {
         const Convolution& c = piece.conv;
         if (work <= most_) return pieces_.push_back(piece);
         const int64_t channels = kind_ == ConvKind::input_grad ? c.in_channels : c.out_channels;
         const bool has_channels = c.groups == 1 && channels > kChannels;
-        // What is not cut is read by every piece.
+        // An operand that is not cut is read by every piece.
         const auto weights = static_cast<double>(c.in_channels / c.groups * c.out_channels * c.window.kernel_size());
         const auto images =
             static_cast<double>(c.batch * (c.in_channels * c.window.in_size() + c.out_channels * c.window.out_size()));
@@ -70,7 +70,7 @@ class Cutter {
         }
     }
 
-    // Only where every window sees something of the input, so that every piece does.
+    // Only where every window overlaps the input, so that every piece does.
     static bool can_cut(const Window& w, int axis) {
         const auto i = static_cast<size_t>(axis);
         return w.out[i] > 1 && w.before[i] < w.reach(axis) && w.after[i] < w.reach(axis);
@@ -88,7 +88,7 @@ class Cutter {
             int64_t first_out = from, first_in = std::max<int64_t>(0, from * stride - w.before[i]);
             int64_t last_in = std::min(w.in[i], (to - 1) * stride + reach - w.before[i]);
             if (kind_ == ConvKind::input_grad) {
-                // The rows at which these windows begin, and all windows that see one of them.
+                // The rows at which these windows begin, and all windows that overlap one of them.
                 first_in = done;
                 last_in = to == w.out[i] ? w.in[i] : to * stride - w.before[i];
                 if (last_in <= first_in) continue;

@@ -1,5 +1,5 @@
-// Copies between tensors of any layout. Axes are ordered as the target lies in memory and merged where both sides
-// allow it; what is left is a run of bytes, a run of one value, a transpose of two axes, or single elements.
+// Copies between tensors of any layout. Axes are ordered as the target lies in memory and merged where both sides allow
+// it; the innermost part is then a run of bytes, a run of one value, a transpose of two axes, or single elements.
 #include "backends/cpu/copy.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Bytes that make a part worth waking a thread for.
+// The number of bytes that is worth waking a thread for.
 constexpr int64_t kThreadBytes = 256 * 1024;
-// Results larger than this do not stay in the cache anyway: writing around it saves reading them first.
+// Larger results do not stay in the cache anyway: writing around it saves reading them first.
 constexpr int64_t kStreamBytes = 4 * 1024 * 1024;
 
 struct CopyPlan {
@@ -127,7 +127,7 @@ void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
     }
 }
 
-// Elements of a row between two looks at an interrupt.
+// The number of elements of a row between two looks at an interrupt.
 constexpr int64_t kLongRun = 1 << 20;
 
 template <class T>
@@ -152,7 +152,7 @@ void copy_rows(const CopyPlan& plan) {
     });
 }
 
-// The axis along which the source is dense, when the target's dense axis is another; -1 when there is none.
+// The axis along which the source is dense, where the target's dense axis is another one; otherwise -1.
 int transposed_axis(const CopyPlan& plan) {
     if (plan.rank < 2 || plan.width > 8 || plan.last(plan.out) != 1 || plan.last(plan.in) < 2 ||
         plan.last(plan.dims) < 4)
@@ -169,7 +169,7 @@ void copy_transposed(CopyPlan plan, int axis) {
     auto column = static_cast<size_t>(axis), last = static_cast<size_t>(plan.rank - 1);
     int64_t columns = plan.dims[column], rows = plan.dims[last];
     int64_t from_stride = plan.in[last], to_stride = plan.out[column];
-    // Tiles keep the pages in use few; on the edges of the tensor they are smaller.
+    // Tiles keep the number of pages in use small; at the edges of the tensor they are smaller.
     constexpr int64_t kSide = 128;
     int64_t down = (rows + kSide - 1) / kSide, across = (columns + kSide - 1) / kSide;
     int64_t batches = 1;
@@ -193,7 +193,7 @@ void copy_transposed(CopyPlan plan, int axis) {
     parallel_for(
         batches * down * across, std::max<int64_t>(kThreadBytes / tile_bytes, 1), [&](int64_t begin, int64_t end) {
             for (int64_t tile = begin; tile < end; ++tile) {
-                // Each may be the first to write to some large pages, which the system fills with zeros then.
+                // Each tile may be the first to touch some large pages, which the system then fills with zeros.
                 poll_interrupt();
                 Odometer batch(outer, outer.rank, tile / (down * across));
                 int64_t r = tile / across % down * kSide, c = tile % across * kSide;

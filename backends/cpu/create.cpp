@@ -57,7 +57,7 @@ bool arange(const KernelCall& call) {
     Value start = call.has(1) ? call.args[0] : Value(0), step = call.args[2];
     if (start.kind() == Value::Kind::integer && step.kind() == Value::Kind::integer) {
         int64_t first = start.integer(), pace = step.integer();
-        // The last element is in range, whatever the product of a float stop's length.
+        // The last element is in range, whatever the product is for a float stop.
         return generate<int64_t>(call, [=](int64_t i) {
             return static_cast<int64_t>(static_cast<uint64_t>(first) +
                                         static_cast<uint64_t>(i) * static_cast<uint64_t>(pace));
@@ -67,7 +67,7 @@ bool arange(const KernelCall& call) {
     return generate<double>(call, [=](int64_t i) { return first + static_cast<double>(i) * pace; });
 }
 
-// Counted from both ends, so that both are met exactly.
+// Computed from both ends, so that both are exact.
 double between(double start, double stop, int64_t steps, int64_t i) {
     if (steps == 1) return start;
     double step = (stop - start) / static_cast<double>(steps - 1);
@@ -102,7 +102,7 @@ bool triangle_indices(const KernelCall& call) {
     int64_t offset = std::clamp(call.args[2].integer(), -rows - 1, columns + 1);
     auto from = [=](int64_t row) { return kLower ? 0 : std::clamp<int64_t>(row + offset, 0, columns); };
     auto to = [=](int64_t row) { return kLower ? std::clamp<int64_t>(row + offset + 1, 0, columns) : columns; };
-    // Only the rows with an element in the triangle are walked over, and where they are too many memory says so first.
+    // Only rows with an element in the triangle are visited; if there are too many for memory, that is reported first.
     int64_t first_row = kLower ? std::clamp<int64_t>(-offset, 0, rows) : 0;
     int64_t last_row = kLower ? rows : std::clamp<int64_t>(columns - offset, 0, rows);
     if (columns == 0) last_row = first_row;

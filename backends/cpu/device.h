@@ -7,7 +7,7 @@ namespace lunaria::cpu {
 
 // The device that uses the fast kernels.
 Device& device();
-// The same device restricted to plain kernels: the judge that tests compare against.
+// The same device restricted to plain kernels: the reference that tests compare with.
 Device& plain_device();
 
 }  // namespace lunaria::cpu

@@ -1,6 +1,6 @@
-// CPU kernels: distances between all rows of two matrices, and the sums over pairs that their derivatives are made of.
-// The fast ones turn the operand whose rows lie along the result's last axis, so that neighbours are computed together;
-// beside the result that takes memory for the operands only.
+// CPU kernels: distances between all rows of two matrices, and the sums over pairs in their derivatives. The fast ones
+// transpose the operand whose rows run along the result's last axis, so that neighbours are computed together; beside
+// the result this takes memory for the operands only.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -18,7 +18,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Where the matrices of one operand begin, for each of the result's.
+// The begins of one operand's matrices, for each matrix of the result.
 class Matrices {
   public:
     Matrices(const Tensor& t, const Shape& out) : size_(t.rank() < 2 ? 0 : t.dim(t.rank() - 2) * t.shape().back()) {
@@ -89,7 +89,7 @@ bool cdist(const KernelCall& c) {
     return true;
 }
 
-// The operands of pair_sums and pair_products, which differ in the axis that is summed over.
+// The operands of pair_sums and pair_products, which sum over different axes.
 struct Operands {
     Operands(const KernelCall& c, DType dtype) : power(c.args[5].number()), odd(c.args[6].boolean()) {
         for (size_t i = 0; i < 5; ++i) {
@@ -171,7 +171,7 @@ Scratch<T> turned(const T* from, int64_t rows, int64_t columns) {
     return to;
 }
 
-// In parts that are worth a thread, and between which an interrupt is noticed.
+// Splits the rows into parts that are worth a thread, and notices interrupts between them.
 template <class F>
 void for_rows(int64_t rows, int64_t work, F f) {
     parallel_for(rows, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(work, 1)), 1, f);
@@ -202,7 +202,7 @@ void pairs_fast(const KernelCall& c) {
     const Operands o(c, c.out[0].dtype());
     Tensor& out = c.out[0];
     const int64_t n = o.first, m = o.second, depth = o.depth, count = matrices_in(out);
-    // 1 wherever an operand was left out.
+    // Ones in place of omitted operands.
     const Scratch<T> ones = [&] {
         Scratch<T> list(static_cast<size_t>(std::max({n, m, depth, int64_t{1}})));
         std::fill(list.begin(), list.end(), T(1));
@@ -232,7 +232,7 @@ void pairs_fast(const KernelCall& c) {
             sum.depth = depth;
             for_rows(n, depth * m, [&](int64_t begin, int64_t end) { distance_loops<T>().pair_sums(sum, begin, end); });
         } else {
-            // u: elements; v: rows of the first; w: rows of the second. The difference is the other way round.
+            // u: elements; v: rows of the first; w: rows of the second. The difference is reversed.
             const Scratch<T> first = turned(a, n, depth);
             const Scratch<T> left_turned = left ? turned(left, n, m) : Scratch<T>();
             const Scratch<T> scale_turned = scale ? turned(inverse.data(), n, m) : Scratch<T>();

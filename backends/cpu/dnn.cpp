@@ -1,11 +1,11 @@
-// How oneDNN is used: a primitive is made once per geometry and kept with everything that a call needs: descriptions of
-// the memory, reorders between the plain layout of tensors and the layout that the primitive likes best, and the sizes
-// of the buffers in between. A call then only fills in pointers.
+// Convolutions by oneDNN. A primitive is made once per geometry and kept with everything that a call needs:
+// descriptions of the memory, reorders between the plain layout of tensors and the fastest layout of the primitive, and
+// the sizes of the buffers between them. A call then only fills in pointers.
 //
-// A batch is worked off in parts of a few images, each by one thread from one layout to the other and back, so that
-// what is in between stays in that thread's cache and threads meet once per call. oneDNN's own way, all threads on each
-// of the three steps, remains for what cannot be cut: fewer images than threads, and gradients of weights. What takes
-// long is cut into pieces all the same (conv_pieces.h), for the sake of interrupts.
+// A batch is processed in parts of a few images. One thread takes a part from one layout to the other and back, so that
+// intermediate data stays in its cache and threads synchronise once per call. oneDNN's own way, all threads on each of
+// the three steps, remains for work that cannot be cut: fewer images than threads, and gradients of weights. Long work
+// is cut into pieces all the same (conv_pieces.h), for the sake of interrupts.
 #include "backends/cpu/dnn.h"
 
 #include <omp.h>
@@ -42,12 +42,13 @@ dnnl::engine& engine() {
     return cpu;
 }
 
-// What a compiled program keeps of weights: in which layout, and the memory.
+// The weights that a compiled program keeps: their layout, and the memory.
 struct PreparedWeights {
     memory::desc layout;
     Buffer buffer;
     explicit PreparedWeights(const memory::desc& d) : layout(d), buffer(d.get_size()) {
-        // They are read from one end to the other in every run: with small pages, half of that is looking up addresses.
+        // They are read from one end to the other in every run: with small pages, half of the time would be address
+        // translation.
         use_huge_pages(buffer.data(), d.get_size());
     }
 };
@@ -62,7 +63,7 @@ memory::desc plain_desc(const memory::dims& d) {
 
 memory::desc last_desc(const memory::dims& d) { return {d, memory::data_type::f32, memory::format_tag::acdb}; }
 
-// What the strides of an array depend on in which a piece of a convolution lies.
+// The sizes that determine the strides of an array which contains a piece of a convolution.
 struct Planes {
     int64_t in_channels = 0, out_channels = 0;
     Window::Sizes in{0, 0, 0}, out{0, 0, 0};
@@ -80,7 +81,7 @@ memory::desc images_within(const memory::dims& d, int64_t channels, const Window
         step *= plane[i + Window::kAxes - axes];
     }
     strides[1] = last ? 1 : step;
-    // An only image has no next one: with the stride of a dense array, it is dense when its rows are.
+    // A single image has no next one: with the batch stride of a dense array, it counts as dense when its rows are.
     strides[0] = d[0] == 1 ? strides[1] * d[1] : last ? step : step * channels;
     if (d[0] == 1 && last) strides[0] = strides[2] * d[2];
     return {d, memory::data_type::f32, strides};
@@ -118,8 +119,8 @@ struct Operand {
         if (reordered) run(stream, inner, outer);
     }
 
-    // An image of a megabyte will have left the cache before anybody reads it: then it is better not to fetch its lines
-    // before they are overwritten.
+    // An image of a megabyte will have left the cache before it is read: then its lines are better not fetched before
+    // they are overwritten.
     bool is_better_written_around_cache() const {
         if (!reordered || !channels_last) return false;
         const memory::desc plain = outer.get_desc();
@@ -148,11 +149,11 @@ struct Operand {
 struct ConvKey {
     ConvKind kind;
     bool bias;
-    bool part;  // for one thread, of several that each have a part of the batch
+    bool part;  // for one of several threads that each have a part of the batch
     int threads;
     Convolution conv;
     ConvLayout layout = ConvLayout::front;
-    // Of a piece: the sizes of the whole in which it lies; else zeros.
+    // For a piece: the sizes of the whole; otherwise zeros.
     Planes whole{};
 
     bool operator==(const ConvKey& o) const {
@@ -179,14 +180,14 @@ struct ConvHash {
     }
 };
 
-// What oneDNN has for every case and is slow in all.
+// oneDNN's implementations that cover every case and are slow in all.
 bool is_fallback(const char* implementation) {
     const std::string_view name(implementation);
     return name.find("gemm") != name.npos || name.find("ref") != name.npos;
 }
 
-// As long as it lives, this thread alone runs what OpenMP would share out. oneDNN makes primitives for as many threads
-// as there are.
+// While it lives, OpenMP runs everything on this thread alone. oneDNN makes primitives for the current number of
+// threads.
 class SingleThread {
   public:
     explicit SingleThread(bool wanted) : before_(omp_get_max_threads()) {
@@ -223,8 +224,8 @@ class ConvPrimitive {
         memory::dims stride = dims(w.attribute(w.stride)), dilation = dims(w.attribute(w.dilation));
         for (auto& d : dilation) --d;  // oneDNN counts the gaps
         memory::dims before = dims(w.attribute(w.before)), after = dims(w.attribute(w.after));
-        // A 1x1 convolution is fast on the tensors' own layout; to bring them into another would take longer than
-        // itself.
+        // A 1x1 convolution is fast in the tensors' own layout; a conversion to another would take longer than the
+        // convolution.
         constexpr Window::Sizes kOnes{1, 1, 1};
         bool keep_layout = w.kernel == kOnes && c.groups == 1;
         auto any = [keep_layout](const memory::dims& d) {
@@ -322,8 +323,8 @@ class ConvPrimitive {
         stream.wait();
     }
 
-    // Brings the weights into the layout of run_part, with all threads; `buffer` gets the memory where it takes some.
-    // Where they are then.
+    // Brings the weights into the layout of run_part, with all threads, and returns their address; `buffer` gets the
+    // memory if any is needed.
     void* read_weights(float* w, std::optional<Buffer>& buffer) {
         if (!w_.reordered) return w;
         if (use_prepared(w)) return w_.inner.get_data_handle();
@@ -332,7 +333,7 @@ class ConvPrimitive {
         read_weights();
         return buffer->data();
     }
-    // In which layout it computes the gradient of w, and in which it should be.
+    // The layout in which it computes the gradient of w, and the tensor's own.
     memory::desc inner_weights() const { return w_.inner.get_desc(); }
     memory::desc outer_weights() const { return w_.outer.get_desc(); }
 
@@ -355,7 +356,7 @@ class ConvPrimitive {
         }
         stream.wait();
     }
-    // Forward or the gradient of x, with weights that read_weights has seen.
+    // Forward or the gradient of x, with the weights from read_weights.
     void run_part(float* x, void* weights, const float* bias, float* y) {
         thread_local Workspace workspace;
         const size_t x_bytes = Workspace::round_up(x_.buffer_bytes()), y_bytes = Workspace::round_up(y_.buffer_bytes());
@@ -379,7 +380,7 @@ class ConvPrimitive {
     }
 
   private:
-    // Points at what the program keeps of the weights, which is made now if there is none. False where none is kept.
+    // Points at the program's kept weights, which are made now if they are missing. False where none are kept.
     bool use_prepared(float* w) {
         Prepared* place = w_.reordered ? prepared_place(w) : nullptr;
         if (!place) return false;
@@ -428,7 +429,7 @@ class ConvPrimitive {
     dnnl::primitive primitive_;
     Operand x_, w_, y_;
     memory bias_, scratch_;
-    dnnl::reorder shared_read_;  // of weights, with all threads, for a primitive of one thread
+    dnnl::reorder shared_read_;  // of weights, by all threads, for a primitive of one thread
 };
 
 // The most recently used primitives of a thread. Each thread has its own, because a primitive's memory objects belong
@@ -441,7 +442,7 @@ class ConvCache {
             order_.splice(order_.begin(), order_, found->second);
             return found->second->primitive.get();
         }
-        // The code that oneDNN writes for it, with room to spare; without, it is not remembered.
+        // Room for the code that oneDNN generates, with some to spare; a failure for lack of room is not remembered.
         if (!address_space_has(size_t{64} << 20)) return nullptr;
         std::unique_ptr<ConvPrimitive> made;
         try {
@@ -473,12 +474,12 @@ ConvCache& conv_cache() {
     return cache;
 }
 
-// How many images one thread takes at a time; 0 where the batch is not to be cut.
+// The number of images that one thread takes at a time; 0 where the batch is not to be cut.
 int64_t images_per_part(const Convolution& c, int threads) {
-    // What a part reads and writes in the layouts of oneDNN: about half of a core's own cache.
+    // The bytes that a part reads and writes in oneDNN's layouts: about half of a core's own cache.
     constexpr int64_t kPart = 1 << 20;
     if (c.batch < 2 || c.batch < threads) return 0;
-    // Every part reads all weights: large ones come from far away and are better read once.
+    // Every part reads all weights: large ones do not stay in a near cache and are better read once.
     if (c.in_channels / c.groups * c.out_channels * c.window.kernel_size() * 4 > kPart) return 0;
     const int64_t image = (c.in_channels * c.window.in_size() + c.out_channels * c.window.out_size()) * 4;
     if (threads == 1 && image * c.batch <= 2 * kPart) return 0;
@@ -517,7 +518,7 @@ bool convolve_parts(ConvKind kind, const Convolution& conv, int64_t images, floa
     return done;
 }
 
-// Parts for each thread are looked at for interrupts one by one, and between turns of many of them is a safe point.
+// Each thread's parts are checked for interrupts one by one, and there is a safe point between rounds of several parts.
 bool convolve_turns(ConvKind kind, const Convolution& conv, int64_t images, int64_t parts_at_once, float* x, float* w,
                     const float* bias, float* y, bool relu) {
     const int64_t turn = images * parts_at_once;
@@ -532,7 +533,7 @@ bool convolve_turns(ConvKind kind, const Convolution& conv, int64_t images, int6
     return true;
 }
 
-// The gradients of the same weights that pieces give, added up in the layout of the first one.
+// The sum of pieces' gradients of the same weights, in the layout of the first one.
 class WeightSum {
   public:
     void add(ConvPrimitive& primitive, float* x, float* y, float* w) {
@@ -574,8 +575,8 @@ class WeightSum {
     float* w_ = nullptr;
 };
 
-// One after the other, each with all threads. Programs of others may run in between, so that nothing of the cache is
-// kept.
+// Runs pieces one after the other, each with all threads. Other programs may run in between, so that nothing of the
+// cache is kept.
 bool convolve_pieces(ConvKind kind, ConvLayout layout, const Convolution& conv, double most, float* x, float* w,
                      const float* bias, float* y) {
     const Planes whole{conv.in_channels, conv.out_channels, conv.window.in, conv.window.out};
@@ -618,7 +619,7 @@ bool convolve_pieces(ConvKind kind, ConvLayout layout, const Convolution& conv, 
 
 }  // namespace
 
-// Whether the library, which counts in 32 bits, may take it.
+// Whether the sizes are within the library's 32-bit counts.
 static bool is_countable(const Window& w) {
     constexpr int64_t kMost = int64_t{1} << 30;
     for (size_t i = 0; i < Window::kAxes; ++i)
@@ -636,7 +637,7 @@ bool dnn_convolve(ConvKind kind, const Convolution& conv, float* x, float* w, co
     if (kind != ConvKind::weight_grad)
         if (const int64_t images = images_per_part(conv, threads)) {
             const double part = products / static_cast<double>(conv.batch) * static_cast<double>(images);
-            // Seconds of work for each thread, so that threads seldom wait for each other.
+            // Parts for seconds of work on each thread, so that threads seldom wait for each other.
             constexpr double kTurn = 64;
             const auto parts = static_cast<int64_t>(std::min(kTurn * most / (part + 1), 1e9));
             if (part <= most) return convolve_turns(kind, conv, images, parts * threads, x, w, bias, y, relu);

@@ -60,7 +60,8 @@ class LoopChain final : public ChainKernel {
             for (size_t i = 0; i < step.operands; ++i) {
                 const auto value = static_cast<size_t>(given.operands[i]);
                 step.operand[i] = value;
-                // An input is a mask where the first operator that reads it says so, and then everywhere.
+                // An input is a mask if the first operator that reads it takes a mask there; then it must be one
+                // everywhere.
                 const bool wanted = static_cast<int>(i) == entry.mask;
                 if (mask[value].value_or(wanted) != wanted) return false;
                 mask[value] = wanted;
@@ -77,7 +78,7 @@ class LoopChain final : public ChainKernel {
             steps_.push_back(step);
         }
         cost_ = cost;
-        // One step that takes the inputs as they come needs no blocks.
+        // A single step whose operands are the inputs in order needs no blocks.
         const Step& first = steps_[0];
         bool alike = steps_.size() == 1 && first.operands == inputs_ && first.output == 0;
         for (size_t i = 0; i < first.operands; ++i) alike &= first.operand[i] == i;

@@ -23,18 +23,18 @@ struct OpLoops {
     bool has_replacements = false;  // operands 1 to 3 may be missing: 0 and the largest numbers
     bool has_limits = false;        // operands 1 and 2 may be missing: no limit
     bool takes_bools = false;       // operands are converted to bool
-    // Asks for what integers never are: the answer for all of them.
+    // The result that is the same for all integers, for operators such as isnan.
     std::optional<bool> of_integers;
 };
 
-// What one more thread must be worth, in additions of floats.
+// The amount of work for one more thread, in additions of floats.
 inline constexpr int64_t kThreadWork = 48 * 1024;
 
-// Of the instruction set in use.
+// For the instruction set in use.
 const OpLoops& loops_of(const Op& op);
 
-// The instruction set in use: the best that the processor has, or what the environment variable LUNARIA_ISA (v2, avx2,
-// avx512) says. Tests switch.
+// The instruction set in use: the best of the processor, or the value of the environment variable LUNARIA_ISA (v2,
+// avx2, avx512). Tests switch it.
 enum class Isa : uint8_t { v2, avx2, avx512 };
 Isa current_isa();
 bool isa_available(Isa isa);
@@ -47,7 +47,7 @@ void add_elementwise_kernels(KernelTable& table);
 // One thread's dense conversion of `count` elements, if there is a fast one; nullptr otherwise.
 ConvertLoop find_conversion(DType from, DType to);
 
-// Loops in double precision and on wrapping integers, for the plain kernels and for what packs do not do.
+// Loops in double precision and on wrapping integers, for the plain kernels and for operators without pack loops.
 void visit_plain_loops(const LoopVisitor& visitor);
 void visit_complex_loops(const LoopVisitor& visitor);  // part of them
 

@@ -1,4 +1,4 @@
-// The judge's loops: formulas on double, and on integers that wrap around.
+// Loops of the plain kernels, the reference for all others: formulas on double, and on integers that wrap around.
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/elementwise_rows.h"
 #include "backends/cpu/int.h"

@@ -96,7 +96,7 @@ void Walk::merge_axes(const Shape& shape) {
 
 void Walk::carry(std::array<int64_t, kMaxRank>& index) const {
     for (auto axis = static_cast<size_t>(rank - 1); axis > 0 && index[axis] >= dims[axis]; --axis) {
-        // Mostly it is the end of a row: dividing would take as long as a good part of one.
+        // This is mostly the end of a row: a division would take as long as a good part of one.
         if (index[axis] == dims[axis]) {
             index[axis] = 0;
             ++index[axis - 1];
@@ -108,12 +108,13 @@ void Walk::carry(std::array<int64_t, kMaxRank>& index) const {
 }
 
 void Walk::run(int64_t begin, int64_t end) const {
-    // Buffers for gathered and widened operands and for a result that is yet to be narrowed.
+    // Buffers for gathered and widened operands and for a result that is still to be narrowed.
     alignas(64) char gathered[kMostOperands][kBlock * 8], widened[kMostOperands][kBlock * 4], result[kBlock * 4];
     auto last = static_cast<size_t>(rank - 1);
     auto count = static_cast<size_t>(operands);
     int64_t inner = dims[last];
-    // Long rows are done one by one, so that most operands need no copy; short ones are gathered several at a time.
+    // Long rows are processed one by one, so that most operands need no copy; several short ones are gathered at a
+    // time.
     bool by_row = inner >= 192;
     bool buffered = narrow != nullptr;
     int64_t block = kBlock;

@@ -1,6 +1,6 @@
-// How an elementwise kernel walks over operands of any layout: axes are merged where all operands allow it, and a range
-// of the (dense) result is then done in blocks in which every operand is a dense run, one value, or gathered into a
-// small buffer, where half floats are widened as well.
+// The walk of an elementwise kernel over operands of any layout: axes are merged where all operands allow it, and a
+// range of the (dense) result is then processed in blocks in which every operand is a dense run, one value, or gathered
+// into a small buffer, where half floats are widened as well.
 #pragma once
 
 #include <array>
@@ -34,13 +34,13 @@ struct Walk {
 
     // Strides of `t` as it is broadcast to `shape`.
     void set_strides(int i, const Tensor& t, const Shape& shape);
-    // To be called when all operands are set.
+    // To be called once all operands are set.
     void merge_axes(const Shape& shape);
     // Elements `begin` to `end` of the result.
     void run(int64_t begin, int64_t end) const;
 
   private:
-    // Brings what is beyond the last axis into the ones before it.
+    // Carries an overflow of the last axis into the axes before it.
     void carry(std::array<int64_t, kMaxRank>& index) const;
 };
 

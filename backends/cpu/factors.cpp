@@ -1,4 +1,4 @@
-// CPU kernels: factors of matrices that are kept to solve systems with: LU, triangles, Householder reflections.
+// CPU kernels: factors of matrices for solving systems: LU, triangles, Householder reflections.
 #include "backends/cpu/matrices.h"
 #include "core/base/interrupt.h"
 #include "core/operator/op.h"

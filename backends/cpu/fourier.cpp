@@ -32,14 +32,14 @@ struct Lines {
     int64_t start(int64_t line) const { return line / inner * inner * length + line % inner; }
 };
 
-// Signals that go through a transform together, and how many numbers of theirs stay in a core's cache.
+// Signals that go through a transform together, and the number of their elements that stay in a core's cache.
 constexpr int64_t kTogether = kSideBySide, kCached = 32 * 1024;
 
 struct Number {
     double re, im;
 };
 
-// Some signals side by side on their way through a transform.
+// Signals side by side in a transform.
 class Bundle {
   public:
     Bundle(std::shared_ptr<const FourierPlan> plan, int64_t signals)
@@ -66,7 +66,7 @@ class Bundle {
     Scratch<Complex64> pairs_;
 };
 
-// Calls work(bundle, first line) until every line was in a bundle.
+// Calls work(bundle, first line) until every line has been in a bundle.
 template <class F>
 void for_bundles(const std::shared_ptr<const FourierPlan>& plan, int64_t lines, F work) {
     if (lines == 0) return;
@@ -92,7 +92,7 @@ Number number(T x) {
         return {static_cast<double>(x), 0.0};
 }
 
-// Where the first elements of a bundle's lines are.
+// The first elements of a bundle's lines.
 struct Starts {
     std::array<int64_t, kTogether> at{};
     Starts(const Lines& lines, int64_t first, int64_t count) {
@@ -118,7 +118,7 @@ void gather(const Complex64* from, const Lines& lines, const Starts& starts, int
             for (int64_t j = 0; j < signals; ++j) pairs[i * signals + j] = from[starts[j] + i * lines.inner];
     });
 }
-// And back.
+// The inverse of gather.
 void scatter(const Complex64* pairs, Complex64* to, const Lines& lines, const Starts& starts, int64_t signals,
              int64_t count) {
     in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
@@ -149,7 +149,8 @@ void join(const SplitNumbers& x, Complex64* pairs, int64_t count, double scale, 
     });
 }
 
-// The first `given` elements of lines side by side and zeros up to `count`: gathered into `room`, unless they lie so.
+// The first `given` elements of lines side by side, and zeros up to `count`: gathered into `room`, unless they lie that
+// way.
 const Complex64* side_by_side(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals,
                               int64_t given, int64_t count, Complex64* room) {
     if (signals == 1 && lines.inner == 1 && given == count) return from + starts[0];
@@ -158,7 +159,8 @@ const Complex64* side_by_side(const Complex64* from, const Lines& lines, const S
     return room;
 }
 
-// Calls put(pairs) for `count` elements of lines side by side, and brings them to their places, if they are not there.
+// Calls put(pairs) for `count` elements of lines side by side, and moves them to their places unless they are there
+// already.
 template <class Put>
 void put_apart(Complex64* to, const Lines& lines, const Starts& starts, int64_t signals, int64_t count, Complex64* room,
                Put put) {
@@ -189,13 +191,13 @@ void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, cons
     });
 }
 
-// A line of floats of even length is one of half as many pairs.
+// A line of floats of even length, read as half as many pairs.
 Lines in_pairs(Lines lines) {
     lines.length /= 2;
     return lines;
 }
 
-// As transform_real below, for whole lines of floats one behind the other.
+// As transform_real below, for whole contiguous lines of floats.
 void transform_real_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
     const int64_t half = d.n / 2;
     const auto plan = FourierPlan::of(half);
@@ -216,7 +218,7 @@ void transform_real_pairs(const Complex64* from, const Lines& in, Complex64* to,
     });
 }
 
-// As transform_to_real below, for floats of an even number one behind the other.
+// As transform_to_real below, for contiguous lines of an even number of floats.
 void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out,
                              const Direction& d) {
     const int64_t half = d.n / 2;
@@ -236,7 +238,7 @@ void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* 
     });
 }
 
-// A number as pairs of the type T hold it.
+// A number in the form of the pair type T.
 template <class T>
 T pair(double re, double im) {
     using Part = typename T::value_type;
@@ -358,7 +360,7 @@ void transform_to_real(const T* from, const Lines& in, Out* to, const Lines& out
             for (int64_t j = 0; j < bundle.signals(); ++j) {
                 const Number a = element(j, k), b = element(j, half - k);
                 const Number even{a.re + b.re, a.im - b.im}, apart{a.re - b.re, a.im + b.im};
-                // Times the conjugate of the turn, then times i.
+                // Multiplied by the conjugate of the turn, then by i.
                 const double re = apart.re * turn.re[k] + apart.im * turn.im[k];
                 const double im = apart.im * turn.re[k] - apart.re * turn.im[k];
                 bundle.set(k, j, {even.re - im, -(even.im + re)});

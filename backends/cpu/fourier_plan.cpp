@@ -25,7 +25,7 @@ const FourierLoops& fourier_loops() {
 namespace {
 
 void set_root(const SplitArray& a, int64_t at, double turns) {
-    // Quarters are exact: half a turn of pi in f64 has a sine of 1e-16.
+    // Quarters of a turn are exact: in f64, pi itself has a sine of 1e-16.
     const double quarters = 4.0 * turns, nearest = std::rint(quarters), angle = 0.5 * std::numbers::pi * quarters;
     if (quarters != nearest) return a.set(static_cast<size_t>(at), std::cos(angle), std::sin(angle));
     constexpr double kSine[] = {0, 1, 0, -1};
@@ -39,8 +39,8 @@ SplitArray roots_of(int64_t n) {
     return roots;
 }
 
-// The longest columns of a long signal, and rows not much longer, that go through side by side in a core's cache; 0: it
-// is not long, or does not divide so.
+// The length of the columns of a long signal: the longest for which columns, and rows that are not much longer, go
+// through side by side in a core's cache. 0: the signal is not long, or does not divide well.
 int64_t columns_of(int64_t n) {
     constexpr int64_t kLong = 1 << 15, kLongestStep = 4096;
     if (n < kLong) return 0;
@@ -49,27 +49,27 @@ int64_t columns_of(int64_t n) {
     return n / length <= kLongestStep ? length : 0;
 }
 
-// Eights and fours first: they cost least, and the columns that they leave fill registers. Empty if n has a large prime
-// factor.
+// Factors of 8 and 4 first: they cost least, and the columns that they leave fill registers. Empty if n has a large
+// prime factor.
 std::vector<int> radices_of(int64_t n) {
     std::vector<int> radices;
     for (int radix : {8, 4, 2, 3, 5, 7, 11, 13})
         for (; n % radix == 0; n /= radix) radices.push_back(radix);
     if (n != 1) radices.clear();
-    // Two fours cost less than an eight and a two.
+    // Two factors of 4 cost less than an 8 and a 2.
     const auto two = std::ranges::find(radices, 2);
     if (two != radices.end() && two != radices.begin() && two[-1] == 8) two[-1] = *two = 4;
     return radices;
 }
 
-// The length from `least` on for which a transform costs least, about: one of small factors.
+// The length from `least` on with the cheapest transform, about: one of small factors.
 int64_t cheapest_from(int64_t least) {
     int64_t limit = 1;
     while (limit < least) limit *= 2;
     auto cost = [](int64_t n) {
         double each = 0;
         for (const int radix : radices_of(n)) each += radix == 8 ? 1.2 : radix <= 4 ? 1 : radix == 5 ? 1.5 : 2;
-        // Columns and rows of long signals are only found for lengths that divide well.
+        // Columns and rows of long signals exist only for lengths that divide well.
         return each * static_cast<double>(n) * (n >= (1 << 15) && columns_of(n) == 0 ? 2 : 1);
     };
     int64_t best = limit;
@@ -108,7 +108,7 @@ bool is_prime(int64_t n) {
     return n > 1;
 }
 
-// The least number whose powers modulo the prime n are all others but 0; `radices` are the factors of n - 1.
+// The least number whose powers modulo the prime n are all numbers but 0; `radices` are the factors of n - 1.
 int64_t generator_of(int64_t n, const std::vector<int>& radices) {
     auto power = [&](int64_t base, int64_t exponent) {
         int64_t result = 1;
@@ -128,7 +128,7 @@ int64_t generator_of(int64_t n, const std::vector<int>& radices) {
 }
 
 void copy(const SplitNumbers& from, int64_t count, const SplitNumbers& to) {
-    // Most are as short as this, which is a few instructions then.
+    // Most runs have this length, for which the copy is a few instructions.
     if (count == kSideBySide) {
         std::copy_n(from.re, kSideBySide, to.re);
         std::copy_n(from.im, kSideBySide, to.im);
@@ -192,7 +192,7 @@ FourierPlan::FourierPlan(int64_t n) : n_(n), radices_(radices_of(n)) {
 // Indices 1 .. n - 1 are powers g^q; with them the transform is a convolution over q of x[g^q] and e^(-2 pi i g^-q /
 // n), whose length is n - 1.
 bool FourierPlan::make_cyclic() {
-    // Below this the order of the powers costs more than twice the length does.
+    // For smaller lengths the order of the powers costs more than twice the length does.
     constexpr int64_t kLeast = 1 << 13;
     const int64_t length = n_ - 1;
     const std::vector<int> radices = radices_of(length);
@@ -277,15 +277,15 @@ void FourierPlan::pass_by_pass(SplitArray& x, SplitArray& scratch, int64_t signa
     }
 }
 
-// As a matrix of n = columns' length x rows' length: element (i, j) of what comes of the columns is turned by
-// e^(-2 pi i (i j) / n), and the rows' results go to every columns-th place. So all of it passes through the cache
-// twice, and not once for every factor of n. read(at, count, to) fetches elements of the signal, write(at, count, from)
-// takes those of the transform, which it may change.
+// As a matrix of n = columns' length x rows' length: element (i, j) of the columns' transforms is turned by e^(-2 pi i
+// (i j) / n), and the rows' results go to every columns-th place. So the data passes through the cache twice, and not
+// once for every factor of n. read(at, count, to) fetches elements of the signal, write(at, count, from) takes those of
+// the transform, which it may change.
 template <class Read, class Write>
 void FourierPlan::in_two_steps(const SplitArray& between, Read read, Write write) const {
     const FourierLoops& loops = fourier_loops();
     const int64_t height = across_->n_, width = along_->n_;
-    // Calls work(room, work room, first, how many) for lines side by side.
+    // Calls work(room, work room, first, count) for lines side by side.
     auto side_by_side = [](int64_t lines, const FourierPlan& plan, auto work) {
         constexpr int64_t kWorthwhile = 8192;
         const int64_t bundles = (lines + kSideBySide - 1) / kSideBySide;
@@ -331,7 +331,7 @@ void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals
     multiply(x, chirp_back_, n_, signals, true);
 }
 
-// The same where the transforms are long: the products are done on the way.
+// The same for long transforms, in whose passes the products are computed.
 void FourierPlan::convolve_long(const SplitArray& x, const SplitArray& scratch) const {
     const FourierLoops& loops = fourier_loops();
     const SplitNumbers numbers = x.numbers(), chirp = chirp_.numbers(), filter = filter_.numbers(),
@@ -370,7 +370,7 @@ void FourierPlan::transform_long(const float* from, float* to, const SplitArray&
 SplitNumbers FourierPlan::half_turns() const {
     std::call_once(has_half_turns_, [&] {
         half_turns_ = SplitArray(static_cast<size_t>(n_ + 1));
-        // Every so many of them, and the ones between as products: sines take long.
+        // Computes the sine for every kStep-th turn, and those between as products: sines take long.
         constexpr int64_t kStep = 256;
         auto turns = [&](int64_t k) { return -0.5 * static_cast<double>(k) / static_cast<double>(n_); };
         SplitArray near(kStep), far(1);

@@ -1,7 +1,8 @@
 // Discrete Fourier transforms of one length, in f64. Lengths without prime factors above 13 are done factor by factor
 // (Stockham's method, backends/cpu/simd/fourier_loops.h), long ones in two steps of lengths that stay in a core's cache
-// (W. M. Gentleman and G. Sande, 1966); primes behind such a length become a convolution of it (C. M. Rader, 1968), and
-// the others one of some such length (L. Bluestein, 1970), so that every length costs n log n.
+// (W. M. Gentleman and G. Sande, 1966); primes one above such a length become a convolution of that length (C. M.
+// Rader, 1968), and all others a convolution of some such length (L. Bluestein, 1970), so that every length costs n log
+// n.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 
 namespace lunaria::cpu {
 
-// Numbers with their real and imaginary parts apart; not set to anything.
+// Numbers with their real and imaginary parts apart; not initialised.
 class SplitArray {
   public:
     SplitArray() = default;
@@ -37,7 +38,7 @@ class SplitArray {
     SplitNumbers numbers_;
 };
 
-// Of the instruction set in use.
+// For the instruction set in use.
 const FourierLoops& fourier_loops();
 
 class FourierPlan {
@@ -54,10 +55,11 @@ class FourierPlan {
 
     // Whether transform_long is there.
     bool is_long() const { return across_ != nullptr; }
-    // One signal as pairs of floats, imaginary parts times sign before and after, to its transform times scale.
+    // Transforms one signal of pairs of floats, with imaginary parts times sign before and after, and the result times
+    // scale.
     void transform_long(const float* from, float* to, const SplitArray& scratch, double sign, double scale) const;
 
-    // e^(-pi i k / n) for k = 0 .. n, which join the transforms of the even and the odd elements of a real signal.
+    // e^(-pi i k / n) for k = 0 .. n, which combine the transforms of the even and the odd elements of a real signal.
     SplitNumbers half_turns() const;
 
   private:
@@ -65,17 +67,17 @@ class FourierPlan {
     template <class Read, class Write>
     void in_two_steps(const SplitArray& between, Read read, Write write) const;
     void convolve_long(const SplitArray& x, const SplitArray& scratch) const;
-    bool make_cyclic();  // false where the length is no such prime
+    bool make_cyclic();  // false where the length is not such a prime
     void convolve_cyclic(SplitArray& x, SplitArray& scratch, int64_t signals) const;
 
     int64_t n_;
     std::vector<int> radices_;
-    SplitArray roots_, first_roots_;  // of the whole length; as the first pass of a lone signal reads them
+    SplitArray roots_, first_roots_;  // of the whole length; in the order that the first pass of a lone signal reads
     std::vector<SplitArray> units_;   // of each odd radix above 5
     std::shared_ptr<const FourierPlan> across_, along_;  // of a long signal: its columns and its rows
     std::shared_ptr<const FourierPlan> padded_;
     SplitArray chirp_, chirp_back_, filter_;  // chirp_back_: conjugated; filter_: over its length
-    // Of a prime: the plan of the length before it, and the powers of a number of which all others are powers.
+    // For a prime: the plan of the length before it, and the powers of a number that generates all others.
     std::shared_ptr<const FourierPlan> cyclic_;
     std::vector<int64_t> powers_;
     mutable std::once_flag has_half_turns_;

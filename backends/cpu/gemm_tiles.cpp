@@ -1,6 +1,6 @@
-// How a product of matrices is cut up: into panels of a few vectors of columns, whose rows of b are copied together
-// where they lie far apart, and these into blocks of rows when there are too few panels for the threads. a is read as
-// it lies. A panel's part of b stays in the cache that is nearest while all rows of a go over it.
+// The partition of a matrix product: panels of a few vectors of columns, whose rows of b are copied together where they
+// are far apart in memory, and blocks of rows within a panel where there are too few panels for the threads. a is read
+// in place. A panel's part of b stays in the nearest cache while all rows of a go over it.
 #include "backends/cpu/gemm_tiles.h"
 
 #include <algorithm>
@@ -27,27 +27,27 @@ const GemmTable& gemm_table() {
 
 namespace {
 
-// Rows of b that are worked on at a time, and the bytes of a packed panel of them.
+// The number of rows of b that are processed at a time, and the bytes of a packed panel of them.
 constexpr int64_t kDepth = 384;
 constexpr int64_t kPanelBytes = kDepth * 256;
 
-// With so few rows of a, every element of b is used too rarely to be worth an order of its own.
+// With so few rows of a, every element of b is used too rarely to be worth reordering.
 constexpr int64_t kStreamRows = 2, kStreamDepth = 32;
 
-// Multiplications that are never worth a second thread.
+// So many multiplications are never worth a second thread.
 constexpr int64_t kAlone = 300000;
 
-// Elements of b that are never worth one where each is used once or twice: they come from memory or a far cache, which
-// takes longer than to multiply them.
+// So many elements of b are never worth a second thread where each is used once or twice: reading them from memory or a
+// far cache takes longer than multiplying them.
 constexpr int64_t kAloneStreamed = 98304;
 
 // Bytes of a that stay in a core's own cache beside a panel of b.
 constexpr int64_t kNear = 1280 << 10;
 
-// With fewer rows of a than this a copy of b costs more than what it saves, unless its rows are short vectors.
+// With fewer rows of a, a copy of b costs more than it saves, unless its rows are short vectors.
 constexpr int64_t kPackRows = 24;
 
-// With fewer rows of a than this a copy of b that lies across costs more than what it saves.
+// With fewer rows of a, a copy of a b that is stored by columns costs more than it saves.
 constexpr int64_t kRowsThatPay = 12;
 
 // Rows of a strip: whole tiles of every height, and no more than a line or two of the cache.
@@ -70,11 +70,11 @@ class TileProduct {
         streams_ = a.rows <= kStreamRows;
         packs_ = b.column_stride != 1 || (a.rows >= kPackRows && b.row_stride > 2 * loops_.panel);
         width_ = packs_ ? loops_.panel : 2 * loops_.panel;
-        // Steps of about the same depth.
+        // Steps of roughly equal depth.
         const int64_t steps = b.rows <= kDepth ? 1 : (b.rows + kDepth - 1) / kDepth;
         depth_ = steps == 1 ? b.rows : (b.rows + steps - 1) / steps;
         if (streams_) {
-            // Here b is all the work: it is read along its rows, a few of them side by side.
+            // Here reading b is all the work: it is read along its rows, a few of them side by side.
             const int64_t share = (b.columns + num_threads() - 1) / num_threads();
             width_ = (share + width_ - 1) / width_ * width_;
             depth_ = kStreamDepth;
@@ -101,7 +101,7 @@ class TileProduct {
 
     void run() {
         if (streams_ && is_packed_) return run_streamed();
-        // Few panels are cut into blocks of rows, so that all threads have about as much to do.
+        // Few panels are cut into blocks of rows, so that all threads have about the same work.
         const int64_t products = a_.rows * b_.rows * b_.columns;
         if (products <= kAlone) return multiply_panels(0, panels_);
         const int64_t threads = num_threads();
@@ -111,7 +111,7 @@ class TileProduct {
         }
         blocks_ = panels_ >= 8 * threads ? 1 : std::clamp<int64_t>(8 * threads / panels_, 1, (a_.rows + 23) / 24);
         const int64_t rows = (a_.rows + blocks_ - 1) / blocks_;
-        // In additions, of which a vector takes many at a time; what comes from memory costs as much as several.
+        // In additions, of which a vector does many at a time; an element from memory costs as much as several.
         const int64_t width = std::min(width_, b_.columns), cost = rows * b_.rows * width / 10 + b_.rows * width;
         constexpr int64_t kWorthwhile = 98304;
         parallel_for(panels_ * blocks_, std::max<int64_t>((kWorthwhile + cost / 2) / std::max<int64_t>(cost, 1), 1),
@@ -119,7 +119,7 @@ class TileProduct {
     }
 
   private:
-    // Each thread has its own columns, whose part of b lies in its own cache as far as there is room.
+    // Each thread has its own columns, whose part of b stays in its own cache as far as there is room.
     void run_streamed() {
         const int64_t threads = b_.rows * b_.columns <= kAloneStreamed ? 1 : std::min<int64_t>(num_threads(), panels_);
         parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
@@ -148,13 +148,13 @@ class TileProduct {
         }
     }
 
-    // Where a is too large for a core's own cache, every part of it that is not goes over all panels before the next.
-    // It is copied first: rows that lie a power of two apart would drive each other out, as would the columns of one
-    // that lies across. Of these a few rows side by side make a strip, which is read from its begin to its end.
+    // Where a is too large for a core's own cache, each part of it that does fit goes over all panels before the next.
+    // It is copied first: rows a power of two apart would evict each other, as would the columns of a matrix stored by
+    // columns. Of the latter a few rows side by side make a strip, which is read from begin to end.
     void multiply_far(int64_t begin, int64_t end) const {
         const int64_t most = std::max<int64_t>(kNear / (depth_ * static_cast<int64_t>(sizeof(T))), 24);
         const int64_t parts = (a_.rows + most - 1) / most;
-        // A line more than the row is long.
+        // One cache line more than the row.
         const int64_t row = depth_ + 64 / static_cast<int64_t>(sizeof(T));
         const bool in_strips = a_.row_stride == 1 && a_.column_stride >= kStrip;
         const int64_t rows_of_part = (a_.rows + parts - 1) / parts;
@@ -203,13 +203,13 @@ class TileProduct {
         }
     }
 
-    // The columns of a panel in some rows of c, as far as the step that begins at row k of b makes them. `in_strips`:
-    // a is a copy of that kind.
+    // Computes the columns of a panel in some rows of c, for the step that begins at row k of b. `in_strips`: a is a
+    // copy in strips.
     void multiply(int64_t column, const MatrixRef<T>& a, int64_t first_row, int64_t k, bool in_strips = false) const {
         const int64_t columns = std::min(width_, b_.columns - column), rows = a.rows, depth = a.columns;
         const bool ends = k + depth >= b_.rows;
         const SumOf<T>* bias = after_.bias && ends ? after_.bias + column : nullptr;
-        // The few rows of a stream give the same bits in steps and, where b is packed, in one.
+        // The few rows of a stream give the same bits in several steps as in one, where b is packed.
         const Onto onto = k > 0 ? (streams_ ? Onto::begun : Onto::added) : add_ ? Onto::added : Onto::nothing;
         const int64_t step = in_strips ? kStrip : rows;
         auto multiply_by = [&](int64_t width, const T* b, int64_t b_row, SumOf<T>* c, const SumOf<T>* from) {
@@ -224,7 +224,7 @@ class TileProduct {
             return multiply_by(columns, b_.data + column * b_.rows + k * row, row, c, bias);
         }
         alignas(64) T packed[kPanelBytes / sizeof(T)];
-        // Vectors are read whole: what is left of a row of b is copied, in one more step.
+        // Vectors are read whole: the remainder of a row of b is copied, in one more step.
         const int64_t whole = packs_ ? 0 : columns / loops_.lanes * loops_.lanes, rest = columns - whole;
         const int64_t padded = loops_.whole(rest);
         const T* b = b_.data + k * b_.row_stride + column * b_.column_stride;
@@ -234,7 +234,7 @@ class TileProduct {
         multiply_by(rest, packed, padded, c + whole, bias ? bias + whole : nullptr);
     }
 
-    // What the step that begins at row k of b takes of some rows of a.
+    // The part of some rows of a for the step that begins at row k of b.
     MatrixRef<T> rows_of(int64_t first, int64_t behind, int64_t k) const {
         return {a_.data + first * a_.row_stride + k * a_.column_stride, behind - first, std::min(depth_, b_.rows - k),
                 a_.row_stride, a_.column_stride};
@@ -258,19 +258,20 @@ MatrixRef<T> dense_copy(const MatrixRef<T>& m, Tensor& storage) {
     return {to, m.rows, m.columns, m.columns, 1};
 }
 
-// Each thread has its own columns where there are few rows, and its own rows else.
+// Each thread has its own columns where there are few rows, and otherwise its own rows.
 template <class T>
 class DotProduct {
   public:
     DotProduct(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c, const Epilogue<T>& after)
         : a_(a.column_stride == 1 ? a : dense_copy(a, storage_)), b_(b), columns_(b.columns), c_(c), after_(after) {}
 
-    // From the last column to the first where `backwards` says so.
+    // With `backwards`, from the last column to the first.
     void run(bool backwards) const {
         const int64_t row = a_.columns * columns_;
         if (row * a_.rows <= kAlone && row <= kAloneStreamed) return part(0, a_.rows, 0, columns_);
         if (a_.rows >= kRowsThatPay) return run_rows();
-        // Elements of a result that no two threads share, and elements of b between two looks for an interrupt.
+        // The number of a result's elements on a line that threads do not share, and of b's elements between two looks
+        // for an interrupt.
         constexpr int64_t kLine = 16, kBetween = int64_t{1} << 18;
         const int64_t step = std::max(kBetween / a_.columns / kLine * kLine, kLine);
         parallel_for(columns_, kAloneStreamed / a_.columns + 1, kLine, [&](int64_t begin, int64_t end) {
@@ -319,7 +320,7 @@ Way way_of(const MatrixRef<T>& a, const MatrixRef<T>& b, double most) {
     if (a.rows < 1 || a.columns < 1 || b.columns < 2) return Way::library;
     const double products =
         static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns);
-    // A copy across memory needs enough rows of a to pay, and vectors that it can fill.
+    // A transposing copy needs enough rows of a to pay, and vectors that it can fill.
     if (b.column_stride != 1 && (a.rows < kRowsThatPay || b.columns < 2 * gemm_loops<T>().lanes)) {
         const bool fits = b.row_stride == 1 && (a.column_stride == 1 || a.rows < kRowsThatPay);
         return fits && (products <= most || a.rows < kRowsThatPay) ? Way::dots : Way::library;
@@ -337,7 +338,7 @@ bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, boo
         return true;
     }
     const GemmLoops<T>& loops = gemm_loops<T>();
-    // The smallest ones are a single panel that is read as it lies.
+    // The smallest products are a single panel that is read in place.
     if (a.rows > kStreamRows && a.rows <= kAlone && b.column_stride == 1 && b.columns <= 2 * loops.panel &&
         b.columns % loops.lanes == 0 && b.rows <= kDepth && (a.rows < kPackRows || b.row_stride <= 2 * loops.panel) &&
         a.rows * b.rows * b.columns <= kAlone) {
@@ -353,7 +354,7 @@ bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, boo
 namespace {
 
 // Calls f(some rows of a, the first of them), with safe points between blocks of some hundredths of a second for each
-// thread; `row`: the products that a row of the result takes.
+// thread; `row`: the number of products for a row of the result.
 template <class T, class F>
 void in_row_blocks(const MatrixRef<T>& a, int64_t row, F f) {
     constexpr int64_t kMostProducts = int64_t{1} << 32;
@@ -370,7 +371,7 @@ template <class T>
 void own_product(const MatrixRef<T>& a, const MatrixRef<T>& given, SumOf<T>* c, bool add) {
     MatrixRef<T> b = given;
     Tensor storage;
-    // With a single column its stride means nothing.
+    // For a single column the stride has no meaning.
     if (b.columns == 1) b.column_stride = 1;
     if (b.column_stride != 1 && a.rows < kPackRows) b = dense_copy(b, storage);
     in_row_blocks(a, b.rows * b.columns, [&](const MatrixRef<T>& rows, int64_t first) {
@@ -391,7 +392,7 @@ bool has_bf16_products() {
 
 template <class T>
 bool is_worth_packing(const MatrixRef<T>& a, const MatrixRef<T>& b) {
-    // With more rows than this, bringing b into order each time costs nothing beside the product.
+    // With more rows, reordering b each time costs nothing compared with the product.
     constexpr int64_t kManyRows = 512;
     return a.rows <= kManyRows && way_of(a, b) != Way::library;
 }

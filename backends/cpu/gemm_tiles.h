@@ -1,6 +1,6 @@
-// Matrix products by our own loops. For f32 and f64 they take less time than OpenBLAS at the sizes of networks, as that
-// copies both operands or splits small work badly; integers (unsigned, so that they wrap around) and pairs of bfloat16
-// have nothing else.
+// Matrix products by our own loops. For f32 and f64 they take less time than OpenBLAS at the sizes of networks, since
+// OpenBLAS copies both operands or splits small work badly; integers (unsigned, so that they wrap around) and pairs of
+// bfloat16 have only these loops.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace lunaria::cpu {
 
-// What is done to a product as soon as a part of it is complete: `bias` is added to each row where it is not null, and
-// with `relu` what is negative becomes 0. As in separate operators, the bias is added to the whole sum.
+// The operations on a product as soon as a part of it is complete: `bias` is added to each row where it is not null,
+// and with `relu` negative elements become 0. As with separate operators, the bias is added to the complete sum.
 template <class T>
 struct Epilogue {
     const SumOf<T>* bias = nullptr;
@@ -22,8 +22,8 @@ struct Epilogue {
 // From so many multiplications on, OpenBLAS's copies of both operands pay where its vectors are as long.
 inline constexpr double kManyProducts = 2e9;
 
-// Which loops a product is done by. Sizes and strides alone decide, and so the order in which it is added up: a weight
-// that has been packed gives the bits of one that has not.
+// The loops that compute a product. They are chosen by sizes and strides alone, and with them the order of the sums: a
+// packed weight gives the same bits as one that is not packed.
 enum class Way { dots, tiles, library };
 template <class T>
 Way way_of(const MatrixRef<T>& a, const MatrixRef<T>& b, double most = kManyProducts);
@@ -34,8 +34,8 @@ template <class T>
 bool tile_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add, const Epilogue<T>& after = {},
                   double most = kManyProducts);
 
-// A right side in the order in which the loops read it: for tiles panels of `width` columns, each row by row in whole
-// vectors; for dots it lies as they like it, and is read where it is.
+// A right side in the order in which the loops read it: for tiles, panels of `width` columns, each row by row in whole
+// vectors; for dots, the matrix itself, in place.
 template <class T>
 struct PackedMatrix {
     int64_t rows, columns, width;
@@ -44,42 +44,41 @@ struct PackedMatrix {
     MatrixRef<T> lying{};
     mutable bool backwards = false;
 
-    // Whether a product that reads the matrix once goes from its end to its begin: every other one does, and finds in
-    // the cache what the one before has read last. From the begin each time, a matrix a little larger than the cache
-    // would drive itself out. Sums are the same either way: each column has its own.
+    // Whether a product that reads the matrix once goes from its end to its begin: every other one does, so that it
+    // finds in the cache what the last one has read at its end. Always from the begin, a matrix a little larger than
+    // the cache would evict itself. The sums are the same either way: each column has its own.
     bool turn() const {
         const std::atomic_ref<bool> way(backwards);
         return way.exchange(!way.load(std::memory_order_relaxed), std::memory_order_relaxed);
     }
 };
 
-// The same in any case, with safe points where it takes long: for integers and for pairs of bfloat16, which are added
-// up in floats.
+// The product by these loops in any case, with safe points where it takes long: for integers and for pairs of bfloat16,
+// which are added up in floats.
 template <class T>
 void own_product(const MatrixRef<T>& a, const MatrixRef<T>& b, SumOf<T>* c, bool add);
 
-// With the right side in the order of the loops.
+// The same with a packed right side.
 void packed_own_product(const MatrixRef<Bf16Pair>& a, const PackedMatrix<Bf16Pair>& b, float* c);
 
-// Whether the loops for pairs of bfloat16 can be called: the processor multiplies them and the instruction set in use
-// has loops that do.
+// Whether the loops for pairs of bfloat16 can be called: the processor and the instruction set in use support them.
 bool has_bf16_products();
 
-// Whether b is worth an order of its own: the loops here do the product, and its rows do not make up for one each time.
+// Whether packing b pays: these loops compute the product, and it has too few rows to reorder b each time.
 template <class T>
 bool is_worth_packing(const MatrixRef<T>& a, const MatrixRef<T>& b);
-// For products with such matrices on the left.
+// Packs b for products with left sides like a.
 template <class T>
 PackedMatrix<T> pack_matrix(const MatrixRef<T>& a, const MatrixRef<T>& b);
 template <class T>
 void packed_product(const MatrixRef<T>& a, const PackedMatrix<T>& b, SumOf<T>* c, const Epilogue<T>& after);
-// 0 in place of what is negative in n elements, by all threads where they are many.
+// Replaces negative elements among n by 0, by all threads where there are many.
 template <class T>
 void cut_negatives(T* c, int64_t n);
-// `after` for a product of dense rows, by all threads where they are many.
+// Applies `after` to a product of dense rows, by all threads where there are many.
 template <class T>
 void finish_rows(T* c, int64_t rows, int64_t columns, const Epilogue<T>& after);
-// Differs between instruction sets, for which matrices are packed differently.
+// An address that identifies the instruction set's packing.
 const void* packing();
 
 }  // namespace lunaria::cpu

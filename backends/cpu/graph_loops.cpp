@@ -19,7 +19,7 @@ namespace {
 using graph::LoopProgram;
 using graph::LoopTask;
 
-// What one more thread must be worth, in additions of floats: as the elementwise kernels have it.
+// The amount of work for one more thread, in additions of floats: as in the elementwise kernels.
 constexpr int64_t kThreadWork = 48 * 1024;
 
 struct HostLoop final : graph::LoopCode {
@@ -28,10 +28,10 @@ struct HostLoop final : graph::LoopCode {
     const graph::LoopFunction function;
     const std::vector<int64_t> sizes;
     const int64_t rows, inner;
-    const int64_t part;    // elements that are worth a thread
+    const int64_t part;    // number of elements that are worth a thread
     const size_t scratch;  // bytes
     const bool has_rows;
-    // Operands that rows add to: they do so in memory of their own, in the order of core/loops/sum_order.h.
+    // Operands that rows add to: they are accumulated in memory of their own, in the order of core/loops/sum_order.h.
     struct Sum {
         size_t operand = 0;
         DType dtype = DType::f32;  // of the result
@@ -51,7 +51,7 @@ HostLoop::HostLoop(const LoopTask& task, graph::LoopFunction code)
         if (i.kind == graph::LoopInstruction::Kind::add) sums.push_back({i.index, i.operand});
 }
 
-// The levels of instruction sets that kernels are built for elsewhere too; LUNARIA_ISA chooses a lower one.
+// The instruction sets for which kernels are built elsewhere too; LUNARIA_ISA chooses a lower one.
 std::string instruction_set() {
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -63,14 +63,14 @@ std::string instruction_set() {
     return "x86-64-v4";
 }
 
-// Rows that are added up: their blocks are shared out among threads, or columns where there is one.
+// Sums of rows: threads share the blocks of rows, or the columns where there is only one block.
 class RowSums {
   public:
     RowSums(const HostLoop& loop, std::span<void* const> operands)
         : loop_(loop),
           operands_(operands),
           blocks_((loop.rows + kSumRows - 1) / kSumRows),
-          room_((loop.inner + 7) / 8 * 8),  // whole lines of the cache: threads write to different ones
+          room_((loop.inner + 7) / 8 * 8),  // whole cache lines: threads write to different ones
           pitch_(loop.inner + 64),
           totals_(Tensor::empty(DType::f64, Shape{room_ * count() * blocks_})) {}
 
@@ -102,7 +102,7 @@ class RowSums {
 
     void add_block(int64_t block, int64_t begin, int64_t end) {
         const int64_t first = block * kSumRows, last = std::min(loop_.rows, first + kSumRows);
-        // What the rows of a leaf leave for the next: single ones and pairs.
+        // Partial leaves between rows: single numbers and pairs.
         const size_t bytes = static_cast<size_t>(2 * count() * pitch_) * sizeof(double);
         void* const scratch = allocate(bytes);
         std::vector<void*> pointers(operands_.begin(), operands_.end());

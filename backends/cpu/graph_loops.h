@@ -1,4 +1,4 @@
-// Generated loops of compiled graphs on the processor: shared out among threads.
+// Generated loops of compiled graphs on the processor, split among threads.
 #pragma once
 
 #include "core/loops/graph_backend.h"

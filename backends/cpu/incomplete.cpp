@@ -1,6 +1,6 @@
-// One of the two sides, the one that is not close to 1, is found as a scale (a power and an exponential) times a factor
-// (a series or a fraction of terms that do not cancel); the other one is 1 less that. Series and fractions end where
-// their terms no longer count, and none is longer than the bound below, whatever the operands.
+// The side that is not close to 1 is computed as a scale (a power and an exponential) times a factor (a series or a
+// fraction of terms that do not cancel); the other side is 1 minus that. Series and fractions end where their terms no
+// longer count, and none is longer than the bound below, whatever the operands.
 #include "backends/cpu/incomplete.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr int kLongest = 50000;
-// From here on Stirling's series is as good as the numbers are.
+// From here on Stirling's series is exact to the last digit.
 constexpr double kStirling = 12;
 
 // A number and its derivative by a parameter.
@@ -33,7 +33,7 @@ Dual operator-(Dual a, Dual b) { return {a.value - b.value, a.slope - b.slope}; 
 Dual operator*(Dual a, Dual b) { return {a.value * b.value, a.slope * b.value + a.value * b.slope}; }
 Dual operator/(Dual a, Dual b) { return {a.value / b.value, (a.slope - a.value / b.value * b.slope) / b.value}; }
 Dual log(Dual a) { return {std::log(a.value), a.slope / a.value}; }
-// Whether a factor is 1, also next to parameters at which a fraction ends where its slope does not.
+// Whether a factor is 1, also for parameters near which a fraction ends although its slope does not.
 bool is_one(double x) { return std::abs(x - 1) <= kEpsilon; }
 bool is_one(Dual x) { return is_one(x.value) && std::abs(x.slope) <= kEpsilon; }
 double value_of(double x) { return x; }
@@ -44,7 +44,7 @@ double lgamma(double x) {
     return ::lgamma_r(x, &sign);
 }
 
-// log(1 + d) - d, where 1 + d is also given: d may have lost what that is.
+// log(1 + d) - d. `ratio` is 1 + d with digits that d may have lost.
 double log1p_rest(double d, double ratio) {
     if (d < -0.5) return std::log(ratio) - d;
     if (d > 0.1 || d < -0.1) return std::log1p(d) - d;
@@ -55,7 +55,7 @@ double log1p_rest(double d, double ratio) {
     }
     return sum;
 }
-// What log gamma(x) has beyond (x - 1/2) log x - x + log(2 pi) / 2, for x from kStirling on.
+// log gamma(x) minus (x - 1/2) log x - x + log(2 pi) / 2, for x from kStirling on.
 double stirling(double x) {
     const double z = 1 / (x * x);
     return (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z * (1.0 / 1188 - z * 691.0 / 360360))))) /
@@ -79,7 +79,7 @@ double lgamma1p(double a) {
 
 double log1m_exp(double x) { return x > -0.6931 ? std::log(-std::expm1(x)) : std::log1p(-std::exp(x)); }
 
-// scale * factor, of the upper side or the lower one; the scale as a number or as a logarithm, whichever is asked for.
+// scale * factor, for the upper side or the lower one; the scale is a number or a logarithm, as wanted.
 template <class N>
 struct Side {
     N log_scale;
@@ -111,7 +111,7 @@ double log_weight(double a, double x) {
 Dual log_weight(Dual a, double x) {
     return {log_weight(a.value, x), a.slope * (std::log(x) - formula::digamma(a.value + 1))};
 }
-// The same without the logarithm, as the exponential of a large one loses digits.
+// The same without the logarithm: the exponential of a large one loses digits.
 double weight(double a, double x) {
     if (a < 100 && x < 600 && x > 1e-3) return std::pow(x, a) * std::exp(-x) / std::tgamma(a + 1);
     return std::exp(log_weight(a, x));
@@ -124,12 +124,12 @@ N lower_series(N a, double x) {
         const N ratio = N(x) / (a + N(n));
         term = term * ratio;
         sum = sum + term;
-        // What is left is less than a geometric series.
+        // The remaining terms are less than a geometric series.
         if (value_of(term) <= value_of(sum) * kEpsilon * (1 - value_of(ratio))) break;
     }
     return sum;
 }
-// Lentz' evaluation of Legendre's continued fraction for Q(a, x), but for the weight.
+// Lentz' evaluation of Legendre's continued fraction for Q(a, x), without the weight.
 template <class N>
 N upper_fraction(N a, double x) {
     constexpr double tiny = 1e-300;
@@ -175,7 +175,7 @@ Side<N> gamma_side(N a, double x, Scale as) {
     return {logarithm, as == Scale::single ? std::exp(value_of(logarithm)) : 0, factor, upper};
 }
 
-// Q(a, x) where neither a nor x is above 1: P may be next to 1.
+// Q(a, x) where neither a nor x is above 1: there P may be close to 1.
 bool is_small(double a, double x) { return a <= 1 && x <= 1; }
 double small_upper(double a, double x) {
     const double exponent = a * std::log(x) - lgamma1p(a);
@@ -187,7 +187,7 @@ double small_upper(double a, double x) {
     return -std::expm1(exponent) - std::exp(exponent) * a * sum;
 }
 
-// The ends of both functions and what lies outside; false: an ordinary point.
+// The ends of both functions and arguments outside of their range; false: an ordinary point.
 bool gamma_end(double a, double x, bool upper, double& share) {
     if (std::isnan(a) || std::isnan(x) || a < 0 || x < 0 || (a == 0 && x == 0) || (std::isinf(a) && std::isinf(x)))
         share = kNan;
@@ -215,7 +215,7 @@ Dual log_weight(Dual a, Dual b, double x, double y) {
     const double by_b = (x < 0.5 ? std::log1p(-x) : std::log(y)) - formula::digamma(b.value) + sum;
     return {log_weight(a.value, b.value, x, y), by_a * a.slope + by_b * b.slope};
 }
-// Lentz' evaluation of the continued fraction of I_x(a, b), but for the weight.
+// Lentz' evaluation of the continued fraction of I_x(a, b), without the weight.
 template <class N>
 N beta_fraction(N a, N b, double x) {
     constexpr double tiny = 1e-300;
@@ -266,7 +266,7 @@ double log_beta(double a, double b) {
     if (p < 0) return lgamma(p) + lgamma(q) - lgamma(p + q);
     if (q == kInfinity) return -kInfinity;
     if (q < kStirling) return lgamma(p) + lgamma(q) - lgamma(p + q);
-    // log gamma(q) - log gamma(p + q) without the parts that both have.
+    // log gamma(q) - log gamma(p + q), with the common parts cancelled.
     if (p < kStirling)
         return lgamma(p) + p - p * std::log(q) - (p + q - 0.5) * std::log1p(p / q) + stirling(q) - stirling(p + q);
     return 0.5 * std::log(2 * kPi / q) + (p - 0.5) * std::log(p / (p + q)) - q * std::log1p(p / q) + stirling(p) +
@@ -296,7 +296,7 @@ double log_incomplete_gamma_slope(double a, double x, bool upper) {
     if (gamma_end(a, x, upper, share))
         return std::isnan(share) || a == 0 ? kNan : share == 1 ? 0 : upper ? kInfinity : -kInfinity;
     if (is_uniform(a, x)) {
-        // A difference over a step that the standard deviation makes small.
+        // A difference quotient, over a step that the small standard deviation requires.
         const double h = std::sqrt(a) * 1e-4;
         auto at = [&](double shape) { return log_of(temme(shape, x, upper), upper); };
         return (at(a + h) - at(a - h)) / (2 * h);
@@ -320,7 +320,7 @@ double log_incomplete_beta_slope(double a, double b, double x, bool upper, bool 
     double share = 0;
     if (beta_end(a, b, x, upper, share)) {
         if (share != 0) return share == 1 ? 0 : kNan;
-        // The share goes to 0 like a power of the distance from this end, whose exponent is one of the parameters.
+        // The share goes to 0 like a power of the distance from this end, with one of the parameters as exponent.
         return by_b == upper ? -kInfinity : formula::digamma(a + b) - formula::digamma(by_b ? b : a);
     }
     return slope_of(beta_side(Dual(a, by_b ? 0 : 1), Dual(b, by_b ? 1 : 0), x), upper);

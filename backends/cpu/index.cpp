@@ -37,7 +37,7 @@ void copy_pieces(const char* from, char* to, const Scratch<int64_t>& offsets, in
     });
 }
 
-// Calls f with a zero as wide as an element, of a type that is only moved.
+// Calls f with a zero as wide as an element, of a type for moving only.
 template <class F>
 void visit_width(DType dtype, F f) {
     switch (size_of(dtype)) {
@@ -64,10 +64,10 @@ bool copy_any_pieces(const KernelCall& call, const Scratch<int64_t>& offsets, in
     return true;
 }
 
-// Elements of which each comes from anywhere in memory that are worth a thread.
+// The number of elements at random places in memory that is worth a thread.
 constexpr int64_t kWorthwhile = 32 * 1024;
 
-// Single elements of a vector, each as soon as its index has been checked.
+// Takes single elements of a vector, each as soon as its index has been checked.
 void take_elements(const KernelCall& call, int64_t size) {
     const Tensor& out = call.out[0];
     const int64_t* const index = call.tensor(1).data<int64_t>();
@@ -76,7 +76,7 @@ void take_elements(const KernelCall& call, int64_t size) {
         const T* const from = call.tensor(0).data<T>();
         T* const to = out.data<T>();
         parallel_for(out.size(), kWorthwhile, [&](int64_t begin, int64_t end) {
-            // As local variables, which the writes cannot change.
+            // Local variables, which the writes cannot change.
             const T* const x = from;
             T* const y = to;
             const int64_t* const at = index;
@@ -204,7 +204,7 @@ bool index_add_fast(const KernelCall& call) {
 
 template <class T>
 int64_t count_nonzero(const T* x, int64_t count) {
-    std::array<int64_t, 4> sums{};  // four sums do not wait for one another
+    std::array<int64_t, 4> sums{};  // four sums do not wait for each other
     int64_t i = 0;
     for (; i + 4 <= count; i += 4)
         for (size_t lane = 0; lane < 4; ++lane) sums[lane] += x[i + static_cast<int64_t>(lane)] != T(0);
@@ -212,8 +212,8 @@ int64_t count_nonzero(const T* x, int64_t count) {
     return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// Calls found(positions, how many) for the positions of elements that are not zero, in order. A position is written
-// always and kept where it counts: data decide no branch.
+// Calls found(positions, count) for the positions of elements that are not zero, in order. A position is always written
+// and kept where it counts, so that no branch depends on the data.
 template <class T, class F>
 void find_nonzero(const T* x, int64_t count, F found) {
     constexpr int64_t kBlock = 2048;
@@ -238,7 +238,7 @@ bool argwhere(const KernelCall& call) {
         call.out[0] = Tensor::empty(DType::i64, {count_nonzero(x, in.size()), rank});
         if (rank == 0) return;
         int64_t* out = call.out[0].data<int64_t>();
-        // Positions rise: the leading axes are looked at once in a row.
+        // Positions ascend: the leading axes are computed once for a row.
         const int64_t length = in.dim(rank - 1);
         std::array<int64_t, kMaxRank> at{};
         int64_t row = -1;  // where the current one starts

@@ -21,7 +21,7 @@ struct Int {
     friend Int operator-(Int a, Int b) { return wrapped(a.wide() - b.wide()); }
     friend Int operator*(Int a, Int b) { return wrapped(a.wide() * b.wide()); }
     friend Int operator-(Int a) { return wrapped(0 - a.wide()); }
-    // The divisor is not 0: kernels look before they divide. The lowest number divided by -1 wraps to itself.
+    // The divisor is not 0: kernels check it before they divide. The lowest number divided by -1 wraps to itself.
     friend Int operator/(Int a, Int b) {
         if constexpr (std::is_signed_v<T>)
             if (b.v == -1) return -a;
@@ -31,7 +31,7 @@ struct Int {
     friend Int operator|(Int a, Int b) { return wrapped(a.wide() | b.wide()); }
     friend Int operator^(Int a, Int b) { return wrapped(a.wide() ^ b.wide()); }
     friend Int operator~(Int a) { return wrapped(~a.wide()); }
-    // Shifting by the width or more leaves nothing (or the sign); a negative count as well.
+    // Shifting by the width or more leaves 0 (or the sign); so does a negative count.
     friend Int operator<<(Int a, Int b) { return b.inside() ? wrapped(a.wide() << b.v) : Int(); }
     friend Int operator>>(Int a, Int b) {
         if (b.inside()) return Int(static_cast<T>(a.v >> b.v));

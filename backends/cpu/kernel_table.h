@@ -1,5 +1,5 @@
-// Which CPU kernels there are for an operator, by name. Every family has one file backends/cpu/<family>.cpp; fast
-// kernels that are built per instruction set live in backends/cpu/simd/.
+// The CPU kernels of operators, by name. Every family has one file backends/cpu/<family>.cpp; fast kernels that are
+// built per instruction set are in backends/cpu/simd/.
 #pragma once
 
 #include <string_view>
@@ -12,12 +12,13 @@ namespace lunaria::cpu {
 
 class KernelTable {
   public:
-    // The plain kernel judges all others: straightforward loops, never declines a dtype that inference lets through.
+    // The plain kernel is the reference for all others: straightforward loops; it never declines a dtype that inference
+    // admits.
     void plain(std::string_view op, Kernel k) { entries_[op].plain = k; }
-    // Asked before the plain one, in the order in which they were added; returns false to decline.
+    // Fast kernels are tried before the plain one, in the order in which they were added; they return false to decline.
     void fast(std::string_view op, Kernel k) { entries_[op].fast.push_back(k); }
 
-    // All kernels of the operator in the order in which they are asked.
+    // All kernels of the operator in the order in which they are tried.
     std::vector<Kernel> kernels(std::string_view op, bool plain_only) const;
 
   private:
@@ -28,7 +29,7 @@ class KernelTable {
     std::unordered_map<std::string_view, Entry> entries_;
 };
 
-// Every family's kernels; listed in backends/cpu/kernel_table.cpp.
+// The kernels of all families; listed in backends/cpu/kernel_table.cpp.
 const KernelTable& kernel_table();
 
 void add_math_kernels(KernelTable& table);

@@ -29,7 +29,7 @@ void look_for_interrupt() {
     if (stoppable > 0) poll_interrupt();
 }
 
-// Multiplications between two looks at an interrupt, some hundredths of a second.
+// The number of multiplications between two looks at an interrupt, some hundredths of a second.
 constexpr double kWork = 1e9;
 
 template <class F>
@@ -37,10 +37,10 @@ F next_symbol(const char* name, F) {
     return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
 
-// Columns of n numbers that take `work` multiplications each.
+// The number of columns processed together, of n numbers that take `work` multiplications each.
 int columns_together(double work) { return static_cast<int>(std::clamp(kWork / work, 16.0, 4096.0)); }
 
-// Calls of BLAS's gemm of any numbers some columns at a time: c = alpha op(a) op(b) + beta c.
+// Calls BLAS's gemm, for any kind of numbers, some columns at a time: c = alpha op(a) op(b) + beta c.
 template <class T, class Gemm>
 void stoppable_gemm(Gemm next, const char* ta, const char* tb, const int* m, const int* n, const int* k, const T* alpha,
                     const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc,
@@ -64,8 +64,8 @@ void stoppable_gemm(Gemm next, const char* ta, const char* tb, const int* m, con
 
 }  // namespace lunaria::cpu
 
-// LAPACK's own calls of these find them here, since a program's symbols come before those of its libraries. What is
-// passed behind the arguments are the lengths of Fortran's strings.
+// LAPACK's own calls of these routines end up here, since a program's symbols come before those of its libraries. The
+// parameters after the arguments are the lengths of Fortran's strings.
 extern "C" {
 
 [[gnu::visibility("default")]] void dgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k,
@@ -136,7 +136,7 @@ extern "C" {
     next(uplo, n, alpha, a, lda, x, incx, beta, y, incy, length);
 }
 
-// A sweep of rotations, of which the iterations for eigenvalues and singular values are made.
+// A sweep of rotations, the main step of the iterations for eigenvalues and singular values.
 [[gnu::visibility("default")]] void dlasr_(const char* side, const char* pivot, const char* direct, const int* m,
                                            const int* n, const double* c, const double* s, double* a, const int* lda,
                                            size_t l1, size_t l2, size_t l3) {
@@ -166,7 +166,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Columns that are factored at once; smaller matrices are not cut.
+// The number of columns that are factored at once; smaller matrices are not cut.
 constexpr int kPanel = 128, kUncut = 768;
 constexpr int kStep = 1;
 
@@ -175,7 +175,7 @@ T* at(T* a, int n, int i, int j) {
     return a + static_cast<ptrdiff_t>(j) * n + i;
 }
 
-// Rows k1 to k2 (from 1) of n columns are exchanged as the pivots say.
+// Exchanges rows k1 to k2 (from 1) of n columns by the pivots.
 void exchange(int n, double* a, int lda, int k1, int k2, const int* pivots) {
     dlaswp_(&n, a, &lda, &k1, &k2, pivots, &kStep);
 }

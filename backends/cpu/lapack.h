@@ -1,6 +1,6 @@
-// The LAPACK inside OpenBLAS, for matrices by columns, made to stop for an interrupt: some thousand rows
-// keep it busy for minutes. Most of its routines leave the work to those of BLAS, and the program has some of these
-// itself (lapack.cpp): they look for an interrupt and call OpenBLAS's. The others are cut into blocks here.
+// The LAPACK inside OpenBLAS, for matrices by columns, made to stop for an interrupt: some thousand rows keep it busy
+// for minutes. Most of its routines leave the work to routines of BLAS. The program defines some of those itself
+// (lapack.cpp): they check for an interrupt and call OpenBLAS's. Other routines of LAPACK are cut into blocks here.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void zgemm_(const char* ta, const char* tb, const int* m, const int* n, const in
 
 namespace lunaria::cpu {
 
-// While it lives, what this thread calls of LAPACK throws when an interrupt has been asked for. The routines own
+// While it lives, LAPACK's routines in this thread throw when an interrupt has been asked for. The routines own
 // nothing, so that leaving them half-way loses nothing. Throws memory_error where OpenBLAS has no room for its buffers.
 class StoppableLapack {
   public:
@@ -72,7 +72,7 @@ class StoppableLapack {
     BlasCall call_;
 };
 
-// The routines under one name for both kinds of numbers; those of complex ones take an array of real numbers more.
+// The routines under one name for both kinds of numbers; those for complex ones take one more array of real numbers.
 namespace lapack {
 
 inline void gecon(int n, const double* a, double norm, double* rcond) {
@@ -132,7 +132,7 @@ inline void orgqr(int m, int n, int k, Complex128* a, int lda, const Complex128*
     zungqr_(&m, &n, &k, a, &lda, tau, work, &size, info);
 }
 
-// Singular values and vectors, those of the right conjugated and as rows.
+// Singular values and vectors; the right vectors conjugated and as rows.
 inline void gesdd(char job, int m, int n, double* a, int lda, double* s, double* u, int ldu, double* vt, int ldvt,
                   double* work, int size, int* info) {
     std::vector<int> integers(8 * static_cast<size_t>(std::min(m, n)));
@@ -151,7 +151,7 @@ inline void gesdd(char job, int m, int n, Complex128* a, int lda, double* s, Com
     zgesdd_(&job, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &size, reals.data(), integers.data(), info);
 }
 
-// Eigenvalues w of the matrix whose lower triangle a has, and their vectors in its place.
+// Eigenvalues w of the matrix given by the lower triangle of a; the vectors replace a.
 inline void heevd(int n, double* a, int lda, double* w, double* work, int size, int* info) {
     const int integer_size = 3 + 5 * n;
     std::vector<int> integers(static_cast<size_t>(integer_size));
@@ -167,15 +167,15 @@ inline void heevd(int n, Complex128* a, int lda, double* w, Complex128* work, in
 
 }  // namespace lapack
 
-// a (n x n) = p l u in place, with LAPACK's pivots, which count from 1. The number of the first pivot that is 0, or 0.
-// For double and Complex128, as what follows.
+// a (n x n) = p l u in place, with LAPACK's pivots, which count from 1. Returns the number of the first pivot that is
+// 0, or 0. For double and Complex128, like the functions below.
 template <class T>
 int lu_factors(int n, T* a, int* pivots);
 // b (n x columns) = the solution of a x = b, or of a's conjugate transpose, with a's factors.
 template <class T>
 void lu_solve(int n, const T* factors, const int* pivots, bool adjoint, int columns, T* b);
-// The lower triangle of a becomes its Cholesky factor. The size of the first leading part that is not positive
-// definite, or 0.
+// Replaces the lower triangle of a by its Cholesky factor. Returns the size of the first leading part that is not
+// positive definite, or 0.
 template <class T>
 int cholesky_factor(int n, T* a);
 

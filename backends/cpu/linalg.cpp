@@ -70,8 +70,8 @@ Product product_of(const Tensor& a, const Tensor& b, bool b_transposed) {
     p.a_batch = batch_strides(a, p.batch);
     p.b_batch = batch_strides(b, p.batch);
     if (rb > 2) return p;
-    // One matrix on the right for all: where the rows of the batch follow each other evenly, they are rows of one
-    // tall matrix.
+    // If all products share the right matrix and the rows of the batch are evenly spaced, they are the rows of one tall
+    // matrix.
     int64_t step = p.a_row * p.m;
     for (int i = p.batch.rank() - 1; i >= 0; --i) {
         if (p.batch[i] != 1 && p.a_batch[i] != step) return p;
@@ -83,7 +83,7 @@ Product product_of(const Tensor& a, const Tensor& b, bool b_transposed) {
     return p;
 }
 
-// What integers are added up in; they wrap when they are stored.
+// The type in which integers are summed; they wrap when they are stored.
 template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, float>, double,
                                        std::conditional_t<kIsComplex<T>, std::complex<double>,
@@ -104,7 +104,7 @@ void plain_product(const Product& p, const Tensor& a, const Tensor& b, const Ten
                 for (int64_t k = 0; k < p.k; ++k)
                     sum += static_cast<Sum>(x[i * p.a_row + k * p.a_column]) *
                            static_cast<Sum>(y[k * p.b_row + j * p.b_column]);
-                // Of bools, the product is "and" and the sum is "or".
+                // For bools, the product is "and" and the sum is "or".
                 if constexpr (std::is_same_v<T, bool>)
                     *to++ = sum != 0;
                 else
@@ -114,7 +114,7 @@ void plain_product(const Product& p, const Tensor& a, const Tensor& b, const Ten
     }
 }
 
-// The call on operands in f32, whose result is rounded once.
+// The call with operands in f32, whose result is rounded once.
 bool widened(const KernelCall& c, bool (*product)(const KernelCall&, bool), bool b_transposed) {
     std::vector<Value> args(c.args.begin(), c.args.end());
     for (Value& v : args)
@@ -141,7 +141,7 @@ bool plain(const KernelCall& c, bool b_transposed) {
 bool plain_matmul(const KernelCall& c) { return plain(c, false); }
 bool plain_dense(const KernelCall& c) { return plain(c, true); }
 
-// Where it takes longer to choose how a product is done than to do it. False where it is worth the choice.
+// Products for which choosing a way would take longer than the product. False: a larger product.
 template <class T>
 bool done_at_once(const MatrixRef<T>& a, const MatrixRef<T>& b, T* c) {
     constexpr int64_t kFewest = 512;
@@ -178,7 +178,7 @@ bool multiply(const MatrixRef<BFloat16>& a, const MatrixRef<BFloat16>& b, float*
     return true;
 }
 
-// A weight of a compiled program in the order of the loops, where it is kept from run to run.
+// A weight of a compiled program packed for the loops, where it is kept from run to run.
 template <class T>
 const PackedMatrix<T>* kept_packed(const MatrixRef<T>& a, const MatrixRef<T>& b) {
     Prepared* place = prepared_place(b.data);
@@ -188,7 +188,7 @@ const PackedMatrix<T>* kept_packed(const MatrixRef<T>& a, const MatrixRef<T>& b)
     return place->kept.keep(packing(), std::make_unique<PackedMatrix<T>>(pack_matrix(a, b)));
 }
 
-// The elements of a bias, side by side: in `storage` where they do not lie so.
+// The elements of a bias next to each other: copied to `storage` where they are strided.
 template <class T>
 const T* row_of(const Tensor& bias, int64_t columns, Tensor& storage) {
     if (bias.rank() && bias.strides()[0] == 1) return bias.data<T>();
@@ -198,12 +198,12 @@ const T* row_of(const Tensor& bias, int64_t columns, Tensor& storage) {
     return storage.data<T>();
 }
 
-// The products of all batches; `one` does the one at an index.
+// The products of all batches; `one` computes the one at an index.
 template <class One>
 bool all_batches(const Product& p, One one) {
     if (p.batches == 1) return one(0);
-    // Many matrices are shared out whole, each to one thread; few big ones go one after the other, with all threads on
-    // each.
+    // Many small matrices are distributed whole, each to one thread; a few big ones are computed in turn, with all
+    // threads on each.
     double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     constexpr double kWorthwhile = 65536, kBig = 4e6;
     std::atomic<bool> done = true;
@@ -258,7 +258,7 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
 }
 
 // Signed and unsigned integers wrap around alike, and the lower half of a product needs only the lower halves of its
-// factors: those of 8 bits are computed in 16. Of bools the products are counted in 32 bits.
+// factors: integers of 8 bits are computed in 16. Products of bools are counted in 32 bits.
 bool integer_product(const Tensor& a, const Tensor& b, bool b_transposed, const Tensor* bias, const Tensor& out) {
     const DType own = out.dtype();
     const DType wide = own == DType::boolean ? DType::i32 : size_of(own) == 1 ? DType::i16 : own;
@@ -279,7 +279,7 @@ bool integer_product(const Tensor& a, const Tensor& b, bool b_transposed, const 
 
 bool fast(const KernelCall& c, bool b_transposed);
 
-// By the processor's products of bfloat16 where it has them.
+// By the processor's products of bfloat16, if it has them.
 bool half_product(const KernelCall& c, bool b_transposed, const Tensor* bias) {
     if (c.dtype != DType::bf16 || !has_bf16_products()) return widened(c, fast, b_transposed);
     const Tensor &a = c.tensor(0), &b = c.tensor(1);
@@ -294,7 +294,7 @@ bool half_product(const KernelCall& c, bool b_transposed, const Tensor* bias) {
     return true;
 }
 
-// Two matrices, which need none of the sizes and strides of batches.
+// Products of two matrices, without the sizes and strides of batches.
 template <class T>
 bool matrices(const Tensor& a, const Tensor& b, const Tensor& out) {
     return multiply<T>({a.data<T>(), a.dim(0), a.dim(1), a.strides()[0], a.strides()[1]},

@@ -65,7 +65,7 @@ bool bernoulli_cross_entropy(const KernelCall& c) {
             if (x < 0 || x > 1)
                 throw value_error("binary_cross_entropy", str("the input holds ", x, ": probabilities are in 0 .. 1"))
                     .hint("for logits use binary_cross_entropy_with_logits");
-            // max(-100, NaN) would drop the NaN.
+            // max(-100, NaN) would lose the NaN.
             double yes = std::log(x), no = std::log1p(-x);
             yes = yes < -100 ? -100 : yes;
             no = no < -100 ? -100 : no;
@@ -74,7 +74,7 @@ bool bernoulli_cross_entropy(const KernelCall& c) {
     });
 }
 
-// weight * x where an infinite x with the weight 0 counts as 0.
+// weight * x, where an infinite x with weight 0 counts as 0.
 double counted(double weight, double x) { return weight == 0 && std::isinf(x) ? 0 : weight * x; }
 
 bool sigmoid_cross_entropy(const KernelCall& c) {
@@ -92,10 +92,10 @@ bool sigmoid_cross_entropy(const KernelCall& c) {
     });
 }
 
-// An element costs about as much as this many additions.
+// The cost of an element in additions.
 constexpr int64_t kCost = 12;
 
-// Leaves the error to the plain kernel when the input holds no probability.
+// Declines when the input holds no probability, so that the plain kernel reports it.
 bool bernoulli_fast(const KernelCall& c) {
     return with_real(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMostBytes = size_t{1} << 28;
 constexpr size_t kStubBytes = 16;
 
-// What generated code may call: functions for arguments that its own polynomials do not cover.
+// The functions that generated code may call, for arguments that its own polynomials do not cover.
 struct Import {
     std::string_view name;
     const void* address;
@@ -37,7 +37,8 @@ std::atomic<FindLoop>& loops_of_operators() {
     return find;
 }
 
-// A loop of the instruction set in use, which the code is for: kept by name and address, as stubs refer to imports.
+// A loop of the instruction set in use, which the code was generated for. It is kept by name and address, since stubs
+// refer to imports.
 const Import* find_loop(std::string_view name) {
     static std::mutex mutex;
     static std::map<std::pair<std::string, const void*>, Import> known;
@@ -142,7 +143,7 @@ class Loader {
         return symbol.st_name < names_.size() ? std::string_view(names_.data() + symbol.st_name) : std::string_view();
     }
 
-    // Where a symbol lies in memory; nullptr when it is not known.
+    // The address of a symbol in memory; nullptr when it is unknown.
     char* address(const Elf64_Sym& symbol) {
         if (symbol.st_shndx == SHN_UNDEF) {
             const Import* import = find_import(name_of(symbol));

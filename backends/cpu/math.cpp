@@ -10,7 +10,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// div with a rounding mode is another operator's quotient.
+// div with a rounding mode is the quotient of another operator.
 template <bool Plain>
 bool div_rounded(const KernelCall& call) {
     if (!call.has(2)) return false;

@@ -1,4 +1,4 @@
-// Matrices by columns as LAPACK takes them, read from tensors and written to them.
+// Matrices by columns, LAPACK's form, read from tensors and written to them.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct ColumnsOf {
     int rows, columns;
     std::vector<T> data;
 
-    // With room behind the last element, which some of OpenBLAS's loops read with those before it.
+    // With room after the last element, since some of OpenBLAS's loops read past it.
     ColumnsOf(int64_t r, int64_t c) : rows(static_cast<int>(r)), columns(static_cast<int>(c)) {
         data.reserve(static_cast<size_t>(r * c) + 4);
         data.resize(static_cast<size_t>(r * c));
@@ -30,7 +30,7 @@ struct ColumnsOf {
     int leading() const { return std::max(rows, 1); }
 };
 
-// What these kernels compute in: f64, or complex128 for complex numbers.
+// The types in which these kernels compute: f64, or complex128 for complex numbers.
 template <class T>
 using RealOf = decltype(std::abs(T()));
 
@@ -51,14 +51,14 @@ inline int64_t batches_in(const Tensor& t) {
 }
 
 inline void check_size(const KernelCall& c, const Tensor& t) {
-    // Beyond this LAPACK's 32-bit sizes of work arrays overflow.
+    // For larger matrices LAPACK's 32-bit sizes of work arrays overflow.
     if (std::max(rows_in(t), columns_in(t)) > 32768)
         throw shape_error(c.op.name(),
                           str("a matrix of shape ", t.shape(), " is too large: at most 32768 rows and columns"));
 }
 
-// The numbers of the matrices in the first operand, whose size is checked: for (int64_t b : matrices_of(c)). Before
-// each of them an interrupt is noticed.
+// The indices of the matrices in the first operand, whose size is checked: for (int64_t b : matrices_of(c)). Interrupts
+// are noticed before each of them.
 class MatrixNumbers {
   public:
     explicit MatrixNumbers(const KernelCall& c) : count_(batches_in(c.tensor(0))) { check_size(c, c.tensor(0)); }
@@ -83,7 +83,7 @@ class MatrixNumbers {
 };
 inline MatrixNumbers matrices_of(const KernelCall& c) { return MatrixNumbers(c); }
 
-// f(i, j) for all elements, a tile at a time: one of both sides of a transposition is read across its lines.
+// Calls f(i, j) for all elements, a tile at a time: one side of a transposition is read across its cache lines.
 template <class F>
 void for_tiles(int rows, int columns, F f) {
     constexpr int kTile = 32;
@@ -151,7 +151,7 @@ inline void expect_converged(const KernelCall& c, int info) {
     if (info != 0) throw value_error(c.op.name(), str("the decomposition did not converge (LAPACK's code ", info, ")"));
 }
 
-// Runs f(work, size), which calls LAPACK, twice: to ask for the best size of the work array, then with it.
+// Calls f(work, size), which calls LAPACK, twice: to ask for the best size of the work array, then with it.
 template <class T = double, class F>
 void with_work(F f) {
     const StoppableLapack stops;
@@ -168,7 +168,7 @@ void add_for_real_and_complex(KernelTable& table, const char* op, F) {
     table.plain(op, [](const KernelCall& c) { return is_complex(c.dtype) ? F()(c, Complex128()) : F()(c, double()); });
 }
 
-// Kernels that the family solve has in files of their own.
+// Kernels of the family solve in files of their own.
 void add_factor_kernels(KernelTable& table);
 void add_sparse_kernels(KernelTable& table);
 

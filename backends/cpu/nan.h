@@ -1,4 +1,4 @@
-// Whether an element of any type is NaN.
+// NaN test for elements of any type.
 #pragma once
 
 #include <type_traits>

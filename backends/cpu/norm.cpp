@@ -1,5 +1,5 @@
 // CPU kernels: normalisation, plain.
-// Statistics in double and in two passes: the mean first, then the squares of the differences from it.
+// Statistics are computed in double and in two passes: the mean first, then the squares of the differences from it.
 #include "backends/cpu/norm.h"
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Calls f with the C++ type of the operands; f32 and f64 reach these kernels.
+// Calls f with the C++ type of the operands; only f32 and f64 reach these kernels.
 template <class F>
 bool with_float(DType t, F f) {
     return with_real(t, [&](auto zero) {

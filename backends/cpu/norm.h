@@ -1,5 +1,5 @@
-// What layer_norm, group_norm and batch_norm have in common: blocks of elements that share a mean, and a weight per
-// channel. An operator's arguments are turned into one of these descriptions; kernels know nothing else.
+// The common form of layer_norm, group_norm and batch_norm: blocks of elements that share a mean, and a weight per
+// channel. An operator's arguments are turned into one of these descriptions; kernels only see these.
 #pragma once
 
 #include <cstdint>

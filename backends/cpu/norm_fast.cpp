@@ -10,9 +10,10 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Passes over a row that all but the first find it in the cache.
+// The number of passes over a row that find it in the cache, in units of the first.
 constexpr int64_t kCost = 2;
-// Rows whose shares of the weight's gradient are added up before they join the total: as in every sum over rows.
+// The number of rows whose shares of the weight's gradient are added up before they join the total, as in every sum
+// over rows.
 constexpr int64_t kPartRows = kSumRows;
 
 template <class T>
@@ -69,7 +70,7 @@ bool group_norm(const KernelCall& c) {
     return with_real(c.out[0].dtype(), [&](auto zero) { return row_norm<decltype(zero)>(n, c, c.args[4].number()); });
 }
 
-// Weights along the row only; group norms of images are left to the plain kernel.
+// Only weights along the row; group norms of images are left to the plain kernel.
 template <class T>
 bool row_norm_grad(const RowNorm& n, const KernelCall& c, double eps) {
     int64_t length = n.length();
@@ -212,7 +213,8 @@ bool batch_norm_grad(const KernelCall& c) {
                     sum += s;
                     slope += t;
                 }
-                // pull() multiplies by rstd; the weight is one number, so it goes with the cotangent's statistics.
+                // pull() multiplies by rstd; the weight is a single number, so it is applied to the cotangent's
+                // statistics.
                 c.out[1].data<T>()[k] = static_cast<T>(slope);
                 c.out[2].data<T>()[k] = static_cast<T>(sum);
                 for (int64_t o = 0; o < n.outer; ++o) {

@@ -47,13 +47,13 @@ LambStep lamb_step(const KernelCall& c) {
             c.args[8].number(), c.args[9].number(), c.args[10].number()};
 }
 
-// The share of its direction that is taken from a parameter, by the sums of their squares.
+// The factor of the direction that is subtracted from a parameter, from the sums of their squares.
 double lamb_rate(const KernelCall& c, const double* sums) {
     const double rate = c.args[4].number();
     return sums[0] > 0 && sums[1] > 0 ? rate * std::sqrt(sums[0]) / std::sqrt(sums[1]) : rate;
 }
 
-// Whether weights decay, which may be told for each parameter.
+// Whether weights decay, which may be given for each parameter.
 bool decays(const KernelCall& c, size_t k) {
     const Value& decayed = c.args[c.args.size() - 2];
     return decayed.is_nil() || decayed.items()[k].boolean();
@@ -74,7 +74,7 @@ LambStep without_decay(LambStep s) {
     return s;
 }
 
-// The argument's tensors, whose storage is made their own where they are written to.
+// The argument's tensors; those that are written to get storage of their own.
 std::vector<Tensor> variables(const KernelCall& c, size_t i, bool written = true) {
     std::vector<Tensor> list;
     if (!c.has(i)) return list;
@@ -85,8 +85,8 @@ std::vector<Tensor> variables(const KernelCall& c, size_t i, bool written = true
     return list;
 }
 
-// Any dtypes and layouts, one element after the other in double precision. `update` gets the number of the tensor, the
-// gradient and the places of parameter and moments (which stay as they are where there are none).
+// A step for any dtypes and layouts, one element after the other in double precision. `update` gets the number of the
+// tensor, the gradient, and the addresses of parameter and moments (unchanged if there are none).
 template <class Update>
 bool plain_step(const KernelCall& c, std::initializer_list<size_t> written, Update update) {
     std::vector<std::vector<Tensor>> lists;
@@ -152,7 +152,7 @@ bool plain_lamb(const KernelCall& c) {
                       [&](size_t k, double, double* at) { at[0] -= rates[k] * direction(steps[decays(c, k)], at); });
 }
 
-// The one dtype of all tensors of the lists, if it is f32 or f64.
+// The common dtype of all tensors of the lists, if it is f32 or f64.
 bool common_dtype(const KernelCall& c, size_t lists, DType& dtype) {
     if (c.args[0].items().empty()) return false;
     dtype = c.args[0].items()[0].tensor().dtype();
@@ -220,7 +220,7 @@ bool fast_adam(const KernelCall& c) {
     });
 }
 
-// The sums are those of blocks of elements, added up in order: the same whatever number of threads there is.
+// The sums are computed by blocks of elements, added up in order: the same for any number of threads.
 template <class T>
 void lamb(const KernelCall& c) {
     const LambStep steps[] = {without_decay(lamb_step(c)), lamb_step(c)};

@@ -20,7 +20,7 @@ namespace {
 
 Call call_of(const KernelCall& c) { return Call(c.op, c.args, c.dtype); }
 
-// Every type that has an order; halves are computed in f32.
+// For every type that has an order; halves are computed in f32.
 template <class F>
 bool visit_ordered(DType t, F f) {
     return visit_dtype(t, [&](auto tag) {
@@ -185,8 +185,8 @@ bool plain_scatter(const KernelCall& c) {
     });
 }
 
-// What the sum of a window is divided by: as many elements as the window has, which near the edge may or may not count
-// the padding, but never what lies beyond it.
+// The divisor of a window's sum: the number of its elements, which near the edge may or may not include the padding,
+// but never elements beyond it.
 struct Divisor {
     bool count_padding;
     int64_t fixed;
@@ -288,7 +288,7 @@ void for_each_plane(int64_t planes, int64_t work_per_plane, F f) {
 
 int64_t work_of(const Window& w) { return capped_product(w.out_size(), w.kernel_size()) + w.in_size(); }
 
-// Output positions x of a row whose window element kx lies inside.
+// Output positions x of a row for which window element kx lies inside the input.
 struct RowRange {
     int64_t begin, end;
     RowRange(const Window& w, int64_t offset) {
@@ -302,7 +302,7 @@ struct RowRange {
 // run along rows, where neighbours are neighbours in memory.
 template <class T, class Step>
 void combine_rows(const Window& w, const T* plane, T* out, T start, Step step) {
-    // Those window elements that lie inside for some output: the kernel may be far larger than the input.
+    // The window elements that lie inside the input for some output: the kernel may be far larger than the input.
     const KernelRange of_first(-w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
     const KernelRange of_last((w.out[2] - 1) * w.stride[2] - w.before[2], w.kernel[2], w.dilation[2], w.in[2]);
     for (int64_t z = 0; z < w.out[0]; ++z) {
@@ -350,7 +350,7 @@ void add_to(T* out, const T* in, int64_t n, int64_t stride) {
         for (int64_t i = 0; i < n; ++i) out[i] += in[i * stride];
 }
 
-// Whole windows of two by two elements side by side, which is what most networks have.
+// Whole adjacent windows of two by two elements, the case of most networks.
 bool is_two_by_two(const Window& w) {
     bool fits = w.kernel[0] == 1 && w.in[0] == 1 && w.out[0] == 1;
     for (size_t i = 1; i < Window::kAxes; ++i)
@@ -359,8 +359,8 @@ bool is_two_by_two(const Window& w) {
     return fits;
 }
 
-// Which of four is largest, the first of equals. Comparing them in turn would send the processor the wrong way every
-// other time; only NaN, which is rare, is worth a branch.
+// The position of the largest of four, the first of equals. Comparing them in turn would mispredict every other time;
+// only NaN, which is rare, is worth a branch.
 template <class T>
 struct FirstOfFour {
     T value;
@@ -373,7 +373,7 @@ struct FirstOfFour {
             first[static_cast<int>(a == value) + 2 * static_cast<int>(b == value) + 4 * static_cast<int>(c == value)];
         const T four[] = {a, b, c, d};
         if (int{is_nan(a)} | int{is_nan(b)} | int{is_nan(c)} | int{is_nan(d)}) [[unlikely]] {
-            // The last NaN, as find_maxima has it.
+            // The last NaN, as in find_maxima.
             for (int i = 0; i < 4; ++i)
                 if (is_nan(four[i])) index = i;
             value = four[index];
@@ -402,7 +402,7 @@ void largest_of_four(const Window& w, const T* plane, T* out) {
     }
 }
 
-// The gradients of windows of two by two; what no window covers gets zeros.
+// The gradients of windows of two by two; elements outside of all windows get zeros.
 template <class T>
 void place_gradients(const Window& w, const T* dout, const T* plane, T* out) {
     const int64_t width = w.in[2], covered = 2 * w.out[2];
@@ -445,7 +445,7 @@ void largest_along(const Window& w, const T* row, T* out, T lowest) {
     one_by_one(end, w.out[2]);
 }
 
-// The rows under a window first, element by element, then along the row: so each element is looked at once per axis.
+// Reduces the rows under a window first, element by element, then along the row: each element is visited once per axis.
 template <class T>
 void largest_of_windows(const Window& w, const T* plane, T* out, T lowest) {
     std::unique_ptr<T[]> memory;
@@ -528,7 +528,7 @@ bool fast_max_grad(const KernelCall& c) {
     });
 }
 
-// Plane by plane, so that the elements' planes are not found by division.
+// Plane by plane, so that no division is needed to find the elements' planes.
 bool fast_scatter(const KernelCall& c) {
     const Tensor &x = c.tensor(0), &index = c.tensor(1), &out = c.out[0];
     const int axes = static_cast<int>(call_of(c).ints(2).size());
@@ -556,7 +556,7 @@ bool fast_avg(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     Window w = avg_window_of(call_of(c), x.shape(), 1);
     Divisor divisor = divisor_of(c, 5);
-    // What each output is divided by is the same in every plane.
+    // The divisors of the outputs are the same in every plane.
     std::vector<double> factors;
     for (int64_t z = 0; z < w.out[0]; ++z)
         for (int64_t y = 0; y < w.out[1]; ++y)

@@ -1,4 +1,4 @@
-// Positions along axes: checks and address arithmetic that gathers and scatters share.
+// Positions along axes: checks and address arithmetic for gathers and scatters.
 #pragma once
 
 #include <algorithm>
@@ -33,16 +33,16 @@ Scratch<int64_t> checked_indices(const KernelCall& call, const Tensor& index, in
 // Element offsets of the points in the last axis of `indices`, in a dense tensor of `shape`.
 Scratch<int64_t> point_offsets(const KernelCall& call, const Tensor& indices, const Shape& shape);
 
-// For each position of a dense `index` the element of a dense tensor of `shape` with that coordinate along `axis`.
+// For each position of a dense `index`, the element with that coordinate along `axis` in a dense tensor of `shape`.
 class ElementOffsets {
   public:
     ElementOffsets(const KernelCall& call, const Tensor& index, const Shape& shape, int axis);
-    // Those of the index's last axis are a row.
+    // The positions along the index's last axis are a row.
     int64_t rows() const { return rows_; }
     int64_t row_length() const { return inner_; }
 
-    // Calls f(position in the index, offset of the element) for some rows. All that the loops read is a local variable,
-    // as is what f holds: what f writes could change anything else.
+    // Calls f(position in the index, offset of the element) for some rows. The loops read only local variables, and so
+    // should f: a write by f could change anything else.
     template <class F>
     void visit(int64_t begin, int64_t end, F f) const {
         const int64_t size = size_, step = step_, along = along_, inner = inner_;
@@ -77,7 +77,7 @@ class ElementOffsets {
     int64_t inner_, rows_, size_, step_, along_;
 };
 
-// How many pieces of so many elements are done between two looks at an interrupt.
+// The number of pieces of so many elements between two looks at an interrupt.
 inline int64_t offsets_between_looks(int64_t elements) {
     return std::max<int64_t>(1, kElementsBetweenLooks / std::max<int64_t>(1, elements));
 }

@@ -1,5 +1,5 @@
-// CPU kernels: random numbers. Element i of a result is made of words of philox(seed, block, counter) whose block
-// follows from i alone, so the numbers depend neither on threads nor on vector width.
+// CPU kernels: random numbers. Element i of a result is computed from words of philox(seed, block, counter), whose
+// block follows from i alone, so that the numbers depend neither on threads nor on vector width.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -18,7 +18,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// A call with a seed of its own always gives the same numbers; else the stream is the one that the executor drew.
+// A call with a seed of its own always gives the same numbers; otherwise the stream is the one that the executor drew.
 RandomStream stream_of(const KernelCall& call) {
     size_t seed = static_cast<size_t>(call.op.signature.find("seed"));
     if (call.has(seed)) return {static_cast<uint64_t>(call.args[seed].integer()), 0};
@@ -30,7 +30,7 @@ float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24
 uint64_t wide(uint32_t high, uint32_t low) { return static_cast<uint64_t>(high) << 32 | low; }
 double unit_double(uint32_t high, uint32_t low) { return static_cast<double>(wide(high, low) >> 11) * 0x1p-53; }
 
-// Any number of words that belong to one element. The upper bits of the call's counter tell its blocks apart.
+// Any number of words for one element. The upper bits of the call's counter tell its blocks apart.
 class ElementStream {
   public:
     ElementStream(RandomStream stream, int64_t element) : stream_(stream), element_(static_cast<uint64_t>(element)) {}
@@ -75,8 +75,7 @@ void draw_elements(int64_t count, F draw) {
     });
 }
 
-// Numbers that are to become halves and would be rounded to 1, which is not in the interval, are the last one before
-// it.
+// A number below 1 that would be rounded to 1 as a half, outside of the interval, becomes the last half before 1.
 void stay_below_one(const KernelCall& call) {
     if (!call.has(1) || !is_half(call.args[1].dtype())) return;
     Tensor& out = call.out[0];
@@ -152,8 +151,8 @@ bool standard_laplace(const KernelCall& call) {
     return true;
 }
 
-// More than half of the draws below are taken. Where none is, the numbers are beyond what the comparison resolves, and
-// the distribution is as narrow as its mean.
+// More than half of the draws below are accepted. If none is, the numbers are beyond the resolution of the comparison,
+// and the distribution is as narrow as its mean.
 constexpr int kMostTries = 1000;
 
 // Marsaglia and Tsang 2000; below 1 the shape is raised by one and the draw multiplied by u^(1/alpha).
@@ -243,7 +242,7 @@ bool randint(const KernelCall& call) {
     return true;
 }
 
-// The first `count` of `size` things in random order.
+// Shuffles the first `count` of `size` things into random order.
 void shuffle(std::span<int64_t> things, size_t count, RandomStream stream) {
     for_elements(static_cast<int64_t>(std::min(count, things.size())), [&](int64_t place) {
         const auto i = static_cast<size_t>(place);
@@ -291,7 +290,7 @@ bool multinomial(const KernelCall& call) {
             for_elements(draws, [&](int64_t k) {
                 double at = ElementStream(stream, row * draws + k).unit() * total;
                 auto found = std::upper_bound(sums.begin(), sums.end(), at);
-                // Rounding may push `at` to the total; the last class that can be drawn is meant.
+                // Rounding may move `at` to the total; the last class that can be drawn is then meant.
                 if (found == sums.end()) found = std::lower_bound(sums.begin(), sums.end(), total);
                 *out++ = found - sums.begin();
             });
@@ -357,7 +356,8 @@ bool dropout(const KernelCall& call) {
     });
 }
 
-// The vector loops do whole blocks of four elements; the elements behind the last whole block come from one block more.
+// The vector loops compute whole blocks of four elements; the elements after the last whole block come from one more
+// block.
 using BlockLoop = void (*)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
 
 bool fill_fast(const KernelCall& call, BlockLoop loop) {

@@ -21,7 +21,7 @@ template <class T>
 using Accumulator =
     std::conditional_t<std::is_integral_v<T>, int64_t, std::conditional_t<kIsComplex<T>, std::complex<double>, double>>;
 
-// Integers wrap; in C++ only unsigned arithmetic may.
+// Integers wrap, which in C++ only unsigned arithmetic may.
 template <class A, class F>
 A wrapping(A a, A b, F f) {
     if constexpr (std::is_integral_v<A>)
@@ -73,7 +73,7 @@ struct Smallest {
     }
 };
 
-// Everything behind one result. Only sums of floats are made of leaves in the dtype of the elements.
+// Reduces all elements of one result. Only sums of floats have leaves in the dtype of the elements.
 template <class R, class A, class T>
 A reduce_one(const T* in, const ReduceLayout& layout, int64_t start) {
     using Leaf = std::conditional_t<std::is_same_v<R, Sum> && std::is_floating_point_v<T>, T, A>;
@@ -109,7 +109,7 @@ bool accumulate(const KernelCall& c, bool mean) {
 }
 
 bool sum_plain(const KernelCall& c) { return accumulate<Sum>(c, false); }
-// The sum of what is left when NaN is replaced.
+// The sum with NaN replaced by 0.
 bool nansum_plain(const KernelCall& c) {
     static const Op &sum = registry().get("sum"), &isnan = registry().get("isnan"), &where = registry().get("where");
     Value x(c.tensor(0));
@@ -221,7 +221,7 @@ bool var_plain(const KernelCall& c) {
                 };
                 return layout.total(start, 0.0, square, [](auto a, auto b) { return a + b; });
             };
-            // Those of large floats leave their range.
+            // The squares of large floats leave their range.
             double squares = squares_in(T());
             if (!std::isfinite(squares)) squares = squares_in(double());
             double var = squares / std::max(freedom, 0.0);

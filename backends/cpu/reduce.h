@@ -1,4 +1,4 @@
-// How reductions and operations along an axis walk over dense tensors.
+// The walk of reductions and of operations along an axis over dense tensors.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct AxisView {
     int64_t lines() const { return outer * inner; }
 };
 
-// The line axis that argument `i` names; a 0-d tensor is one line of one element.
+// The lines along the axis that argument `i` names; a 0-d tensor is one line of one element.
 inline AxisView axis_view(const KernelCall& c, size_t i, size_t of = 0) {
     const Shape& shape = c.tensor(of).shape();
     if (shape.rank() == 0) return {shape, 0};
@@ -32,7 +32,7 @@ inline AxisView axis_view(const KernelCall& c, size_t i, size_t of = 0) {
 // In double, so that squares of large floats do not overflow; doubles themselves are scaled by the largest.
 bool vector_norm_plain(const KernelCall& c);
 
-// Of zeros with either sign the order of comparisons would decide which is the extremum.
+// For zeros of either sign the order of comparisons would decide which is the extremum.
 template <class T>
 T without_sign_of_zero(T x) {
     if constexpr (std::is_floating_point_v<T>) x += T(0);
@@ -42,7 +42,7 @@ T without_sign_of_zero(T x) {
 // A dense tensor split into kept and reduced axes; axes of size 1 are dropped and neighbours of one kind merged, so
 // that most reductions have one axis of each kind.
 struct ReduceLayout {
-    int64_t outputs = 1, count = 1;  // number of results, and of elements behind each
+    int64_t outputs = 1, count = 1;  // number of results, and of elements for each
     Shape kept, kept_strides, reduced, reduced_strides;
 
     ReduceLayout(const Shape& shape, const Shape& axes) {
@@ -74,7 +74,7 @@ struct ReduceLayout {
         reduced_strides = reversed(strides[1]);
     }
 
-    // Offset of the first element behind a result.
+    // The offset of a result's first element.
     int64_t start(int64_t output) const {
         int64_t offset = 0;
         for (int i = kept.rank() - 1; i >= 0; --i) {
@@ -84,7 +84,7 @@ struct ReduceLayout {
         return offset;
     }
 
-    // Calls f(offset, n, stride) for the runs of elements behind the result that starts at `start`, in row-major order.
+    // Calls f(offset, n, stride) for the runs of elements of the result that starts at `start`, in row-major order.
     template <class F>
     void runs(int64_t start, F f) const {
         if (count == 0) return;
@@ -102,8 +102,8 @@ struct ReduceLayout {
         }
     }
 
-    // What value(offset) gives for every element behind the result that starts at `start`, joined in the order of
-    // core/loops/sum_order.h: four by four as it is, then as numbers of type A.
+    // Joins value(offset) over all elements of the result that starts at `start`, in the order of
+    // core/loops/sum_order.h: groups of four in their own type, then as numbers of type A.
     template <class A, class Value, class Join>
     A total(int64_t start, A identity, Value value, Join join) const {
         const int64_t lanes = lanes_of_sum(reduced.rank() > 0 ? reduced_strides.back() : 1), size = kSumRows * lanes;

@@ -1,7 +1,7 @@
 // CPU kernels: reductions of f32 and f64 by the loops over rows and columns.
-// After merging axes nearly every reduction is one of four: all of it, rows, columns, or columns within blocks
-// (kept × reduced × kept); sums also of rows that belong together (reduced × kept × reduced, the statistics of a batch
-// norm). The rest is left to the plain kernels.
+// After merging axes nearly every reduction is one of four kinds: everything, rows, columns, or columns within blocks
+// (kept × reduced × kept); for sums also rows that belong together (reduced × kept × reduced, the statistics of a batch
+// norm). Other reductions are left to the plain kernels.
 #include <atomic>
 #include <cmath>
 
@@ -17,7 +17,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Sums of what `row(first, n)` and `columns(first, rows, width, stride, first column, totals)` give, for every result:
+// Sums by `row(first, n)` and `columns(first, rows, width, stride, first column, totals)`, for every result:
 // store(result, sum).
 template <class T, class Row, class Columns, class Store>
 void sums(const Pattern& p, const T* x, Row row, Columns columns, Store store) {
@@ -48,7 +48,7 @@ void sums(const Pattern& p, const T* x, Row row, Columns columns, Store store) {
     }
 }
 
-// Whether the array fills half of the last cache: of more than that, part has been driven out since it was written.
+// Whether the array fills half of the last cache: of a larger one, part has been evicted since it was written.
 template <class T>
 bool is_far(const Pattern& p) {
     static const int64_t half = last_cache_bytes() / 2;
@@ -70,7 +70,7 @@ void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
         [&](int64_t o, double total) { out[static_cast<size_t>(o)] = total; });
 }
 
-// Of rows that are not to be cut: stored(sum) for each.
+// For rows that are not cut: stored(sum) for each.
 template <class T, class Stored>
 void sum_rows(const Pattern& p, const T* x, T* out, Stored stored) {
     const auto sum = is_far<T>(p) ? reduce_loops<T>().sum_rows_far : reduce_loops<T>().sum_rows;
@@ -90,7 +90,7 @@ bool sum_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
     return with_real(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
-        // Of all elements: what losses are made of.
+        // A sum over all elements, as in losses.
         const bool all = c.args[1].is_nil();
         const Pattern p = all ? Pattern(c.tensor(0).size()) : Pattern(reduce_layout(c));
         if (!p.known) return false;
@@ -195,12 +195,12 @@ bool var_fast(const KernelCall& c) {
     });
 }
 
-// Powers in the dtype of the elements: where they leave its range, or the small ones fall out of it and are more than
-// rounding in the total, the plain kernel, which scales, does it.
+// Powers are computed in the dtype of the elements. Where they leave its range, or small ones underflow by more than
+// rounding in the total, the plain kernel, which scales, computes the norm.
 bool norm_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
     const double order = norm_order(c.args[1]);
-    // A root of very low order makes rounding errors many times as large.
+    // A root of very low order multiplies rounding errors.
     if (order != 0 && !(std::abs(order) >= 0.25 && std::abs(order) <= 64)) return false;
     const Pattern p(reduce_layout(c, 2));
     if (!p.known) return false;
@@ -216,14 +216,14 @@ bool norm_fast(const KernelCall& c) {
                 loops.power_columns(from, rows, width, stride, order, totals);
             },
             [&](int64_t o, double total) {
-                // Threads have different results, and only one value to write here.
+                // Threads have different results, and write the same single value.
                 if (order != 0 && !(total > least && total < most))
                     std::atomic_ref(regular).store(false, std::memory_order_relaxed);
                 out[o] = static_cast<T>(order == 0 || order == 1 ? total
                                         : order == 2             ? std::sqrt(total)
                                                                  : std::pow(total, 1 / order));
             });
-        // Not left to the caller: what comes of a layout must not depend on elements seen before.
+        // Computed here rather than declined: the way for a layout must not depend on elements seen before.
         return regular || vector_norm_plain(c);
     });
 }
@@ -273,7 +273,7 @@ bool extremum_fast(const KernelCall& c) {
     });
 }
 
-// max, min with indices, argmax, argmin. Rows twice: the extremum, then where it is.
+// max, min with indices, argmax, argmin. Two passes over rows: the extremum, then its position.
 template <bool largest, bool only_index>
 bool first_extremum_fast(const KernelCall& c) {
     if (!only_index && c.out.size() == 1) return extremum_fast<largest>(c);

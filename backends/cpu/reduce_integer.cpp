@@ -1,4 +1,5 @@
-// CPU kernels: reductions of integers and bools by the loops over rows and columns, and whether all or any are not 0.
+// CPU kernels: reductions of integers and bools by the loops over rows and columns, and tests for all or any elements
+// that are not 0.
 #include <algorithm>
 #include <vector>
 
@@ -10,10 +11,11 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Elements of a long row that one visit takes.
+// The number of elements of a long row for one visit.
 constexpr int64_t kPart = 65536;
 
-// Results of rows: row(first element, n) of each, or of the parts of long rows, which join(parts, count) makes one of.
+// Results of rows: row(first element, n) for each row, or for the parts of long rows, which join(parts, count)
+// combines.
 template <class R, class T, class Row, class Join>
 void over_rows(const Pattern& p, const T* x, R* out, Row row, Join join) {
     if (p.outer >= 16 || p.n <= kThreadElements) {
@@ -47,7 +49,7 @@ void over_columns(const Pattern& p, const T* x, R* out, Columns columns, First f
         });
 }
 
-// Calls f(pattern, elements, loops of their type); false: it is another layout, or no tensor of integers.
+// Calls f(pattern, elements, loops of their type); false: another layout, or not a tensor of integers.
 template <class F>
 bool over_integers(const KernelCall& c, F f) {
     return with_integer(c.tensor(0).dtype(), [&](auto zero) {
@@ -101,7 +103,7 @@ bool integer_extremum(const KernelCall& c) {
 template bool integer_extremum<true>(const KernelCall& c);
 template bool integer_extremum<false>(const KernelCall& c);
 
-// max, min with indices, argmax, argmin of rows: the extremum, then where it is.
+// max, min with indices, argmax, argmin of rows: the extremum, then its position.
 template <bool largest, bool only_index>
 bool integer_first_extremum(const KernelCall& c) {
     if (!only_index && c.out.size() == 1) return integer_extremum<largest>(c);
@@ -142,7 +144,7 @@ bool truth_fast(const KernelCall& c) {
                          });
             return true;
         }
-        // Some elements at a time: mostly the answer is there soon.
+        // Some elements at a time: mostly the answer is found soon.
         constexpr int64_t kLook = 4096;
         for (int64_t o = 0; o < p.outer; ++o) {
             bool result = all;

@@ -1,4 +1,4 @@
-// Which reductions the loops over rows and columns do.
+// The kinds of reductions that the loops over rows and columns cover.
 #pragma once
 
 #include "backends/cpu/reduce.h"
@@ -16,14 +16,14 @@ struct Pattern {
         int kept = l.kept.rank(), reduced = l.reduced.rank();
         if (l.count == 0 || l.outputs == 0) return;
         if (reduced == 0) {
-            // Every reduced axis has size 1, as in the gradients of samples one by one: rows of one element.
+            // If every reduced axis has size 1, as in per-sample gradients: rows of one element.
             known = true;
             outer = l.outputs;
         } else if (reduced == 1 && kept <= 2) {
             n = l.reduced[0];
             int64_t stride = l.reduced_strides[0];
             known = true;
-            inner = stride;  // what lies inside the reduced axis is dense
+            inner = stride;  // the elements inside the reduced axis are dense
             outer = l.outputs / inner;
         } else if (reduced == 2 && kept == 1 && l.reduced_strides[1] == 1) {
             known = true;

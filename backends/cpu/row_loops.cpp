@@ -8,7 +8,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// A table is filled by code of its instruction set, which other processors must not run.
+// A table is filled by code of its instruction set, which processors without it must not run.
 std::array<RowLoops, 3> all_loops() {
     std::array<RowLoops, 3> all;
     v2::fill_reduce_loops(all[0]);

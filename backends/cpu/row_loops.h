@@ -1,4 +1,4 @@
-// Access to the loops over rows of the instruction set in use, and helpers of the kernels that are made from them.
+// Access to the loops over rows of the instruction set in use, and helpers for the kernels that use them.
 #pragma once
 
 #include <algorithm>
@@ -91,17 +91,17 @@ bool with_integer(DType t, F f) {
     }
 }
 
-// Elements of simple work (an addition each) that are worth a thread of their own: some ten microseconds from the outer
-// caches, against the tens that waking a sleeping thread costs.
+// The number of elements of simple work (an addition each) that is worth a thread: some ten microseconds from the outer
+// caches, compared with tens for waking a sleeping thread.
 inline constexpr int64_t kThreadElements = 98304;
 
-// How many rows of `length` elements are worth a thread, when an element costs as much as `cost` additions.
+// The number of rows of `length` elements that is worth a thread, when an element costs as much as `cost` additions.
 inline int64_t worthwhile_rows(int64_t length, int64_t cost = 1) {
     return std::max<int64_t>(1, kThreadElements / std::max<int64_t>(1, length * cost));
 }
 
 void add_fast_reduce_kernels(KernelTable& table);  // backends/cpu/reduce_fast.cpp
-// Of integers and bools, and where numbers are 0 (backends/cpu/reduce_integer.cpp); false: not for this call.
+// For integers and bools, and tests for 0 (backends/cpu/reduce_integer.cpp); false: not for this call.
 bool integer_sum(const KernelCall& c);
 bool integer_product(const KernelCall& c);
 template <bool largest>

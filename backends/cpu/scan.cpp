@@ -1,5 +1,5 @@
 // CPU kernels: scans along an axis.
-// All lines that lie side by side in memory advance together, so that the inner loop is over neighbours.
+// All lines that are adjacent in memory advance together, so that the inner loop is over neighbours.
 #include <cmath>
 #include <complex>
 #include <vector>
@@ -24,7 +24,7 @@ constexpr int64_t kBlock = 1 << 20;
 // Calls step(position in the line, its offset, state of the line) in the order of the scan.
 template <class State, class Step>
 void scan(const AxisView& view, bool reverse, State initial, Step step) {
-    // An empty axis beside a large one: lines without number, of nothing.
+    // An empty axis beside a large one: a great number of empty lines.
     if (view.n == 0 || view.inner == 0) return;
     std::vector<State> states(static_cast<size_t>(view.inner));
     for (int64_t o = 0; o < view.outer; ++o) {
@@ -43,7 +43,7 @@ template <bool product>
 bool running(const KernelCall& c) {
     AxisView view = axis_view(c, 1);
     bool exclusive = !product && c.args[3].boolean(), reverse = !product && c.args[4].boolean();
-    // Narrow integer results are those of 64 bits, cut off.
+    // Results in narrow integers are those of 64 bits, truncated.
     DType to = c.out[0].dtype(), in = is_integer(to) || to == DType::boolean ? DType::i64 : to;
     Tensor x = c.tensor(0).cast(in);
     Tensor y = in == to ? c.out[0] : Tensor::empty(in, c.out[0].shape());
@@ -67,7 +67,7 @@ bool running(const KernelCall& c) {
     return true;
 }
 
-// Lines along the last axis: of floats four at a time, because each addition waits for the one before.
+// Lines along the last axis: four lines of floats at a time, because each addition waits for the one before.
 template <bool product, class T, class Out>
 void run_lines(const T* in, Out* out, int64_t lines, int64_t n, bool exclusive, bool reverse) {
     using R = Running<Out>;
@@ -166,7 +166,7 @@ bool running_extremum(const KernelCall& c) {
     });
 }
 
-// Along the last axis one line after the other: what is best so far stays in a register, and new bests are rare.
+// Along the last axis one line after the other: the best element so far stays in a register, and new ones are rare.
 template <bool largest, class T>
 void best_of_line(const T* in, T* values, int64_t* indices, int64_t n) {
     T best = in[0];
@@ -175,7 +175,7 @@ void best_of_line(const T* in, T* values, int64_t* indices, int64_t n) {
         if (begin > 0) poll_interrupt();
         int64_t j = begin;
         const int64_t end = std::min(n, begin + kBlock);
-        // Not worse: also NaN, after which only NaN is better.
+        // Not worse includes NaN, after which only NaN is better.
         for (; j < end && best == best; ++j) {
             const T x = in[j];
             if (!(largest ? x < best : x > best)) {
@@ -193,7 +193,7 @@ void best_of_line(const T* in, T* values, int64_t* indices, int64_t n) {
     }
 }
 
-// Along another axis row after row, each from the one before.
+// Along another axis row after row, each from the row before.
 template <bool largest, class T>
 void best_of_columns(const T* in, T* values, int64_t* indices, int64_t n, int64_t width) {
     std::copy_n(in, width, values);
@@ -263,7 +263,7 @@ bool linear_recurrence(const KernelCall& c) {
         T* out = c.out[0].data<T>();
         int64_t first = reverse ? view.n - 1 : 0;
         scan(view, reverse, State(0), [&](int64_t k, int64_t at, State& s) {
-            // The first state has no predecessor: its weight is not looked at, it may be anything.
+            // The first state has no predecessor: its weight is not read, since it may have any value.
             s = k == first ? static_cast<State>(b[at])
                            : static_cast<State>(b[at]) + static_cast<State>(reverse ? a[at + view.inner] : a[at]) * s;
             out[at] = static_cast<T>(s);
@@ -276,7 +276,7 @@ bool linear_recurrence(const KernelCall& c) {
 }
 
 double times_power_of_2(double x, int64_t e) {
-    constexpr int64_t kBeyond = 5000;  // what is moved so far is 0 or infinite
+    constexpr int64_t kBeyond = 5000;  // the product so far is 0 or infinite
     return std::ldexp(x, static_cast<int>(std::clamp(e, -kBeyond, kBeyond)));
 }
 Complex128 times_power_of_2(Complex128 z, int64_t e) {
@@ -285,7 +285,7 @@ Complex128 times_power_of_2(Complex128 z, int64_t e) {
 double magnitude(double x) { return std::abs(x); }
 double magnitude(Complex128 z) { return std::max(std::abs(z.real()), std::abs(z.imag())); }
 
-// m 2^e. Products of many numbers leave the range of doubles on the way to a result within it.
+// m 2^e, since products of many numbers leave the range of doubles on the way to a result within it.
 template <class R>
 struct Scaled {
     R m;
@@ -310,7 +310,7 @@ struct Scaled {
     R value() const { return times_power_of_2(m, e); }
 
   private:
-    // So that the product of two is a number.
+    // Bounds the factors so that the product of two does not overflow.
     void bound() {
         if (const double size = magnitude(m); size > 0x1p400 || size < 0x1p-400) normalise();
     }
@@ -324,7 +324,7 @@ struct Scaled {
     }
 };
 
-// d x[i] = (product of what stands before i) * t[i], with t[i] = d[i] + x[i+1] t[i+1].
+// d x[i] = (product of the elements before i) * t[i], with t[i] = d[i] + x[i+1] t[i+1].
 bool cumprod_grad(const KernelCall& c) {
     const AxisView view = axis_view(c, 2);
     auto run = [&](auto zero) {

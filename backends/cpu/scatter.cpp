@@ -12,14 +12,14 @@ namespace {
 
 template <class A>
 A larger(A a, A b) {
-    return a > b || a != a ? a : b;  // NaN stays
+    return a > b || a != a ? a : b;  // NaN wins
 }
 template <class A>
 A smaller(A a, A b) {
     return a < b || a != a ? a : b;
 }
 
-// What is combined with what: pieces of `elements` elements at given offsets, or single elements along an axis.
+// The items to be combined: pieces of `elements` elements at given offsets, or single elements along an axis.
 struct Pieces {
     Scratch<int64_t> offsets;
     int64_t elements;
@@ -114,7 +114,7 @@ enum class Segment { sum, prod, max, min };
 template <class T>
 constexpr bool kIsHalf = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-// What a segment without elements is.
+// The value of a segment without elements.
 template <Segment kHow, class T>
 T empty_segment() {
     if constexpr (kHow == Segment::sum || kHow == Segment::prod)
@@ -161,7 +161,7 @@ bool segment(const KernelCall& call) {
                         element = static_cast<T>(wrapping(a, b, [](auto x, auto y) { return x + y; }));
                     else if constexpr (kHow == Segment::prod)
                         element = static_cast<T>(wrapping(a, b, [](auto x, auto y) { return x * y; }));
-                    // The first element replaces the mark of emptiness, so that -inf stays what it is.
+                    // The first element replaces the mark of an empty segment, so that -inf stays -inf.
                     else if constexpr (kHow == Segment::max)
                         element = first ? from[k] : static_cast<T>(larger(a, b));
                     else
@@ -186,7 +186,7 @@ bool sparse_mean(const KernelCall& call) {
                                                   id[k], k ? str(" behind ", id[k - 1]) : ""));
     }
     Shape shape = x.shape();
-    // What the greatest number asks for is refused in any case.
+    // A size that the largest id would require is refused in any case.
     const int64_t last = count ? id[count - 1] : -1;
     shape[0] = last < std::numeric_limits<int64_t>::max() ? last + 1 : last;
     checked_shape(call.op.name(), shape.dims(), size_of(x.dtype()));

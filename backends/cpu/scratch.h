@@ -1,5 +1,5 @@
-// A vector for what a kernel needs in between: from the memory of tensors, whose elements are set to nothing. To fill
-// hundreds of megabytes with zeros first would take as long as many kernels themselves, and no interrupt is noticed.
+// A vector for intermediate data of a kernel: it comes from the memory of tensors and is not initialised. Filling
+// hundreds of megabytes with zeros would take as long as many kernels themselves, without noticing interrupts.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// The result is the first operand but for the region that `region` leaves of it, which is the second, broadcast.
+// The result is the first operand, with the region given by `region` replaced by the second operand, broadcast.
 bool replace_region(const KernelCall& call, void (*region)(const Call&, size_t, Layout&)) {
     const Tensor& value = call.tensor(1);
     Tensor& out = call.out[0];

@@ -7,7 +7,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// An exponential costs about as much as this many additions.
+// The cost of an exponential in additions.
 constexpr int64_t kCost = 4;
 
 // Calls row(offset) for rows along the last axis, columns(offset, width) for the lines of another one.

@@ -1,10 +1,10 @@
-// CPU kernels: decompositions of matrices, by the LAPACK inside OpenBLAS. All is computed in f64 (complex128 for
-// complex numbers) and rounded once, also for f32: these operators are rarely what takes the time, and an f32
-// decomposition loses half of its digits. The exception is svd, which does take the time, and where nobody expects more
-// digits than LAPACK gives in f32.
+// CPU kernels: decompositions of matrices, by the LAPACK inside OpenBLAS. Everything is computed in f64 (complex128 for
+// complex numbers) and rounded once, also for f32: these operators rarely take much time, and an f32 decomposition
+// loses half of its digits. The exception is svd, which does take time, and whose users expect no more digits than
+// LAPACK gives in f32.
 //
-// LAPACK counts by columns. A row-major matrix read that way is its transpose, which inverses and determinants do not
-// mind; elsewhere a matrix is transposed on the way in or out.
+// LAPACK counts by columns. A row-major matrix read that way is its transpose, which makes no difference to inverses
+// and determinants; elsewhere a matrix is transposed on the way in or out.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -39,7 +39,7 @@ struct Lu {
         }
         singular = lu_factors(n, m.data.data(), pivots.data()) > 0;
         if (singular || !std::isfinite(norm)) return;
-        // Rounding hides most singular matrices: what is left of a zero pivot is tiny. The condition number tells.
+        // Rounding hides most singular matrices: a zero pivot becomes a tiny one. The condition number reveals it.
         double rcond = 0;
         lapack::gecon(n, m.data.data(), norm, &rcond);
         singular = rcond < std::numeric_limits<double>::epsilon() / 4;
@@ -98,7 +98,7 @@ bool matrix_solve(const KernelCall& c) {
 double phase_of(double x) { return x < 0 ? -1 : x == 0 ? 0 : 1; }
 Complex128 phase_of(Complex128 z) { return z == 0.0 ? 0 : z / std::abs(z); }
 
-// Sign (of complex numbers: phase) and logarithm of |det|, which cannot overflow.
+// Sign (for complex numbers: phase) and logarithm of |det|, which cannot overflow.
 template <class T>
 std::pair<T, double> log_determinant(Lu<T>& lu) {
     T sign = 1;
@@ -138,7 +138,7 @@ template <class T>
 struct Svd {
     std::vector<RealOf<T>> s;
     ColumnsOf<T> u, vt;
-    int info = 0;  // LAPACK's code: not 0 where it did not converge
+    int info = 0;  // LAPACK's code: not 0 if it did not converge
 
     // `job`: A all vectors, S those that belong to a singular value.
     Svd(const KernelCall& c, ColumnsOf<T> m, char job)
@@ -187,7 +187,7 @@ bool svd(const KernelCall& c) {
     if (!write_svd<T>(c)) expect_converged(c, 1);
     return true;
 }
-// The one decomposition that people use on large matrices of f32, for which doubles take twice as long.
+// The one decomposition that is common for large matrices of f32, for which doubles take twice as long.
 bool svd_single(const KernelCall& c) { return c.tensor(0).dtype() == DType::f32 && write_svd<float>(c); }
 
 template <class T>
@@ -195,7 +195,7 @@ ColumnsOf<T> product(const ColumnsOf<T>& a, const ColumnsOf<T>& b) {
     ColumnsOf<T> m(a.rows, b.columns);
     if (m.data.empty() || a.columns == 0) return m;
     if constexpr (!kIsComplex<T>) {
-        // Read by rows, matrices are their transposes, and so is the product.
+        // Read by columns, the row-major matrices are their transposes, and so is the product.
         const MatrixRef<T> left{b.data.data(), b.columns, b.rows, b.rows, 1};
         const MatrixRef<T> right{a.data.data(), a.columns, a.rows, a.rows, 1};
         if (gemm(left, right, m.data.data(), 0.0)) return m;
@@ -264,8 +264,8 @@ ColumnsOf<double> products_but_two(const Doubles& s) {
     return products;
 }
 
-// As the cofactors of u diag(s) v^H. With e = u^H d v those of diag(s) + e change by -e[l, k] times the product of all
-// s but two off the diagonal, and by the sum over i of e[i, i] times such a product on it.
+// As the cofactors of u diag(s) v^H. With e = u^H d v, the cofactors of diag(s) + e change by -e[l, k] times the
+// product of all s but two off the diagonal, and by the sum over i of e[i, i] times such a product on it.
 template <class T>
 bool cofactor_slope(const KernelCall& c) {
     for (const int64_t b : matrices_of(c)) {
@@ -310,8 +310,8 @@ bool pinv(const KernelCall& c) {
     return true;
 }
 
-// The decompositions of symmetric (Hermitian) matrices look at the mean of both triangles, so that their gradients,
-// which are symmetric, are those of what was computed.
+// The decompositions of symmetric (Hermitian) matrices use the mean of both triangles, so that their gradients, which
+// are symmetric, are those of the computed function.
 template <class T>
 void symmetrise(ColumnsOf<T>& m) {
     for_tiles(m.rows, m.columns, [&](int i, int j) {
@@ -399,7 +399,7 @@ void eigen(const KernelCall& c, ColumnsOf<Complex128>& m, std::vector<Complex128
     expect_converged(c, info);
 }
 
-// The same of real ones. LAPACK's columns for a pair of conjugate eigenvalues are the real and the imaginary part.
+// The same for real matrices. LAPACK's columns for a pair of conjugate eigenvalues are the real and the imaginary part.
 void eigen(const KernelCall& c, ColumnsOf<double>& m, std::vector<Complex128>& w, ColumnsOf<Complex128>& v) {
     const int n = m.rows, lda = m.leading(), one = 1;
     int info = 0;
@@ -435,7 +435,7 @@ bool eig(const KernelCall& c) {
     return true;
 }
 
-// 1 / (x_j - x_i). Values are equal that differ by what rounding leaves of the largest.
+// 1 / (x_j - x_i). Values count as equal if they differ only by the rounding error of the largest.
 template <class T>
 bool reciprocal_gaps(const KernelCall& c) {
     const Tensor &x = c.tensor(0), &used = c.tensor(1);
@@ -468,7 +468,7 @@ bool reciprocal_gaps(const KernelCall& c) {
 }
 
 // Scaling and squaring around a Taylor polynomial: with the norm below 1/2, its terms up to the 19th power are exact to
-// the last digit. Four terms at a time are a polynomial in the fourth power (M. Paterson and L. Stockmeyer, 1973).
+// the last digit. Groups of four terms form a polynomial in the fourth power (M. Paterson and L. Stockmeyer, 1973).
 template <class T>
 bool matrix_exp(const KernelCall& c) {
     const Tensor& x = c.tensor(0);

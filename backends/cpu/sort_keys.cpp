@@ -11,16 +11,16 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Looks at an interrupt in between.
+// Calls f for each item and looks at an interrupt now and then.
 template <class Item, class F>
 void in_blocks(const Scratch<Item>& items, F f) {
-    // Each item may be the first to write to a large page, which the system fills with zeros then.
+    // An item may be the first to touch a large page, which the system then fills with zeros.
     in_ranges(static_cast<int64_t>(items.size()), 64, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) f(items[static_cast<size_t>(i)]);
     });
 }
 
-// Least significant digit first; keys of the same digit keep their order, so the places need no looking at.
+// Least significant digit first; keys with the same digit keep their order, so that places need not be compared.
 template <class Item, class KeyOf>
 void radix_sort(Scratch<Item>& items, Scratch<Item>& scratch, int digits, KeyOf key_of) {
     constexpr int kBits = 8;
@@ -60,8 +60,8 @@ void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch) {
     radix_sort(items, scratch, 8, [](const WideItem& i) { return i.key; });
 }
 
-// In 32 bits of the keys, the upper ones of those in which they differ: items of one word go through half as many
-// digits as the keys have. What is then still together is mostly alone, or nearly so.
+// Sorts by the upper 32 of the bits in which the keys differ: items of one word go through half as many digits as the
+// keys have. Keys that are equal in those bits are then mostly alone, or nearly so.
 void sort_places(const Scratch<uint64_t>& keys, Scratch<uint32_t>& places) {
     uint64_t least = ~uint64_t{0}, most = 0;
     const auto count = static_cast<int64_t>(places.size());

@@ -30,7 +30,7 @@ SortKey<T> sort_key(T x) {
     }
 }
 
-// An element of a line: its key and where it stands. Ordered by key, then by place, which makes every sort stable.
+// An element of a line: its key and its place. Ordered by key, then by place, which makes every sort stable.
 struct WideItem {
     uint64_t key;
     uint64_t place;
@@ -59,14 +59,14 @@ struct ItemOf<uint32_t> {
     static uint32_t key(Item i) { return static_cast<uint32_t>(i >> 32); }
 };
 
-// From this length on sorting by digits wins over comparing.
+// From this length on sorting by digits is faster than comparing.
 inline constexpr size_t kRadixFrom = 256;
 
 // Sorts the items; `scratch` is working memory that may be reused between calls.
 void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch);
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch);
 
-// Sorts places, which are in ascending order, by the keys that stand there; those of equal keys stay in their order.
+// Sorts places, which are in ascending order, by the keys at these places; places of equal keys keep their order.
 void sort_places(const Scratch<uint64_t>& keys, Scratch<uint32_t>& places);
 
 }  // namespace lunaria::cpu

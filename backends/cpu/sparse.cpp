@@ -37,7 +37,7 @@ void check_starts(const KernelCall& c, const I* indptr, int64_t rows, int64_t co
         if (indptr[i] > indptr[i + 1]) throw value_error(c.op.name(), str("indptr falls behind place ", i));
 }
 
-// One of the columns is not within the dense matrix of so many rows.
+// Reports a column that is outside of the dense matrix of so many rows.
 template <class I>
 [[noreturn]] void fail_outside(const KernelCall& c, const I* columns, int64_t size) {
     while (*columns >= 0 && *columns < size) ++columns;
@@ -56,7 +56,7 @@ bool csr_matmul(const KernelCall& c) {
         const int64_t mean = (count * std::max<int64_t>(width, 1)) / std::max<int64_t>(rows, 1) + 1;
         const int64_t piece = 32768 / mean + 1;
         std::atomic<bool> outside = false;
-        // Columns are looked at just before they are used, while they come into the cache for it.
+        // Columns are checked just before they are used, while they come into the cache.
         parallel_for(rows, piece, [&](int64_t first, int64_t last) {
             for (int64_t begin = first, end = 0; begin < last; begin = end) {
                 end = std::min(begin + piece, last);

@@ -63,17 +63,17 @@ Dual zeta(Dual s, double q) {
     if (std::isinf(s.value)) return {q > 1 ? 0.0 : q == 1 ? 1.0 : q > 0 ? kInfinity : kNan, 0};
     if (q <= 0 && q == std::floor(q)) return {kInfinity, kNan};
     if (q > 0) return q == kInfinity ? Dual{0} : zeta_right(s, q);
-    // Of negative bases only whole powers exist. Their terms come one by one, up to some distance from 0.
+    // Negative bases have only whole powers. Their terms are added one by one, up to some distance from 0.
     if (s.value != std::floor(s.value) || s.slope != 0 || q < -1e6) return {kNan, kNan};
     double left = 0;
     for (; q < 0; ++q) left += std::pow(q, -s.value);
     return Dual{left} + zeta_right(s, q);
 }
 
-// What follows is computed in Real: of f64 in long double, since dozens of roundings would add up to more than the last
-// digit, and of f32 in double.
+// From here on computed in Real: for f64 in long double, since dozens of roundings would add up to more than the last
+// digit, and for f32 in double.
 
-// Hankel's expansion of I (sign -1) and K (sign 1) of a large x, but for its exponential and root.
+// Hankel's expansion of I (sign -1) and K (sign 1) for a large x, without its exponential and root.
 template <class Real>
 Real hankel(int order, Real x, Real sign) {
     Real term = 1, sum = 1;
@@ -108,7 +108,7 @@ double bessel_i(int order, bool scaled, double x) {
     if (size > kFar) {
         if (std::isinf(x)) return scaled ? 0 : order == 1 ? x : kInfinity;
         value = hankel<Real>(order, size, -1) / std::sqrt(2 * Real(kPiLong) * size);
-        // In two halves, so that e^x may overflow only where the result does.
+        // In two halves, so that e^x overflows only where the result does.
         if (!scaled) value = value * std::exp(size / 2) * std::exp(size / 2);
     } else {
         value = bessel_i_series(order, size) * (scaled ? std::exp(-size) : 1);
@@ -128,7 +128,7 @@ double bessel_k(int order, bool scaled, double x) {
     return static_cast<double>(std::cyl_bessel_k(Real(order), at) * (scaled ? std::exp(at) : 1));
 }
 
-// Elements are taken as f64; 64 of them cost as much as starting a thread is worth.
+// Elements are computed as f64; this many are worth starting a thread.
 constexpr int64_t kGrain = 256;
 
 double element(const Tensor& t, int64_t i) {
@@ -164,7 +164,7 @@ Kernel of_one(F) {
     };
 }
 
-// Where the elements of a dense operand are that meet those of the broadcast result.
+// The elements of a dense operand that meet those of the broadcast result.
 class Met {
   public:
     Met(const Tensor& t, const Shape& out) : whole_(t.shape() == out) {
@@ -190,7 +190,7 @@ class Met {
     Strides strides_;
 };
 
-// F: from f64, and for an f32 whatever is good enough for that.
+// F: from f64, with as much precision as an f32 needs for f32.
 template <auto F>
 Kernel of_one() {
     return [](const KernelCall& c) {
@@ -210,7 +210,7 @@ constexpr auto kBesselK = [](double x, bool twice) {
     return twice ? bessel_k<long double>(Order, Scaled, x) : bessel_k<double>(Order, Scaled, x);
 };
 
-// Of the first `Tensors` arguments, f gets their elements; behind them the attributes of the call.
+// f gets the elements of the first `Tensors` arguments, then the attributes of the call.
 template <size_t Tensors, class F>
 Kernel of_several(F) {
     static_assert(std::is_empty_v<F>);
@@ -235,7 +235,7 @@ Kernel of_two(F) {
 }  // namespace
 
 void add_special_kernels(KernelTable& table) {
-    // The C library's own.
+    // Functions of the C library.
     table.plain("bessel_j0", of_one([](double x) { return ::j0(x); }));
     table.plain("bessel_j1", of_one([](double x) { return ::j1(x); }));
     table.plain("bessel_y0", of_one([](double x) { return x < 0 ? kNan : ::y0(x); }));

@@ -9,7 +9,7 @@
 
 namespace lunaria::cpu {
 
-// Memory from the tensors' allocator for the length of a call: its cache gives the same warm block again.
+// Memory from the tensors' allocator for the length of a call: the allocator's cache gives the same warm block again.
 class Buffer {
   public:
     explicit Buffer(size_t bytes) : data_(bytes ? allocate(bytes) : nullptr), bytes_(bytes) {}
@@ -24,8 +24,8 @@ class Buffer {
     size_t bytes_;
 };
 
-// Memory that stays with its thread, whose own cache holds it from one call to the next. More than kMost bytes are
-// taken for the length of a call only.
+// Memory that stays with its thread, in whose own cache it stays from one call to the next. More than kMost bytes are
+// allocated for the length of a call only.
 class Workspace {
   public:
     // Valid until the next call of take.

@@ -9,7 +9,7 @@ namespace {
 Writer& writer() { return Writer::current(); }
 Number real(double x) { return writer().constant(DType::f64, x, 0); }
 
-// By squaring; `bits` of the exponent count.
+// By squaring, with the lowest `bits` of the exponent.
 Number power_by_products(Number a, Number exponent, int bits) {
     Writer& w = writer();
     const Variable result = w.variable(like(a, 1)), base = w.variable(a), left = w.variable(exponent);
@@ -61,7 +61,7 @@ Number power(Number a, Number b) {
     return cast(power_in_f64(cast(a, DType::f64), cast(b, DType::f64)), a.dtype);
 }
 
-// The mantissas are divided as integers, some bits of the distance of the exponents at a time.
+// The mantissas are divided as integers, several bits of the difference of the exponents at a time.
 Number float_remainder(Number a, Number b) {
     constexpr int kStep = 11;  // 53 + 11 = 64
     Writer& w = writer();
@@ -77,10 +77,10 @@ Number float_remainder(Number a, Number b) {
            [&](Number) { rest.set(remainder(shift_left(rest.get(), kStep), modulus)); });
     w.loop(none, remainder(apart, kStep), one,
            [&](Number) { rest.set(remainder(shift_left(rest.get(), 1), modulus)); });
-    // In two factors, as the power of two need not be a normal number.
+    // In two factors, since the power of two need not be a normal number.
     const Number exponent = divisor.exponent - 1075, first = quotient(exponent + 2048, 2) - 1024;
     const Number reduced = cast(rest.get(), DType::f64) * power_of_two(first) * power_of_two(exponent - first);
-    // What is smaller than the divisor is its own remainder; of infinities and by 0 there is none.
+    // A number smaller than the divisor is its own remainder; infinities and division by 0 have none.
     Number r = select(ordinary, reduced, size);
     r = select((size < infinity) & ((by > 0) | (by == infinity)), r, real(NAN));
     return cast(formula("copysign", r, x), a.dtype);

@@ -1,5 +1,5 @@
-// Arithmetic on numbers of kernels that processors have no instructions for: powers, remainders, quotients of integers
-// with a sign.
+// Arithmetic on numbers of kernels for which processors have no instructions: powers, remainders, quotients of signed
+// integers.
 #pragma once
 
 #include "backends/gpu/writer.h"
@@ -8,10 +8,10 @@ namespace lunaria::gpu {
 
 // a^b for floats, computed in f64, and for integers, whose exponents are not negative.
 Number power(Number a, Number b);
-// The remainder of the quotient that is cut off, exact; of floats.
+// The exact remainder of the truncated quotient; of floats.
 Number float_remainder(Number a, Number b);
 
-// Quotients and remainders of integers; what is divided by 0 becomes anything.
+// Quotients and remainders of integers; a division by 0 gives an undefined number.
 struct IntegerDivision {
     IntegerDivision(Number a, Number b);
     Number quotient_cut_off() const { return quotient; }
@@ -21,7 +21,7 @@ struct IntegerDivision {
 
   private:
     Number divisor, quotient, rest;
-    Number crosses;  // whether there is a remainder, and the exact quotient is negative
+    Number crosses;  // whether there is a remainder and the exact quotient is negative
 };
 
 }  // namespace lunaria::gpu

@@ -1,4 +1,4 @@
-// GPU kernels: numbers that follow from their place, and parts of matrices.
+// GPU kernels: numbers that follow from their position, and parts of matrices.
 #include <algorithm>
 
 #include "backends/gpu/launcher.h"
@@ -31,7 +31,7 @@ bool arange(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// Counted from both ends, so that both are met exactly.
+// Computed from both ends, so that both are exact.
 bool linspace(Launcher& launcher, const KernelCall& c) {
     const Tensor& out = c.out[0];
     const DType t = out.dtype();
@@ -52,7 +52,7 @@ bool linspace(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// What lies on the side of a diagonal that is left out becomes 0.
+// Elements on the other side of the diagonal become 0.
 template <bool kLower>
 bool triangle(Launcher& launcher, const KernelCall& c) {
     const Tensor& out = c.out[0];
@@ -108,7 +108,7 @@ bool one_hot(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// With one bound alone, as the larger or the smaller one of two.
+// With a single bound, as the larger or the smaller of two numbers.
 bool clamp(Launcher& launcher, const KernelCall& c) {
     if (c.has(1) == c.has(2)) return false;
     const Value args[] = {c.args[0], c.args[c.has(1) ? 1 : 2]};

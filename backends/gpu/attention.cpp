@@ -1,6 +1,6 @@
 // GPU kernels: attention and its gradient without the matrix of scores, tile by tile (Dao and others, "FlashAttention",
-// 2022). A block takes a tile of rows; tiles of columns come by in the memory of the block. The forward pass and the
-// gradient of the queries have queries as rows and keys as columns, that of keys and values the other way about.
+// 2022). A block takes a tile of rows; tiles of columns pass through the memory of the block. The forward pass and the
+// gradient of the queries have queries as rows and keys as columns, that of keys and values the other way round.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace lunaria::gpu {
 
 namespace {
-// The largest head that registers hold the results of.
+// The largest head whose results fit into registers.
 constexpr int64_t kMostSize = 256;
 
 }  // namespace
@@ -34,7 +34,7 @@ std::optional<AttentionGeometry> attention_geometry(const KernelCall& c, size_t 
 }
 
 void add_attention_place(Words& words, const KernelCall& c, const AttentionGeometry& g, size_t first) {
-    // Further than all keys is as far as all keys.
+    // Shifts beyond all keys are the same as a shift by all keys.
     const int64_t far = std::max(g.queries, g.keys);
     const int64_t shift = std::clamp<int64_t>(c.args[first + 5].integer(), -far, far);
     words.size(g.queries).size(g.keys).size(c.tensor(first).dim(1)).size(shift).real(c.args[first + 3].number());
@@ -42,10 +42,10 @@ void add_attention_place(Words& words, const KernelCall& c, const AttentionGeome
 
 namespace {
 
-// Threads of a block: so many down its rows and across its columns. Those across are neighbours in a warp.
+// Threads of a block: the numbers down its rows and across its columns. Those across are neighbours in a warp.
 constexpr int kDown = 16, kAcross = 8;
 
-// How many rows and columns of a tile a thread has: of rows every kDown-th, of columns every kAcross-th.
+// The numbers of rows and columns of a tile for a thread: every kDown-th row, every kAcross-th column.
 struct Share {
     int rows, columns;
     int tile_rows() const { return rows * kDown; }
@@ -89,7 +89,7 @@ class Tiles {
         return list;
     }
 
-    // Rows of a matrix from `first` on, times a factor; zeros behind its end.
+    // Brings rows of a matrix from `first` on, times a factor, with zeros past its end.
     void bring(const Near& to, const HeadMatrix& from, Number first, int rows, int width, const Number* factor) const {
         w_.for_each_here(w_.index(int64_t{rows} * width), [&](Number e) {
             const Number r = quotient(e, int64_t{width}), c = remainder(e, int64_t{width}), row = first + r;
@@ -121,7 +121,7 @@ class Tiles {
         return list;
     }
 
-    // What this thread has of rows of results of that width: every kAcross-th element.
+    // This thread's part of rows of results of that width: every kAcross-th element.
     static int count(int width) { return (width + kAcross - 1) / kAcross; }
     Numbers results(int width) const { return variables(share_.rows * count(width)); }
 
@@ -143,7 +143,8 @@ class Tiles {
         weights.set(my_row(i) * pitch(share_.tile_columns()) + my_column(j), v);
     }
 
-    // Dense rows of a head's matrix, each element by a function of what this thread has and of its row's number here.
+    // Writes dense rows of a head's matrix, each element by a function of this thread's value and its row's number
+    // here.
     template <class F>
     void store(const Numbers& results, const Elements& to, Number start, Number first, Number length, int width,
                F value) const {
@@ -157,7 +158,7 @@ class Tiles {
             }
     }
 
-    // Over the threads across.
+    // Combines over the threads across.
     template <class F>
     Number fold(Number v, F combine) const {
         for (int bits = 1; bits < kAcross; bits *= 2) v = combine(v, w_.exchange(v, bits));
@@ -175,8 +176,8 @@ class Tiles {
     const Number down_, across_;
 };
 
-// Largest score, sum of weights beside it and, for the gradient, what the weights make of the slopes; of every row of
-// this thread. Sums of all scores so far are brought to a new largest one when there is one.
+// The largest score and the sum of weights relative to it and, for the gradient, the weighted mean of the slopes; for
+// every row of this thread. Earlier sums are rescaled when there is a new largest score.
 class Rows {
   public:
     explicit Rows(const Tiles& tiles)
@@ -184,7 +185,7 @@ class Rows {
           largest_(tiles.variables(tiles.share().rows, kLowestScore)),
           sums_(tiles.variables(tiles.share().rows)) {}
 
-    // Takes the scores of row i, nothing where hidden; gives the weights, and the factor for what was summed before.
+    // Takes the scores of row i, none where hidden; returns the weights, and the factor for earlier sums.
     struct Weights {
         std::vector<Number> weights;
         Number factor;
@@ -267,8 +268,8 @@ void write_forward(Writer& w, const AttentionGeometry& g, const Share& share) {
                 [&](Number x, int i) { return x * inverse[static_cast<size_t>(i)]; });
 }
 
-// The gradient of the queries, and for the other kernel of each query: the logarithm of the sum of its weights' parts,
-// and what its weights make of the slopes.
+// Writes the gradient of the queries and, for the other kernel, two numbers of each query: the logarithm of the sum of
+// its weights' parts, and the weighted mean of its slopes.
 void write_query_grad(Writer& w, const AttentionGeometry& g, const Share& share) {
     const Elements out = w.tensor(g.dtype), d = w.tensor(g.dtype), q = w.tensor(g.dtype), k = w.tensor(g.dtype),
                    v = w.tensor(g.dtype), logs = w.tensor(g.sum), means = w.tensor(g.sum);
@@ -309,7 +310,7 @@ void write_query_grad(Writer& w, const AttentionGeometry& g, const Share& share)
         mean.push_back(sums[static_cast<size_t>(i)].get() * inverse.back());
         const Number row = at.tile + tiles.my_row(i);
         w.when((row < at.queries) & (tiles.my_column(0) == like(row, 0)), [&] {
-            // Of a query that sees no key no weight is asked for.
+            // For a query that sees no key no weight is needed.
             const Number log =
                 formula("log", select(inverse.back() == tiles.zero(), like(inverse.back(), 1), inverse.back()));
             logs.set(at.head * at.queries + row, state.largest(i) - log);

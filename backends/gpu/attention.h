@@ -1,4 +1,4 @@
-// What the kernels of attention share: what a call asks for, and where a block of threads is in it.
+// Common parts of the attention kernels: the geometry of a call, and the place of a block of threads in it.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct AttentionGeometry {
     bool causal = false;
 };
 
-// A tensor of (batch, heads, length, size) by one head of one sample.
+// A tensor of (batch, heads, length, size), restricted to one head of one sample.
 struct HeadMatrix {
     Elements elements;
     Number start, row, column, length;
 };
 
-// What every kernel is passed behind its tensors, and where its block is.
+// The arguments of every kernel after its tensors, and the place of its block.
 struct AttentionPlace {
     Number queries, keys, heads_of_sample, shift, factor;
     Number head, tile;
@@ -39,12 +39,12 @@ struct AttentionPlace {
             quotient(head, heads_of_sample) * sample_step + remainder(head, heads_of_sample) * head_step;
         return {elements, start, row, column, length};
     }
-    // Whether the query sees the key; both may be behind the end.
+    // Whether the query sees the key; both may be past the end.
     Number sees(const AttentionGeometry& g, Number query, Number key) const {
         const Number inside = (key < keys) & (query < queries);
         return g.causal ? inside & (key <= query + shift) : inside;
     }
-    // Behind the last key that a query sees.
+    // The end of the keys that a query sees.
     Number end_of_keys(const AttentionGeometry& g, Number query) const {
         if (!g.causal) return keys;
         const Number end = query + shift + 1;
@@ -52,14 +52,14 @@ struct AttentionPlace {
     }
 };
 
-// Less than any score, and a number: no score is far from it by infinity.
+// Less than any score, but finite, so that differences of scores are finite.
 inline constexpr double kLowestScore = -3.0e38;
 
-// Of a call whose query is argument `first`.
+// For a call whose query is argument `first`.
 std::optional<AttentionGeometry> attention_geometry(const KernelCall& c, size_t first);
 void add_attention_place(Words& words, const KernelCall& c, const AttentionGeometry& g, size_t first);
 
-// The same by the units that multiply blocks of matrices of 16 bits at a time; false where they do not take the call.
+// The same by the units that multiply blocks of 16-bit matrices; false where they do not support the call.
 bool attention_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g);
 bool attention_grad_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g);
 

@@ -1,8 +1,7 @@
-// GPU kernels: attention and its gradient in float16 and bfloat16, with products of 16 x 16 by 16 x 8 elements that a
-// warp does at a time and sums in float32. As in attention.cpp a block takes a tile of rows, and tiles of columns come
-// by; a warp has 16 of the rows. Of every 16 x 8 elements of a result a thread has four: two
-// neighbours of row lane / 4 and two of the row 8 below. Weights go from there into the next product without passing
-// through memory.
+// GPU kernels: attention and its gradient in float16 and bfloat16, with products of 16 x 16 by 16 x 8 elements, which a
+// warp computes at a time, and sums in float32. As in attention.cpp a block takes a tile of rows, and tiles of columns
+// pass by; a warp has 16 of the rows. Of every 16 x 8 elements of a result a thread has four: two neighbours of row
+// lane / 4 and two of the row 8 below. Weights go from there into the next product without passing through memory.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -17,17 +16,17 @@ namespace lunaria::gpu {
 namespace {
 
 constexpr int kBlock = 16, kHalf = 8;  // elements along a fragment
-constexpr int kLoad = 4;               // elements that are brought at a time
+constexpr int kLoad = 4;               // elements that are copied at a time
 constexpr int kMostSize = 128;
 
-// How a kernel is shared out: warps of a block, columns of a tile.
+// The partition of a kernel: warps of a block, columns of a tile.
 struct Units {
     int warps, columns;
     int rows() const { return warps * kBlock; }
     int threads() const { return warps * graph::kWarp; }
 };
 
-// Rows of a tile are so far apart that eight of them lie in different banks.
+// The distance of a tile's rows, for which eight of them are in different banks.
 int pitch(int width) { return width + kHalf; }
 int64_t room(int rows, int width) { return int64_t{rows} * pitch(width); }
 
@@ -38,7 +37,7 @@ template <class F>
 void for_rows(F f) {
     for (size_t i = 0; i < kRows; ++i) f(i);
 }
-// Of a warp's rows, the sums of every eight columns.
+// For a warp's rows, the sums of every eight columns.
 using Sums = std::vector<Four>;
 
 class UnitTiles {
@@ -54,7 +53,7 @@ class UnitTiles {
     Number zero() const { return w_.constant(DType::f32, 0, 0); }
     Number lane() const { return lane_; }
 
-    // Where this thread's rows are in the tile of rows, and element e of a Four in the tile of columns.
+    // The positions of this thread's rows in the tile of rows, and of element e of a Four in the tile of columns.
     Number row(size_t i) const { return first_row_ + static_cast<int>(i) * kHalf + quotient(lane_, 4); }
     Number column(int eighth, int e) const { return remainder(lane_, 4) * 2 + (eighth * kHalf + e % 2); }
 
@@ -70,7 +69,7 @@ class UnitTiles {
         return list;
     }
 
-    // Rows of a matrix from `first` on; zeros behind its end. Elements of the matrix are kLoad together.
+    // Brings rows of a matrix from `first` on, with zeros past its end. An element here is kLoad numbers of the matrix.
     void bring(const Near& to, const HeadMatrix& from, Number first, int rows, int width) const {
         const Near target{to.start, DType::i64};
         const int per_row = width / kLoad, all = rows * per_row, threads = u_.threads();
@@ -94,7 +93,7 @@ class UnitTiles {
         }
     }
 
-    // sums += rows (this warp's of a tile) times the rows of another tile of so many: products of rows with rows.
+    // sums += this warp's rows of a tile times so many rows of another tile: products of rows with rows.
     void add_dots(const Sums& sums, const Near& rows, const Near& columns, int width) const {
         for (int k = 0; k < width; k += kBlock) {
             const Writer::Fragment left = w_.fragment(rows, first_row_ * pitch(width) + k, pitch(width), false);
@@ -127,14 +126,14 @@ class UnitTiles {
         }
     }
 
-    // Over the threads that share rows.
+    // Combines over the threads that share rows.
     template <class F>
     Number fold(Number v, F combine) const {
         for (int bits = 1; bits < 4; bits *= 2) v = combine(v, w_.exchange(v, bits));
         return v;
     }
 
-    // Dense rows of a head's result, each times the factor of its row. Elements of `to` are two together.
+    // Writes dense rows of a head's result, each times the factor of its row. An element of `to` is two numbers.
     template <class F>
     void store(const Sums& sums, const Elements& to, Number start, Number first, Number length, int width,
                F factor) const {
@@ -162,7 +161,7 @@ class UnitTiles {
     const Number lane_, first_row_;
 };
 
-// What a tile gives: by every eight columns, as sums are.
+// The results of a tile: by every eight columns, like sums.
 using Weights = std::vector<std::array<Number, 4>>;
 
 Weights empty_weights(const Units& u) { return Weights(static_cast<size_t>(u.columns / kHalf)); }
@@ -174,21 +173,21 @@ void for_elements(const UnitTiles& tiles, size_t i, F f) {
         for (size_t e = 2 * i; e < 2 * i + 2; ++e) f(static_cast<size_t>(n), e, tiles.column(n, static_cast<int>(e)));
 }
 
-// Weights are powers of 2, which the processor has an instruction for: scores are told in binary logarithms.
+// Weights are powers of 2, for which the processor has an instruction: scores are binary logarithms.
 constexpr double kBinary = 1.4426950408889634;  // log2(e)
 
 Number binary_factor(const AttentionPlace& at) { return at.factor * kBinary; }
 Number larger(Number a, Number b) { return select(a < b, b, a); }
 Number sum_of(Number a, Number b) { return a + b; }
 
-// Largest score and sum of weights beside it of every row of this thread, as in attention.cpp.
+// The largest score, and the sum of weights relative to it, for every row of this thread, as in attention.cpp.
 class UnitRows {
   public:
     explicit UnitRows(const UnitTiles& tiles)
         : tiles_(tiles), largest_(tiles.numbers_of_rows(kLowestScore)), sums_(tiles.numbers_of_rows(0)) {}
 
-    // Takes the scores of a tile whose first column is key `first`; gives the weights, and calls rescale(row, factor)
-    // for what was summed before.
+    // Takes the scores of a tile whose first column is key `first`; returns the weights, and calls rescale(row, factor)
+    // for earlier sums.
     template <class F>
     Weights take(const AttentionPlace& at, const Sums& scores, Number first, F rescale) const {
         Weights weights = empty_weights(tiles_.units());
@@ -202,7 +201,7 @@ class UnitRows {
                 most = larger(most, weights[four][e]);
             });
             most = larger(tiles_.fold(most, larger), largest_[i].get());
-            // Where nothing has been seen so far, what is hidden is as large as the largest.
+            // If nothing has been seen so far, hidden scores are as large as the largest one.
             const Number base = select(most == lowest, tiles_.zero(), most);
             const Number factor = w.power_of_2(largest_[i].get() - most);
             Number sum = tiles_.zero();
@@ -260,8 +259,8 @@ void write_forward(Writer& w, const AttentionGeometry& g, const Units& u) {
                 [&](size_t i) { return inverse[i]; });
 }
 
-// The gradient of the queries; for the other kernel, as in attention.cpp: the logarithm of the sum of each query's
-// weights, and what they make of the slopes.
+// Writes the gradient of the queries and, for the other kernel, as in attention.cpp, the logarithm of the sum of each
+// query's weights, and their mean of the slopes.
 void write_query_grad(Writer& w, const AttentionGeometry& g, const Units& u) {
     const Elements out = w.tensor(DType::i32), d = w.tensor(DType::i64), q = w.tensor(DType::i64),
                    k = w.tensor(DType::i64), v = w.tensor(DType::i64), logs = w.tensor(DType::f32),
@@ -353,13 +352,13 @@ void write_key_grad(Writer& w, const AttentionGeometry& g, const Units& u) {
         const Sums scores = tiles.sums(u.columns), of_values = tiles.sums(u.columns);
         tiles.add_dots(scores, k_tile, q_tile, g.size);
         tiles.add_dots(of_values, v_tile, d_tile, g.value_size);
-        // Of the queries that are this thread's columns.
+        // For the queries that are this thread's columns.
         std::vector<Number> log, mean;
         for (int n = 0; n < u.columns / kHalf; ++n)
             for (int e = 0; e < 2; ++e) {
                 const Number query = first + tiles.column(n, e), inside = query < at.queries;
                 const Number place = at.head * at.queries + select(inside, query, w.index(0));
-                // A weight behind the end is 0.
+                // A weight past the end is 0.
                 log.push_back(select(inside, logs.get(place), w.constant(DType::f32, -kLowestScore, 0)));
                 mean.push_back(means.get(place));
             }
@@ -402,7 +401,7 @@ bool takes(const KernelCall& c, const AttentionGeometry& g, size_t first, size_t
     return true;
 }
 
-// Steps count what is brought together.
+// Steps count groups of kLoad elements.
 void add_steps(Words& words, const Tensor& t) {
     for (int axis = 0; axis < 4; ++axis) words.size(t.strides()[axis] / kLoad);
 }
@@ -430,7 +429,7 @@ bool attention_by_units(Launcher& launcher, const KernelCall& c, const Attention
 
 bool attention_grad_by_units(Launcher& launcher, const KernelCall& c, const AttentionGeometry& g) {
     if (!takes(c, g, 0, 4)) return false;
-    // Of wide heads as many rows as the memory of a block holds.
+    // For wide heads, as many rows as the memory of a block holds.
     const Units units{std::max(g.size, g.value_size) <= kMostSize / 2 ? 4 : 2, 32};
     const int64_t numbers = g.heads * g.queries;
     const Address logs = launcher.take(numbers * static_cast<int64_t>(sizeof(float)));

@@ -1,5 +1,5 @@
-// GPU kernels of operators that refuse values of their operands, and of those whose result is as large as the values
-// say. Where a value is wrong a kernel sets a flag, and the host says which.
+// GPU kernels of operators that refuse values of their operands, and of operators whose result size depends on values.
+// A kernel sets a flag where a value is wrong, and the host finds it for the message.
 #include <cmath>
 
 #include "backends/gpu/arithmetic.h"
@@ -60,13 +60,13 @@ bool run_checked(Launcher& launcher, const KernelCall& c, const std::string& nam
     return done && !launcher.is_set(flag);
 }
 
-// Integers of up to 64 bits are computed in 64 and cut off, floats of 16 bits in f32.
+// Integers of up to 64 bits are computed in 64 and truncated, floats of 16 bits in f32.
 DType wide_dtype(DType t) {
     if (is_half(t)) return DType::f32;
     return is_integer(t) && t != DType::u64 ? DType::i64 : t;
 }
 
-// `element(a, b)`; of integers those are refused that `wrong(b)` says.
+// `element(a, b)`; integers for which `wrong(b)` holds are refused.
 template <class Wrong, class F>
 bool two_numbers(Launcher& launcher, const KernelCall& c, Wrong wrong, F element) {
     const DType t = c.dtype, wide = wide_dtype(t);
@@ -95,7 +95,7 @@ bool fmod(Launcher& launcher, const KernelCall& c) {
         return is_integer(a.dtype) ? IntegerDivision(a, b).remainder_of_cut_off() : float_remainder(a, b);
     });
 }
-// Whether the remainder of the quotient that is cut off has not the sign of the divisor.
+// Whether the remainder of the truncated quotient has another sign than the divisor.
 Number crosses(Number r, Number b) { return (r != like(r, 0)) & ((r < 0) ^ (b < 0)); }
 bool remainder_floored(Launcher& launcher, const KernelCall& c) {
     return two_numbers(launcher, c, is_zero, [](Number a, Number b) {
@@ -104,7 +104,7 @@ bool remainder_floored(Launcher& launcher, const KernelCall& c) {
         return select(crosses(r, b), r + b, r);
     });
 }
-// As the formula has it (core/ops/formulas_math.h).
+// By the formula in core/ops/formulas_math.h.
 bool floor_divide(Launcher& launcher, const KernelCall& c) {
     return two_numbers(launcher, c, is_zero, [](Number a, Number b) {
         if (is_integer(a.dtype)) return IntegerDivision(a, b).quotient_floored();
@@ -136,7 +136,7 @@ bool bernoulli_cross_entropy(Launcher& launcher, const KernelCall& c) {
                        });
 }
 
-// weight * x where an infinite x with the weight 0 counts as 0.
+// weight * x, where an infinite x with weight 0 counts as 0.
 Number counted(Number weight, Number x) {
     const Number infinite = formula("abs", x) == Writer::current().constant(x.dtype, HUGE_VAL, 0);
     return select((weight == 0) & infinite, like(x, 0), weight * x);
@@ -169,7 +169,7 @@ bool valid_parameter(Launcher& launcher, const KernelCall& c) {
                        });
 }
 
-// The next number that the type has, on the way to another one: one more or less as an integer of the same bits.
+// The next number of the type on the way to another one: plus or minus one as an integer of the same bits.
 bool nextafter(Launcher& launcher, const KernelCall& c) {
     const DType t = c.out[0].dtype(), as = moved_dtype(t);
     if (!is_float(t)) return false;
@@ -187,7 +187,7 @@ bool nextafter(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// Elements that are not 0 are counted up to each of them: the count is the row of its position.
+// The number of elements up to each one that are not 0 gives the row of its position.
 bool argwhere(Launcher& launcher, const KernelCall& c) {
     const Tensor x = c.tensor(0).contiguous();
     const DType t = x.dtype();

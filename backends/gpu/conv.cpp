@@ -1,5 +1,5 @@
 // GPU kernels: convolutions and their two gradients, as products of matrices whose elements are picked from the tensors
-// when they are asked for.
+// on demand.
 #include "core/ops/conv.h"
 
 #include <array>
@@ -18,7 +18,7 @@ using Kind = ConvolutionKind;
 
 using Axes = std::array<Number, Window::kAxes>;
 
-// What elements of the matrices are picked by.
+// The data for picking the matrices' elements.
 struct Picker {
     Elements first, second, out, bias;
     Number in_channels, out_channels, group_in, group_out;
@@ -27,7 +27,7 @@ struct Picker {
     std::shared_ptr<Number> group = std::make_shared<Number>();
     Window w;
 
-    // The place on each axis of a number that counts all of them.
+    // The place on each axis for a number that counts all places.
     Axes places(Number i, const Axes& sizes) const {
         Axes at{};
         for (size_t axis = Window::kAxes; axis-- > static_cast<size_t>(w.first());) {
@@ -57,7 +57,7 @@ struct Picker {
         writer.when(inside, [&] { v.set(from.get(i)); });
         return v.get();
     }
-    // Of the input, what the place of the kernel meets for a place of the output.
+    // The element of the input that a place of the kernel meets for a place of the output.
     Number from_input(const Elements& x, Number image, Number channel, const Axes& kernel, const Axes& place) const {
         Axes at{};
         for (size_t axis = static_cast<size_t>(w.first()); axis < Window::kAxes; ++axis)
@@ -65,7 +65,7 @@ struct Picker {
         const Number plane = image * in_channels + *group * group_in + channel;
         return element(x, plane, at, Writer::current().constant(DType::boolean, 1, 1), in);
     }
-    // Of the output, what met the place of the input by the place of the kernel.
+    // The element of the output for which a place of the kernel meets the place of the input.
     Number from_output(const Elements& y, Number image, Number channel, const Axes& kernel, const Axes& place) const {
         Axes at{};
         Number inside = Writer::current().constant(DType::boolean, 1, 1);
@@ -75,7 +75,7 @@ struct Picker {
                 at[axis] = start;
                 continue;
             }
-            // Only where it is not negative; that is asked first.
+            // Checked first: the place must not be negative.
             const Number from = select(start < 0, like(start, 0), start);
             at[axis] = quotient(from, w.stride[axis]);
             inside = inside & (start >= 0) & (remainder(from, w.stride[axis]) == 0);

@@ -45,7 +45,7 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
     }
     void copy_elements(const Tensor& source, const Tensor& destination) override;
 
-    // One for every operator: it leaves calls that it has no code for to the host.
+    // One kernel for every operator: it leaves calls without code to the host.
     std::span<const Kernel> kernels(const Op& op) const override {
         static constexpr Kernel kOne[] = {[](const KernelCall&) { return false; }};
         const bool has_one = op.fuses_as != Fusion::none || kernel_table().find(op).kernel;
@@ -101,7 +101,7 @@ class Gpu final : public Device, public OptionalDevice, public graph::Backend {
 // False where there is no code for it.
 bool Gpu::copy_by_loop(const Tensor& source, const Tensor& destination) {
     using graph::LoopInstruction;
-    // A dense side may have another shape: its elements are counted as those of the other.
+    // A dense side may have another shape: its elements are matched with those of the other side in order.
     const bool by_source = !source.is_contiguous() || destination.is_contiguous();
     const Shape& shape = by_source ? source.shape() : destination.shape();
     const Tensor sides[] = {
@@ -109,7 +109,7 @@ bool Gpu::copy_by_loop(const Tensor& source, const Tensor& destination) {
         destination.is_contiguous() ? destination.view(shape, contiguous_strides(shape)) : destination};
     const int rank = shape.rank(), outer = std::max(rank - 1, 0);
     const std::string& target = open_driver().driver->target;
-    // Loops write neighbours.
+    // Loops write adjacent elements.
     if (rank && sides[1].strides()[rank - 1] != 1) {
         Launcher launcher(queue(), target, "copy");
         return graph::can_generate() && copy_strided(launcher, sides[0], sides[1]);
@@ -141,7 +141,7 @@ bool Gpu::copy_by_loop(const Tensor& source, const Tensor& destination) {
     return run_loop(queue(), target, task, operands, "copy");
 }
 
-// The elements between the first and the last one of a tensor, at its strides, in the host's memory.
+// The memory between the first and the last element of a tensor, in host memory with the same strides.
 Tensor Gpu::whole_on_host(const Tensor& t) {
     int64_t low = 0, high = 0;
     for (int axis = 0; axis < t.rank(); ++axis)
@@ -161,7 +161,7 @@ void Gpu::copy_elements(const Tensor& source, const Tensor& destination) {
         const Tensor dense = here.cast(destination.dtype()).contiguous();
         return queue().upload(address(destination.raw()), dense.raw(), dense.nbytes());
     }
-    // What lies between the elements of the destination goes back as it was.
+    // The bytes between the destination's elements are written back unchanged.
     const Tensor there = whole_on_host(destination);
     lunaria::copy_elements(here, there);
     const Storage& all = *there.body()->storage;
@@ -172,7 +172,7 @@ void Gpu::copy_elements(const Tensor& source, const Tensor& destination) {
 }  // namespace
 
 Device& device() {
-    // Not destroyed: tensors may be released after everything else.
+    // Never destroyed: tensors may be released after everything else.
     static auto* gpu = new Gpu;
     return *gpu;
 }

@@ -1,4 +1,4 @@
-// One of NVIDIA's processors, by its driver alone (driver.h).
+// A processor of NVIDIA, used through its driver alone (driver.h).
 #pragma once
 
 #include "core/tensor/device.h"

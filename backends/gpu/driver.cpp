@@ -11,7 +11,7 @@ namespace lunaria::gpu {
 namespace {
 
 constexpr const char* kFile = "libcuda.so.1";
-// The first version that takes the assembly that is generated (PTX 7.8), and the first processors for it.
+// The first version of the driver that takes the generated assembly (PTX 7.8), and the first processors for it.
 constexpr int kOldest = 11080;
 constexpr int kOldestMajor = 8, kNewestTarget = 90;
 constexpr int kMajorAttribute = 75, kMinorAttribute = 76;
@@ -71,7 +71,7 @@ class Opener {
         find(d.launch, "cuLaunchKernel");
     }
 
-    // By the first of these names that there is.
+    // Finds the first of these names that exists.
     template <class F>
     bool find_any(F*& function, std::initializer_list<const char*> names) {
         for (const char* name : names)
@@ -92,7 +92,7 @@ class Opener {
         if (all) driver_.graphs = g;
     }
 
-    // Empty, or what is missing.
+    // Opens the driver; returns an empty text, or what is missing.
     std::string open() {
         library_ = dlopen(kFile, RTLD_LAZY | RTLD_LOCAL);
         if (!library_)
@@ -121,9 +121,9 @@ class Opener {
         if (major < kOldestMajor)
             return str("the processor ", name, " has the architecture sm_", major, minor, "; it takes sm_",
                        kOldestMajor, "0 or newer");
-        // Assembly for an older processor serves newer ones.
+        // Assembly for an older processor also runs on newer ones.
         driver_.target = str("sm_", std::min(major * 10, kNewestTarget));
-        // A driver may run other code than that: one that emulates a processor.
+        // A driver may run other code than that, if it emulates a processor.
         using Target = const char* (*)();
         if (auto target = reinterpret_cast<Target>(dlsym(library_, "lunaria_target"))) driver_.target = target();
         return {};
@@ -151,7 +151,7 @@ std::string text_of(const Driver& driver, Result result) {
 }
 
 bool loses_context(Result result) {
-    // Errors of memory, of instructions, of time and of the hardware; after them every call fails.
+    // Errors of memory, of instructions, of time and of the hardware, after which every call fails.
     constexpr Result kLosses[] = {4, 201, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999};
     return std::ranges::find(kLosses, result) != std::end(kLosses);
 }

@@ -1,5 +1,5 @@
-// NVIDIA's driver, as libcuda.so.1 offers it to programs. It is opened when the device is asked for: nothing here is
-// needed to build, or to run on a machine without it.
+// NVIDIA's driver, as libcuda.so.1 offers it to programs. It is opened when the device is first used: building, and
+// running on a machine without it, need nothing of it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct GraphHandle;
 struct GraphNodeHandle;
 struct GraphRunHandle;
 
-// Of a kernel in a graph: the driver's layout, of which older drivers read all but the last two.
+// A kernel in a graph, in the driver's layout; older drivers read all but the last two members.
 struct GraphKernel {
     FunctionHandle* function = nullptr;
     unsigned blocks_x = 1, blocks_y = 1, blocks_z = 1, threads_x = 1, threads_y = 1, threads_z = 1, near_bytes = 0;
@@ -31,7 +31,7 @@ struct GraphKernel {
 };
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
-// Not the driver's: of a library that refuses what it had agreed to.
+// Not a result of the driver: a library has failed in work that it had accepted.
 inline constexpr Result kLibraryFailed = -1;
 
 struct Driver {
@@ -71,7 +71,7 @@ struct Driver {
                      unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned near_bytes,
                      StreamHandle* stream, void** arguments, void** extra);
 
-    // Work that is handed over as a whole. All null where the driver lacks one of them.
+    // Functions for work that is submitted as a whole. All null where the driver lacks one of them.
     struct Graphs {
         Result (*create)(GraphHandle** graph, unsigned flags);
         Result (*destroy)(GraphHandle* graph);
@@ -91,10 +91,10 @@ struct Driver {
 
     int device = 0;
     std::string name;    // of the processor
-    std::string target;  // what kernels are generated for
+    std::string target;  // target of generated kernels
 };
 
-// The driver, opened by the first call, or null; `missing` is then why: which file or version it takes.
+// The driver, opened by the first call, or null; `missing` then names the file or version that is needed.
 struct Opened {
     const Driver* driver = nullptr;
     std::string missing;
@@ -103,7 +103,7 @@ const Opened& open_driver();
 
 // "out of memory (CUDA_ERROR_OUT_OF_MEMORY)"
 std::string text_of(const Driver& driver, Result result);
-// Whether it tells that the context is lost, with all memory and kernels in it.
+// Whether the result means that the context is lost, with all its memory and kernels.
 bool loses_context(Result result);
 
 }  // namespace lunaria::gpu

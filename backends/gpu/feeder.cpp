@@ -42,7 +42,7 @@ Result Feeder::upload(Address to, const char* from, size_t bytes, uint64_t free_
     if (free_since > 0) {
         if (marked_ < free_since)
             if (Result r = mark(position)) return r;
-        // The first mark behind the last use.
+        // The first mark after the last use.
         const Mark* found = nullptr;
         for (const Mark& mark : marks_)
             if (mark.position >= free_since && (!found || mark.position < found->position)) found = &mark;

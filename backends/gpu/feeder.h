@@ -1,5 +1,5 @@
-// Uploads beside the work: a stream of its own brings elements into memory that no work uses any more, while the work
-// that was given before goes on. What is given after an upload waits for it.
+// Uploads beside the work: a second stream copies elements into memory that no work uses any more, while earlier work
+// goes on. Work that is submitted after an upload waits for it.
 #pragma once
 
 #include <array>
@@ -16,19 +16,21 @@ class Feeder {
     Feeder(const Feeder&) = delete;
     Feeder& operator=(const Feeder&) = delete;
 
-    // Fewer bytes are not worth a stream of their own.
+    // Fewer bytes are not worth the second stream.
     static constexpr size_t kFewest = size_t{64} << 10;
 
-    // A new context, whose work is done in this stream.
+    // Takes over a new context, whose work runs in this stream.
     void lose(StreamHandle* work);
-    // So many pieces of work have been given. Now and then a place between them is marked, that uploads may wait for.
+    // So many pieces of work have been submitted. Now and then a place between them is marked, for which uploads can
+    // wait.
     Result passed(uint64_t position);
-    // To memory that work numbered `free_since` and later does not use; `position`: the work given so far.
+    // Uploads to memory that work numbered `free_since` and later does not use; `position`: the number of pieces
+    // submitted so far.
     Result upload(Address to, const char* from, size_t bytes, uint64_t free_since, uint64_t position);
 
   private:
     static constexpr size_t kMarks = 16;
-    // Between two marks, and after the last upload to go on with them.
+    // The distance of two marks, and for how long after the last upload they are set.
     static constexpr uint64_t kEvery = 32, kLong = 8192;
     struct Mark {
         uint64_t position = 0;
@@ -41,9 +43,9 @@ class Feeder {
     StreamHandle *work_ = nullptr, *stream_ = nullptr;
     EventHandle* arrived_ = nullptr;
     Staging staging_;
-    std::array<Mark, kMarks> marks_{};  // in a ring
+    std::array<Mark, kMarks> marks_{};  // a ring
     size_t next_ = 0;
-    uint64_t marked_ = 0, fed_ = 0;  // up to where there is a mark; where the last upload was
+    uint64_t marked_ = 0, fed_ = 0;  // the position of the last mark; that of the last upload
 };
 
 }  // namespace lunaria::gpu

@@ -1,4 +1,5 @@
-// GPU kernels: gather, scatter, labels. Where an index is out of range a kernel sets a flag, and the host says which.
+// GPU kernels: gather, scatter, labels. A kernel sets a flag where an index is out of range, and the host finds it for
+// the message.
 #include <memory>
 #include <vector>
 
@@ -24,7 +25,7 @@ struct Split {
     }
 };
 
-// `body(position)` where the index, counted from the end where it is negative, is one of an axis of `size`.
+// Runs `body(position)` where the index, counted from the end if it is negative, is valid for an axis of `size`.
 template <class F>
 void at_index(Writer& w, Number index, Number size, const Elements& flag, F body) {
     const Number wide = cast(size, DType::i64);
@@ -55,9 +56,9 @@ bool gather(Launcher& launcher, const KernelCall& c) {
     return done && !launcher.is_set(flag);
 }
 
-// Of a position in a dense index the place in a dense tensor, but for the part of the axis.
+// For a position in a dense index, the place in a dense tensor without the contribution of the axis.
 struct Places {
-    std::vector<Number> sizes, steps;  // of the index, in the tensor; the axis has step 0
+    std::vector<Number> sizes, steps;  // of the index, and in the tensor; the axis has step 0
     Number step, size;                 // of the axis
 
     static void pass(Words& words, const Shape& index, const Shape& tensor, int axis) {
@@ -189,8 +190,8 @@ bool index_add(Launcher& launcher, const KernelCall& c) {
     return done && !launcher.is_set(flag);
 }
 
-// Updates go to places of a copy of the first operand. `name` and `pass` tell what `places(writer)` asks for, which
-// gives a function (writer, number of the update, index, wrong, body(place)).
+// Writes updates into a copy of the first operand. `name` and `pass` describe the arguments of `places(writer)`, which
+// returns a function (writer, number of the update, index, wrong, body(place)).
 template <class Pass, class Places_>
 bool scatter(Launcher& launcher, const KernelCall& c, const std::string& how, const std::string& name, Pass pass,
              Places_ places) {
@@ -201,7 +202,7 @@ bool scatter(Launcher& launcher, const KernelCall& c, const std::string& how, co
     const Tensor index = c.tensor(1).contiguous(), updates = c.tensor(2).contiguous();
     copy_elements(c.tensor(0), out);
     const Address flag = launcher.make_flag();
-    // Of several that go to one place the last one stays: first they say where they go.
+    // Of several updates for one place the last one stays: a first pass notes their numbers at the places.
     const int64_t places_bytes = replaces ? out.size() * static_cast<int64_t>(sizeof(int64_t)) : 0;
     const Address last = launcher.take(places_bytes);
     launcher.fill_zero(last, places_bytes);

@@ -13,7 +13,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-// Indices also run ahead of a count by what a launch does at a time.
+// Indices may exceed a count by the number of threads of a launch.
 constexpr int64_t kNarrow = (int64_t{1} << 31) - (int64_t{1} << 24);
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 2048;

@@ -1,5 +1,5 @@
-// One call of an operator on its way to the device: kernels that are written as thread programs, memory for the time
-// of the call, and what a kernel refuses.
+// One call of an operator on its way to the device: kernels written as thread programs, memory for the length of the
+// call, and refusals by kernels.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace lunaria::gpu {
 
-// Memory for the time of a launch: it may be given away when that is queued.
+// Memory for the length of a launch: it may be released once the launch is queued.
 class Room {
   public:
     explicit Room(Queue& queue) : queue_(queue) {}
@@ -32,7 +32,7 @@ class Room {
     std::vector<Address> blocks_;
 };
 
-// What a kernel is launched with: addresses, then counts, then numbers, in the order in which the writer asks for them.
+// The arguments of a launch: addresses, then counts, then numbers, in the order in which the writer asks for them.
 class Words {
   public:
     Words& tensor(const Tensor& t);
@@ -60,10 +60,10 @@ class Words {
     bool narrow_ = true;
 };
 
-// Elements from the first of a tensor to its last, however they are strided.
+// The number of elements from a tensor's first to its last, whatever its strides.
 int64_t reach_of(const Tensor& t);
 
-// Whose numbers have the size of elements that are only moved.
+// The type for moving elements of this size.
 DType moved_dtype(DType t);
 
 class Launcher {
@@ -74,22 +74,23 @@ class Launcher {
     Queue& queue() const { return queue_; }
     const std::string& target() const { return target_; }
 
-    // `name`: equal names mean equal kernels. False where no code can be made.
+    // `name`: kernels of the same name are equal. False where no code can be made.
     using Write = std::function<void(Writer&)>;
     bool run(const std::string& name, int64_t blocks, int threads, const Words& words, const Write& write);
-    // As many blocks as it takes for `count` threads, up to some for each processor.
+    // As many blocks as `count` threads take, up to some for each processor.
     bool run_for(const std::string& name, int64_t count, const Words& words, const Write& write);
 
-    // What a library does in the place of a kernel; see Queue::call.
+    // Work of a library in place of a kernel; see Queue::call.
     void call(std::vector<uint64_t> words, size_t operands, std::function<Result(StreamHandle*)> run) {
         queue_.call(std::move(words), operands, what_, std::move(run));
     }
 
     Address take(int64_t bytes) { return room_.take(static_cast<size_t>(bytes)); }
     void fill_zero(Address to, int64_t bytes);
-    // An element that is 0 until a kernel writes there that it refuses its operands.
+    // The address of an element that is 0 until a kernel writes there to refuse its operands.
     Address make_flag();
-    // Waits for it. Of a run that is gathered it is false, and the next call that waits tells what was refused.
+    // Waits for the flag and reads it. Within a run that is being gathered it returns false, and the next call that
+    // waits reports the refusal.
     bool is_set(Address flag);
 
   private:

@@ -1,5 +1,5 @@
-// NVIDIA's libraries, which are opened when they are first of use: what they lack, or that there is none, is a text,
-// and kernels of our own do the work then.
+// NVIDIA's libraries, opened at their first use. If one is missing or incomplete, a text says so, and kernels of our
+// own do the work.
 #pragma once
 
 #include <dlfcn.h>
@@ -15,11 +15,11 @@
 
 namespace lunaria::gpu {
 
-// "cuBLASLt 13.1.0 (libcublasLt.so.13)", or which file or function is missing.
+// "cuBLASLt 13.1.0 (libcublasLt.so.13)", or the missing file or function.
 struct LibraryState {
     std::string name, missing;
 };
-// Of all libraries that there is a use for; opens them.
+// The states of all libraries in use; opens them.
 std::vector<LibraryState> library_states();
 // LUNARIA_GPU_LIBRARIES=0 leaves everything to kernels of our own.
 bool uses_libraries();
@@ -27,7 +27,7 @@ bool uses_libraries();
 // Opens one file, for the life of the process.
 class LibraryOpener {
   public:
-    // By the first of these names that there is.
+    // Opens the first of these files that exists.
     LibraryOpener(std::string_view what, std::initializer_list<const char*> files);
 
     template <class F>
@@ -36,7 +36,7 @@ class LibraryOpener {
         if (library_ && !function && state_.missing.empty()) lacks(name);
     }
     bool is_there() const { return state_.missing.empty(); }
-    // The version of an open library; refuses one that is older.
+    // Sets the version of an open library; refuses one that is older.
     void set_version(int version, int oldest, const std::string& text, const std::string& oldest_text);
     const LibraryState& state() const { return state_; }
 
@@ -47,11 +47,11 @@ class LibraryOpener {
     LibraryState state_;
 };
 
-// What a library was told of the cases that were met, for a context at a time: the handle of a lost one went with it.
+// A library's plans for the cases so far, for one context: the handle of a lost context went with it.
 template <class Handle, class Plan>
 class Plans {
   public:
-    // The plan of a case, which make(handle) gives the first time; null where the library does not do it.
+    // The plan of a case, which make(handle) returns the first time; null where the library does not support it.
     template <class Create, class Make>
     std::shared_ptr<Plan> find(uint64_t context, const std::string& key, Create create, Make make) {
         const std::lock_guard lock(mutex_);
@@ -76,7 +76,7 @@ class Plans {
     std::unordered_map<std::string, std::shared_ptr<Plan>> known_;
 };
 
-// Factors of a result and of what was there before it: numbers of the dtype that is computed in.
+// The factors of the new and of the old result: numbers of the computation's dtype.
 class Factors {
   public:
     explicit Factors(bool in_double) : in_double_(in_double) {}

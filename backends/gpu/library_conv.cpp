@@ -18,7 +18,7 @@ namespace {
 using Kind = ConvolutionKind;
 using Status = int;
 struct LibraryHandle;
-// A tensor, a weight or a convolution as the library is told of it.
+// The library's descriptions of a tensor, a weight or a convolution.
 struct Description;
 
 struct Proposal {
@@ -33,14 +33,14 @@ struct Proposal {
 namespace number {
 constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBrain = 9;  // of dtypes
 constexpr int kChannelsFirst = 0;                              // of a weight
-constexpr int kCorrelation = 1;                                // of a convolution: kernels are not turned about
-constexpr int kAnyUnits = 0, kTensorCores = 1, kExact = 3;     // what it may be computed by
+constexpr int kCorrelation = 1;                                // of a convolution: kernels are not flipped
+constexpr int kAnyUnits = 0, kTensorCores = 1, kExact = 3;     // the units for the computation
 }  // namespace number
 
 constexpr size_t kOldest = 8100;
 constexpr size_t kMostWorkspace = size_t{512} << 20;
 
-// Of one kind: all ask for the two operands, the convolution and the result in the same order.
+// The functions of one kind; all take the two operands, the convolution and the result in the same order.
 struct KindFunctions {
     Status (*propose)(LibraryHandle* handle, Description* first, Description* second, Description* convolution,
                       Description* result, int most, int* count, Proposal* proposals);
@@ -78,7 +78,7 @@ struct OpenedLibrary {
 };
 
 std::string version_text(size_t v) {
-    // The first part counted 1,000 before version 9.
+    // Before version 9 a major version counted 1,000.
     const size_t unit = v >= 90000 ? 10000 : 1000;
     return str(v / unit, '.', v % unit / 100, '.', v % 100);
 }
@@ -147,7 +147,7 @@ Sizes dense_steps(const Sizes& sizes) {
     return steps;
 }
 
-// A convolution in the library's words.
+// A convolution in the library's terms.
 struct Plan {
     LibraryHandle* handle = nullptr;
     Description *input = nullptr, *weight = nullptr, *output = nullptr, *bias = nullptr, *convolution = nullptr;
@@ -193,7 +193,7 @@ class Planner {
     }
 
   private:
-    // The library knows two axes at least: the one in front has size 1.
+    // The library takes at least two axes: an additional one in front has size 1.
     Sizes spatial(const Window::Sizes& all) const {
         Sizes list;
         for (auto i = first_; i < Window::kAxes; ++i) list.push_back(static_cast<int>(all[i]));
@@ -234,7 +234,7 @@ class Planner {
         return c_.dtype == DType::f32 && !rounds_products() ? number::kExact : number::kAnyUnits;
     }
 
-    // The fastest way that gives the same bits every time.
+    // The fastest algorithm that gives the same bits every time.
     bool choose(Plan& plan) const {
         constexpr int kMost = 8;
         const KindFunctions& kind = library_.kinds[static_cast<size_t>(c_.kind)];
@@ -262,7 +262,7 @@ class Planner {
     const size_t first_;
 };
 
-// Whether what is behind the end needs no padding of its own: the library pads both ends alike.
+// Whether no padding of the end alone is needed: the library pads both ends alike.
 bool pads_alike(const Window& w) {
     for (size_t i = 0; i < Window::kAxes; ++i) {
         const int64_t reach = w.reach(static_cast<int>(i));
@@ -302,7 +302,7 @@ Result convolve(const Plan& plan, const LibraryConvolution& c, Address workspace
     const Factors factors(plan.in_double);
     const void* const one = factors.one();
     const auto [first, second, result] = plan.order(c.kind);
-    // The gradient of the input is asked for with the weight in front.
+    // The gradient of the input takes the weight first.
     const bool is_turned = c.kind == Kind::input_grad;
     const Address a = is_turned ? c.second : c.first, b = is_turned ? c.first : c.second;
     if (library.set_stream(plan.handle, stream) != 0) return kLibraryFailed;

@@ -13,7 +13,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-// The library's types: handles are pointers, what is told about them are numbered attributes.
+// The library's types: handles are pointers, their attributes are numbered.
 struct LibraryHandle;
 struct OperationHandle;
 struct LayoutHandle;
@@ -33,7 +33,7 @@ struct Proposal {
 
 namespace number {
 constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBrain = 14;                         // of dtypes
-constexpr int kFloatSums = 68, kFloatSumsOfRounded = 77, kDoubleSums = 70;             // what is computed in
+constexpr int kFloatSums = 68, kFloatSumsOfRounded = 77, kDoubleSums = 70;             // the dtype of the computation
 constexpr int kTurnA = 3, kTurnB = 4, kEpilogue = 7, kBias = 8;                        // of an operation
 constexpr int kBatches = 5, kBatchStep = 6;                                            // of a layout
 constexpr int kMostWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8;  // of wishes
@@ -100,13 +100,13 @@ const OpenedLibrary& opened() {
     return library;
 }
 
-// How an operand lies, as the library says it: columns of neighbours, `step` elements apart, or turned.
+// The layout of an operand in the library's terms: columns of adjacent elements, `step` elements apart, or transposed.
 struct Lying {
     int32_t turn = number::kAsItLies;
     int64_t step = 1;
 };
 
-// Of a matrix `down` by `across` with these steps. Nothing where neither axis has neighbours in memory.
+// For a matrix `down` by `across` with these steps. Nothing where neither axis has adjacent elements.
 std::optional<Lying> lying_of(int64_t down, int64_t across, int64_t step_down, int64_t step_across) {
     if ((step_down == 1 || down == 1) && (step_across >= down || across == 1))
         return Lying{number::kAsItLies, across == 1 ? down : step_across};
@@ -115,7 +115,7 @@ std::optional<Lying> lying_of(int64_t down, int64_t across, int64_t step_down, i
     return {};
 }
 
-// What an address is a multiple of, up to what the library makes use of.
+// The alignment of an address, up to the one that the library makes use of.
 uint32_t alignment_of(Address address) {
     constexpr uint32_t kMost = 256;
     return address % kMost == 0 ? kMost : static_cast<uint32_t>(address & (~address + 1));
@@ -134,8 +134,8 @@ int number_of(DType t) {
     }
 }
 
-// A product in the library's words. Its matrices have neighbours in columns: what is asked for is the transposed
-// product, columns by rows, with the operands changed about.
+// A product in the library's terms. Its matrices have adjacent elements in columns: so it computes the transposed
+// product, columns by rows, with the operands exchanged.
 struct Plan {
     LibraryHandle* handle = nullptr;
     OperationHandle* operation = nullptr;

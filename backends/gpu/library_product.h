@@ -1,4 +1,4 @@
-// Products of matrices by cuBLASLt, on tensor cores where the dtype is theirs.
+// Products of matrices by cuBLASLt, on tensor cores for dtypes that these support.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct MatrixProduct {
     Address out = 0, bias = 0;  // 0: none
 };
 
-// False where the library is not there, or does not do it.
+// False where the library is missing, or does not support the call.
 bool run_library_product(Launcher& launcher, const MatrixProduct& product);
 
 }  // namespace lunaria::gpu

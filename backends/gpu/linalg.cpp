@@ -39,13 +39,13 @@ void find_steps(Operand& o, const Tensor& t, const Shape& batch) {
         if (t.dim(i) != 1) o.steps[extra + i] = t.strides()[i];
 }
 
-// What elements are computed in; nothing for dtypes that there is no product for.
+// The dtype of the computation; nothing for dtypes without a product.
 bool sum_dtype(DType t, DType& sum) {
     sum = is_half(t) ? DType::f32 : t;
     return t == DType::i32 || t == DType::i64 || (is_float(t) && !is_complex(t));
 }
 
-// The step from one matrix to the next, where one step tells all of a batch.
+// The step from one matrix to the next, if one step describes the whole batch.
 bool one_step(const Shape& batch, const Strides& steps, int64_t& step) {
     step = 0;
     int64_t inside = 1;
@@ -88,7 +88,7 @@ bool product(Launcher& launcher, const KernelCall& c, bool transposed) {
     find_steps(b, y, batch);
     s.batches = batch.size();
     Shape axes = batch;
-    // One matrix on the right for all: rows of a dense batch are rows of one tall matrix.
+    // If all products share the right matrix, the rows of a dense batch are rows of one tall matrix.
     if (b.batch.rank() == 0 && batch.rank() > 0 && x.is_contiguous()) {
         s.rows *= s.batches;
         s.batches = 1;

@@ -1,4 +1,4 @@
-// Lines of a dense tensor along one axis, each the work of a block of threads: what softmax, scans and sorts share.
+// Lines of a dense tensor along one axis, each the work of a block of threads, for softmax, scans and sorts.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace lunaria::gpu {
 struct Lines {
     int64_t outer = 1, n = 1, inner = 1;
 
-    // Along the axis that argument i says, counted from the end where it is negative.
+    // Along the axis given by argument i, counted from the end if it is negative.
     Lines(const KernelCall& c, size_t i, const Shape& shape) {
         int64_t axis = c.has(i) ? c.args[i].integer() : shape.rank() - 1;
         if (axis < 0) axis += shape.rank();
         for (int k = 0; k < shape.rank(); ++k) (k < axis ? outer : k == axis ? n : inner) *= shape[k];
     }
     int64_t count() const { return outer * inner; }
-    // Threads that a line is worth; a power of 2.
+    // The number of threads for a line; a power of 2.
     int threads() const {
         constexpr int kMost = 256;
         int threads = graph::kWarp;
@@ -30,14 +30,14 @@ struct Lines {
     }
 };
 
-// The line that a block is at.
+// The line of a block.
 struct Line {
     Number start, inner, n;
     int threads;
     Number at(Number k) const { return start + k * inner; }
 };
 
-// `begin(writer)` asks for what `words` has and gives what writes a line.
+// `begin(writer)` takes the arguments in `words` and returns a function that writes the code for a line.
 template <class F>
 bool run_lines(Launcher& launcher, const std::string& name, const Lines& lines, Words words, F begin) {
     constexpr int64_t kMostBlocks = 8192;

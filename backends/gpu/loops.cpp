@@ -17,7 +17,7 @@ using graph::LoopProgram;
 using graph::LoopTask;
 using graph::ThreadLaunch;
 
-// Modules are loaded when they are launched: a kernel that was only planned costs nothing.
+// Modules are loaded at their first launch: a kernel that was only planned costs nothing.
 void* load(std::string_view code) { return new ModuleFunction{.image = std::string(code)}; }
 
 ModuleFunction* kernel_of(const std::string& target, const LoopProgram& program, const graph::ThreadShape& shape) {
@@ -34,13 +34,13 @@ struct Loop final : graph::LoopCode {
     const std::vector<int64_t> sizes;
     const int64_t rows, inner;
     const std::vector<size_t> offsets;
-    // For operands that lie at these offsets of aligned memory.
+    // The plan for operands at these offsets of aligned memory.
     ThreadLaunch planned;
     ModuleFunction* kernel = nullptr;
     std::string name;
 };
 
-// The formulas that it is made of, for messages.
+// The formulas of a kernel, for messages.
 std::string name_of(const LoopProgram& program) {
     std::string name;
     for (const LoopInstruction& i : program.code)
@@ -48,7 +48,7 @@ std::string name_of(const LoopProgram& program) {
     return name.empty() ? "copy" : name;
 }
 
-// Elements that a summed operand has along the row.
+// The number of elements of a summed operand along the row.
 int64_t elements_of_row(const LoopProgram& program, size_t operand, std::span<const int64_t> sizes, int64_t inner) {
     const auto rank = static_cast<size_t>(program.outer_rank);
     size_t at = rank + 1;
@@ -82,7 +82,7 @@ struct Run {
 
     void run(const ThreadLaunch& launch, ModuleFunction& kernel, std::vector<uintptr_t> addresses) const {
         Room room(queue);
-        // Rows that are added up in several chunks have sums of their own, which are added up behind them.
+        // Rows that are summed in several chunks have partial sums, which are added up afterwards.
         struct Chunks {
             DType dtype;
             int64_t elements;
@@ -121,7 +121,7 @@ struct Run {
     }
 };
 
-// So many words an operand that is no sum adds, at least; the last ones are counts, scratch memory and distances.
+// An operand that is not a sum adds at least so many words; the last words are counts, scratch memory and distances.
 bool fits(const ThreadLaunch& launch, const LoopProgram& program) {
     return launch.words.size() + 2 * program.operands.size() + 1 <= Work::kMostWords;
 }
@@ -160,7 +160,7 @@ void launch_loop(Queue& queue, const std::string& target, const graph::LoopCode&
     const auto& loop = static_cast<const Loop&>(code);
     std::vector<uintptr_t> addresses = addresses_of(operands);
     const Run run{queue, target, loop.program, loop.sizes, loop.rows, loop.inner, loop.name};
-    // Views that were given to the graph may lie where loads of several elements must not.
+    // Views that were passed to the graph may have addresses at which loads of several elements are not allowed.
     constexpr uintptr_t kLoadBytes = 16;
     bool as_planned = true;
     for (size_t k = 0; k < addresses.size(); ++k)

@@ -1,5 +1,4 @@
-// Loops of compiled graphs on the device: blocks of threads that share out rows and elements
-// (core/loops/thread_loop.h).
+// Loops of compiled graphs on the device: blocks of threads share rows and elements (core/loops/thread_loop.h).
 #pragma once
 
 #include <memory>
@@ -13,13 +12,13 @@
 
 namespace lunaria::gpu {
 
-// For each loop its code, null where there is none. `target`: of the driver.
+// The code for each loop, null where there is none. `target`: that of the driver.
 std::vector<graph::LoopRef> compile_loops(const std::string& target, std::span<const graph::LoopTask> loops);
 
 // Runs one of them.
 void launch_loop(Queue& queue, const std::string& target, const graph::LoopCode& loop, std::span<void* const> operands);
 
-// Runs a program that belongs to no graph; false where there is no code for it.
+// Runs a program outside of a graph; false where there is no code for it.
 bool run_loop(Queue& queue, const std::string& target, const graph::LoopTask& task, std::span<void* const> operands,
               std::string_view what);
 

@@ -28,8 +28,7 @@ Memory::Blocks::iterator Memory::find_free(size_t bytes, bool any) {
     FreeList& list = bytes <= kSmall ? small_ : large_;
     const auto found = list.lower_bound({bytes, 0});
     if (found == list.end()) return blocks_.end();
-    // A large block is not cut for something much smaller: what is left would keep the whole of it from being given
-    // back.
+    // A large block is not cut for a much smaller one: the rest of it could then not be given back as a whole.
     if (!any && bytes > kSmall && found->first >= kMiddle + segment_for(bytes)) return blocks_.end();
     return blocks_.find(found->second);
 }

@@ -1,5 +1,5 @@
-// The device's memory: segments of the driver, cut into blocks. What is released serves the next allocation at once:
-// all work is done in the order in which it is asked for, so that what uses a block then is behind what uses it now.
+// The device's memory: segments of the driver, cut into blocks. A released block serves the next allocation at once:
+// all work runs in the order in which it is submitted, so that later users of a block come after the present ones.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,21 @@ class Memory {
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
-    // 0: the driver has no memory left, nor is there any that is cached. `position`: how much work has been given.
+    // 0: neither the driver nor the cache has enough memory. `position`: the number of pieces of work submitted so far.
     Address allocate(size_t bytes, uint64_t position = 0);
-    // The same, after everything that is cached has been given back; nothing may be queued.
+    // The same, after everything cached has been given back; no work may be queued.
     Address allocate_by_all_means(size_t bytes, uint64_t position = 0);
-    // A block that lies in lost memory is forgotten.
+    // A block in lost memory is only forgotten.
     void release(Address block, uint64_t position = 0) noexcept;
-    // Of the block that has this address in it: when it was allocated, and from when on nothing used it before that.
+    // For the block that contains this address: when it was allocated, and since when nothing had used it before that.
     struct Age {
         uint64_t allocated = 0, free_since = 0;
     };
     Age age_of(Address address) const;
-    // Gives segments that nobody uses back to the driver; nothing may be queued.
+    // Gives unused segments back to the driver; no work may be queued.
     void empty_cache() noexcept;
 
-    // The context is lost: its memory is nobody's from now on, though tensors may still lie there.
+    // The context is lost: its memory must not be used any more, though tensors may still be in it.
     void lose();
     bool is_lost(Address address) const;
 
@@ -50,7 +50,7 @@ class Memory {
     using FreeList = std::set<std::pair<size_t, Address>>;
 
     FreeList& list_of(const Block& block);
-    // `any`: a block however much larger.
+    // `any`: a block of any larger size.
     Blocks::iterator find_free(size_t bytes, bool any = false);
     Blocks::iterator add_segment(size_t bytes);
     void take(Blocks::iterator at, size_t bytes);
@@ -62,7 +62,7 @@ class Memory {
     Blocks blocks_;                       // all, by address
     std::map<Address, size_t> segments_;  // their sizes
     FreeList small_, large_;              // by size: blocks of segments for small ones, and of others
-    // Blocks of lost contexts in which tensors lie. The driver may give out the same addresses again: such memory is
+    // Blocks of lost contexts that still hold tensors. The driver may give out the same addresses again: such memory is
     // not used before the last of these tensors is released.
     Blocks lost_;
     DeviceMemory stats_;

@@ -1,5 +1,5 @@
-// GPU kernels: normalisation over rows and over channels, forward where no loop is made of it, and gradients.
-// Statistics in two passes: the mean first, then the squares of the differences from it.
+// GPU kernels: normalisation over rows and over channels, forward where it is not a loop, and gradients. Statistics are
+// computed in two passes: the mean first, then the squares of the differences from it.
 #include <algorithm>
 
 #include "backends/gpu/launcher.h"
@@ -134,7 +134,7 @@ bool batch_norm_grad(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// Sums over the rows of dy and of dy times the normalised x, for tiles of neighbouring columns and parts of the rows.
+// Sums over the rows of dy and of dy times the normalised x, for tiles of adjacent columns and parts of the rows.
 bool add_columns(Launcher& launcher, const KernelCall& c, int64_t rows, int64_t columns, Address statistics) {
     constexpr int kColumns = graph::kWarp, kLanes = kThreads / kColumns;
     constexpr int64_t kRowsOfPart = 256, kMostParts = 64;
@@ -229,7 +229,7 @@ bool layer_norm_grad(Launcher& launcher, const KernelCall& c) {
     return done && add_columns(launcher, c, rows, columns, statistics);
 }
 
-// Of rows that are too long for a loop.
+// For rows that are too long for a loop.
 bool layer_norm(Launcher& launcher, const KernelCall& c) {
     if (!is_plain(c)) return false;
     const Tensor& x = c.tensor(0);

@@ -18,18 +18,18 @@ namespace lunaria::gpu {
 
 namespace {
 
-// A call as a loop, for operands of some types and some attributes.
+// A call as a loop, for certain types of operands and attributes.
 struct Compiled {
     std::vector<graph::OperatorLoop::Operand> operands;
     graph::LoopRef code;  // null: there is none
 };
 
-// Everything that tells calls apart which are not the same loop.
+// Everything that tells calls of different loops apart.
 class CallKey {
   public:
     std::vector<int64_t> words;
 
-    // Plain numbers among operands are left out where they are not `told`.
+    // Plain numbers among operands are omitted unless `told`.
     void set(const KernelCall& call, bool told) {
         words.clear();
         words.push_back(call.op.id);
@@ -87,15 +87,15 @@ struct Hash {
     }
 };
 
-// All that have been met: more than this many are attributes that change with every call, which begins anew.
+// The limit of different calls: more means that attributes change with every call, and the table begins anew.
 constexpr size_t kMost = 4096;
-// An operator that is given more plain numbers than this gets them as tensors: code is not made for each of them.
+// An operator that is called with more different numbers gets them as tensors, since code is not made for each of them.
 constexpr int kMostNumbers = 8;
 
 struct Known {
     std::mutex mutex;
     std::unordered_map<std::vector<int64_t>, std::shared_ptr<const Compiled>, Hash> calls;
-    std::unordered_map<std::vector<int64_t>, int, Hash> numbers;  // how many there have been, beside everything else
+    std::unordered_map<std::vector<int64_t>, int, Hash> numbers;  // number of different ones, by the rest of the key
 };
 Known& known() {
     static auto* instance = new Known;
@@ -117,7 +117,7 @@ std::shared_ptr<const Compiled> compile(const std::string& target, const KernelC
     return compiled;
 }
 
-// Null: its numbers are to be tensors.
+// Null: its numbers must become tensors.
 std::shared_ptr<const Compiled> find(const std::string& target, const KernelCall& call, bool has_numbers) {
     thread_local CallKey key;
     key.set(call, true);
@@ -151,7 +151,7 @@ bool run_with_tensors(Queue& queue, const std::string& target, const KernelCall&
     return run_as_loop(queue, target, {call.op, args, call.out, call.dtype, call.seed, call.counter});
 }
 
-// False where the call is no loop that there is code for.
+// False where the call is not a loop with code.
 bool run_as_loop(Queue& queue, const std::string& target, const KernelCall& call) {
     if (call.out.size() != 1 || !call.out[0] || call.out[0].size() == 0) return false;
     if (!call.out[0].is_contiguous()) return false;
@@ -217,7 +217,7 @@ bool run_loop_of(const KernelCall& call, const Launcher& launcher) {
     return run_as_loop(launcher.queue(), launcher.target(), call);
 }
 
-// Whether an operand or a result has a type that kernels are not written for.
+// Whether an operand or a result has a type for which there are no kernels.
 static bool has_foreign_type(const KernelCall& call) {
     const auto is_foreign = [](const Tensor& t) {
         return t && (is_stored_only(t.dtype()) || t.dtype() == DType::c128);
@@ -236,7 +236,7 @@ bool run_operator(Queue& queue, const std::string& target, const KernelCall& cal
     if (!own.kernel) return false;
     bool is_empty = !call.out.empty();
     for (const Tensor& t : call.out) is_empty &= t && t.size() == 0;
-    // Nothing to do, but for what may be refused.
+    // There is nothing to compute, but operands may still be refused.
     if (is_empty) return !call.op.may_raise(call.dtype);
     Launcher launcher(queue, target, call.op.name());
     return own.kernel(launcher, call);

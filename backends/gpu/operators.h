@@ -1,4 +1,4 @@
-// Operators by themselves: those that are loops run as such, others by kernels of their own.
+// Single operators: some run as loops, others by kernels of their own.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace lunaria::gpu {
 
-// A kernel of an operator that is no loop. False where it does not handle the case, or where a kernel refuses the
-// values of operands: the host then says what is wrong with them.
+// The kernel of an operator that is not a loop. False where it does not handle the case, or where a kernel refuses the
+// values of operands: the host then reports what is wrong with them.
 class Launcher;
 using OperatorKernel = bool (*)(Launcher& launcher, const KernelCall& call);
 
-// Which there are, by the operators' names. Every family has one file backends/gpu/<family>.cpp.
+// The kernels by the operators' names. Every family has one file backends/gpu/<family>.cpp.
 class KernelTable {
   public:
     void add(std::string_view op, OperatorKernel kernel) { kernels_[op].kernel = kernel; }
-    // Asked for calls that no loop does.
+    // For calls that no loop handles.
     void add_last(std::string_view op, OperatorKernel kernel) { kernels_[op] = {kernel, true}; }
-    // Computes on float16 and bfloat16 although the operator's other kernels do not.
+    // A kernel that computes in float16 and bfloat16, unlike the operator's other kernels.
     void add_for_halves(std::string_view op, OperatorKernel kernel) { kernels_[op] = {kernel, false, true}; }
 
     struct Entry {
@@ -52,13 +52,14 @@ void add_scan_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 
-// A call of another operator in the place of one; false where it is no loop.
+// Calls another operator instead; false where that is not a loop.
 bool run_loop_of(const KernelCall& call, const Launcher& launcher);
 
-// Elements of one tensor to those of another of its shape, at any strides; false where there is no such conversion.
+// Copies the elements of one tensor to another of the same shape, with any strides; false where there is no such
+// conversion.
 bool copy_strided(Launcher& launcher, const Tensor& source, const Tensor& destination);
 
-// As a loop, or by its kernel; false where it is neither.
+// Runs an operator as a loop, or by its kernel; false where there is neither.
 bool run_operator(Queue& queue, const std::string& target, const KernelCall& call);
 
 }  // namespace lunaria::gpu

@@ -1,4 +1,4 @@
-// GPU kernels: steps of optimizers. A launch updates several parameters, whose elements are shared out in chunks.
+// GPU kernels: steps of optimizers. A launch updates several parameters, whose elements are divided into chunks.
 #include "core/ops/formulas_optimizer.h"
 
 #include <algorithm>
@@ -16,14 +16,14 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kChunk = 4096;
-// Of a launch: its words hold their addresses and ends.
+// The most tensors of a launch: its words hold their addresses and ends.
 constexpr size_t kMostTensors = 32;
 constexpr size_t kMostLists = 5;
 
 // The tensors of parameter, gradient and moments, number by number.
 using Lists = std::array<std::vector<Tensor>, kMostLists>;
 
-// The gradients are the list numbered 1. False where they have not one dtype, f32 or f64.
+// The gradients are list 1. False unless they have a common dtype, f32 or f64.
 bool lists_of(const KernelCall& c, size_t count, DType& dtype, Lists& lists) {
     if (c.args[0].items().empty()) return false;
     dtype = c.args[0].items()[0].tensor().dtype();
@@ -49,7 +49,7 @@ bool decays(const KernelCall& c, size_t k) {
     return decayed.is_nil() || decayed.items()[k].boolean();
 }
 
-// What an element of each of the lists becomes: `update` gets their values and changes them.
+// The update of an element: `update` gets the values of all lists and changes them.
 using Update = std::function<void(Writer&, std::span<Number> values)>;
 
 bool step(Launcher& launcher, const std::string& name, DType t, const Lists& lists, std::span<const size_t> which,
@@ -82,7 +82,7 @@ bool step(Launcher& launcher, const std::string& name, DType t, const Lists& lis
                                     ends.push_back(w.size());
                                 }
                                 const Update update = write(w);
-                                // The tensor that has this block's chunk.
+                                // The tensor that contains this block's chunk.
                                 std::vector<Elements> here = tensors[0];
                                 Number size = sizes[0], start = w.index(0);
                                 for (size_t p = 1; p < places; ++p) {

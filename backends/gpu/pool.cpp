@@ -1,5 +1,5 @@
-// GPU kernels: pooling. A thread computes an element of the result from all that meets it, so that nothing is added up
-// by several threads.
+// GPU kernels: pooling. A thread computes an element of the result from all its inputs, so that no sum involves several
+// threads.
 #include "core/ops/pool.h"
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 using Axes = std::array<Number, Window::kAxes>;
 
-// Windows over planes, whose shape is part of a kernel and whose sizes are told at a launch.
+// Windows over planes, whose shape is part of the kernel and whose sizes are arguments of a launch.
 struct Windows {
     Window w;
     Axes in{}, out{};
@@ -58,7 +58,7 @@ struct Windows {
         over(writer, 0, start, {}, writer.constant(DType::boolean, 1, 1),
              [&](const Axes& at, Number inside) { writer.when(inside, [&] { body(position(at, in)); }); });
     }
-    // `body(position among the windows)` for each window that has the place of the plane.
+    // Runs `body(position among the windows)` for each window that contains the place of the plane.
     template <class F>
     void for_each_window(Writer& writer, const Axes& place, F body) const {
         Axes start{};
@@ -91,7 +91,7 @@ struct Windows {
             over_windows(writer, axis + 1, start, at, fits, body);
         };
         if (w.kernel[axis] == 1) return one(start[axis]);
-        // From the last element of the kernel to the first: windows come in their order.
+        // From the last element of the kernel to the first, so that windows come in their order.
         writer.loop(writer.index(0), writer.index(w.kernel[axis]), writer.index(1),
                     [&](Number k) { one(start[axis] - (w.kernel[axis] - 1 - k) * w.dilation[axis]); });
     }
@@ -165,7 +165,7 @@ bool max_window_grad(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// What a window's sum is divided by: a number, or how many elements it has, with those of the padding or without.
+// The divisor of a window's sum: a number, or the number of its elements, with or without the padding.
 struct Divisor {
     int64_t fixed = 0;
     bool counts_padding = false;

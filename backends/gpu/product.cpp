@@ -21,9 +21,9 @@ struct Tile {
 };
 constexpr Tile kLarge{128, 128, 8, 8, 8}, kMiddle{64, 64, 16, 4, 4}, kSmall{32, 32, 16, 4, 4}, kFlat{16, 64, 16, 4, 4},
     kTall{64, 16, 16, 4, 4};
-// Of a processor with a hundred and more multiprocessors.
+// Enough for a processor with a hundred and more multiprocessors.
 constexpr int64_t kEnoughBlocks = 128;
-// A part of the depth is at least as deep.
+// The least depth of a part.
 constexpr int64_t kDeep = 512;
 constexpr int kPadding = 4;  // keeps columns of a strip apart in the memory's banks
 static_assert(kLarge.is_even() && kMiddle.is_even() && kSmall.is_even() && kFlat.is_even() && kTall.is_even());
@@ -40,7 +40,7 @@ class ProductWriter {
     ProductWriter(Writer& w, const Tile& tile, const ProductShape& shape, const ProductElements& elements)
         : w_(w), tile_(tile), shape_(shape), elements_(elements) {}
 
-    // `part`: of the depth, which ends at `to`.
+    // `part`: number of the part of the depth, which ends at `to`.
     void write(Number block_row, Number block_column, Number rows, Number columns, Number from, Number to) {
         const Near strip_a = w_.near(shape_.sum, int64_t{tile_.depth} * (tile_.rows + kPadding));
         const Near strip_b = w_.near(shape_.sum, int64_t{tile_.depth} * (tile_.columns + kPadding));
@@ -68,7 +68,7 @@ class ProductWriter {
                 strip_b.set(d * (tile_.columns + kPadding) + c, next_b[i].get());
             });
             w_.barrier();
-            // The next strip is on its way while this one is used.
+            // The next strip is fetched while this one is used.
             fetch(k + tile_.depth);
             for (int d = 0; d < tile_.depth; ++d) add_products(strip_a, strip_b, my_row, my_column, d);
             w_.barrier();
@@ -88,7 +88,7 @@ class ProductWriter {
         for (int i = 0; i < width * tile_.depth; i += tile_.threads()) list.push_back(w_.variable(zero()));
         return list;
     }
-    // The elements of a strip that this thread brings: neighbours in memory by neighbouring threads.
+    // The elements of a strip that this thread copies: adjacent threads copy adjacent elements.
     template <class F>
     void for_strip(int width, bool along_depth, F f) {
         size_t i = 0;
@@ -131,7 +131,7 @@ class ProductWriter {
     std::vector<Variable> sums_;
 };
 
-// Sums of parts, one after the other, to where the elements belong.
+// Adds up the parts' sums, one after the other, and stores them as elements of the result.
 bool add_parts(Launcher& launcher, const std::string& name, const ProductShape& s, int64_t parts, Address sums,
                Words words, const std::function<ProductElements(Writer&)>& write) {
     const int64_t matrix = s.rows * s.columns;
@@ -160,7 +160,7 @@ bool run_product(Launcher& launcher, const std::string& name, const ProductShape
     const Tile tile = tile_for(s);
     const int64_t blocks = tile.blocks(s);
     const int64_t parts = std::clamp<int64_t>(std::min(kEnoughBlocks / blocks, s.depth / kDeep), 1, kEnoughBlocks);
-    // Whole strips.
+    // Parts are whole strips.
     const int64_t part = tile.count(tile.count(s.depth, static_cast<int>(parts)), tile.depth) * tile.depth;
     const Words own = words;
     const int64_t elements_of_sums = s.batches * s.rows * s.columns * parts;

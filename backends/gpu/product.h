@@ -1,6 +1,6 @@
-// Products of matrices, tile by tile: what matrix products and convolutions share. A block computes a tile of the
-// result from strips of both operands that it brings to its own memory; a thread keeps some rows and columns of the
-// tile in registers.
+// Products of matrices, tile by tile, for matrix products and convolutions. A block computes a tile of the result from
+// strips of both operands that it copies into its own memory; a thread keeps some rows and columns of the tile in
+// registers.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,10 @@
 
 namespace lunaria::gpu {
 
-// What the elements are. All numbers are indices; the functions are called once, when the kernel is written.
+// The elements of the operands and the result. All numbers are indices; the functions are called once, when the kernel
+// is written.
 struct ProductElements {
-    // Anything that is the same for all elements of a batch, computed before the others are asked.
+    // Computes values that are the same for all elements of a batch, before the other functions are called.
     std::function<void(Writer&, Number batch)> begin = nullptr;
     std::function<Number(Number row, Number k)> a;
     std::function<Number(Number k, Number column)> b;
@@ -21,12 +22,13 @@ struct ProductElements {
 
 struct ProductShape {
     int64_t batches = 1, rows = 1, columns = 1, depth = 1;
-    DType sum = DType::f32;                            // what it is computed in; elements have it, too
-    bool a_along_depth = true, b_along_depth = false;  // which axis of the operand has neighbours in memory
+    DType sum = DType::f32;                            // of the computation, and of the elements that the functions
+                                                       // return
+    bool a_along_depth = true, b_along_depth = false;  // which axis of the operand has adjacent elements in memory
 };
 
-// `name` tells apart kernels whose elements are written differently; `words` what these ask for, and `write` asks for
-// it. Where there are few tiles and much depth, parts of the depth are added up apart, the sums afterwards.
+// `name` identifies the way in which elements are written; `words` are the arguments that `write` asks for. Where there
+// are few tiles and much depth, parts of the depth are summed separately, and the partial sums afterwards.
 bool run_product(Launcher& launcher, const std::string& name, const ProductShape& shape, Words words,
                  const std::function<ProductElements(Writer&)>& write);
 

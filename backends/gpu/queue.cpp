@@ -48,7 +48,7 @@ void Queue::make_stream() {
 }
 
 void Queue::enter() {
-    // Each thread has its own current context; the driver only looks whether it is another one.
+    // Each thread has its own current context; the driver only checks whether it is another one.
     check(driver_.context_set(context_), "the context");
 }
 
@@ -59,7 +59,7 @@ void Queue::check(Result result, std::string_view what) {
     throw state_error(what, str("the driver refuses: ", text_of(driver_, result)));
 }
 
-// Everything in the context is gone: tensors that lie there cannot be read any more, but the next ones can be made.
+// Everything in the context is lost: its tensors cannot be read any more, but new ones can be made.
 void Queue::lose(Result result, std::string_view what) {
     std::vector<Launch> told = std::move(launches_);
     launches_.clear();
@@ -98,15 +98,15 @@ Address Queue::allocate(size_t bytes) {
             const std::lock_guard lock(mutex_);
             enter();
             if (const Address block = memory_.allocate(bytes, position_)) return block;
-            // What is cached can be given back when nothing uses it. The driver tells by any call that the context is
-            // lost.
+            // Cached memory can be given back once nothing uses it. Any call of the driver may report that the context
+            // is lost.
             wait_for_all("an allocation");
             if (const Address block = memory_.allocate_by_all_means(bytes, position_)) return block;
         }
         if (attempt == 0 && relieve_memory_pressure()) continue;
         size_t free = 0, total = 0;
         driver_.memory_info(&free, &total);
-        // By the device's name, for which operators put their own.
+        // In the device's name, which operators replace by their own.
         throw memory_error("GPU", str("out of device memory: ", bytes, " bytes are asked for, ", memory_stats().live,
                                       " are in tensors, ", free, " of ", total, " are free"));
     }
@@ -131,7 +131,7 @@ void Queue::upload(Address to, const void* from, size_t bytes) {
     hand_over();
     const Memory::Age age = memory_.age_of(to);
     const auto* elements = static_cast<const char*>(from);
-    // What has been asked for since may use the memory.
+    // Work submitted since the allocation may use the memory.
     const bool is_fresh = age.allocated == position_ && bytes >= Feeder::kFewest;
     check(is_fresh ? feeder_.upload(to, elements, bytes, age.free_since, position_)
                    : staging_.upload(to, elements, bytes),
@@ -160,12 +160,12 @@ Address Queue::place_for_refusal(std::string_view what) {
         hand_over();
         check(driver_.fill(refusals_, 0, kBytes, stream_), what);
     }
-    // The same place in every run, so that graphs stay as they are.
+    // The same flag in every run, so that graphs stay as they are.
     Launch launch{std::string(what), program_place()};
     const auto same = [&](const Launch& l) { return l.what == launch.what && l.place == launch.place; };
     auto found = std::ranges::find_if(refused_, same);
     if (found == refused_.end()) {
-        // With very many the first ones are forgotten; what they refuse is told by another name then.
+        // With very many flags the first ones are dropped; their refusals are then reported under another name.
         if (refused_.size() == kRefusals) refused_.clear();
         found = refused_.insert(refused_.end(), std::move(launch));
     }
@@ -235,7 +235,7 @@ void Queue::add(Work work, std::string_view what) {
 class Queue::Gathering final : public graph::Replay {
   public:
     explicit Gathering(Queue& queue) : queue_(queue) {}
-    // Graphs in the driver are used under the queue's lock.
+    // Graphs of the driver are used under the queue's lock.
     ~Gathering() override {
         const std::lock_guard lock(queue_.mutex_);
         for (const auto& segment : segments_) segment->leave_all_but(queue_.contexts_);
@@ -244,7 +244,7 @@ class Queue::Gathering final : public graph::Replay {
 
     void begin() override {
         const std::lock_guard lock(queue_.mutex_);
-        // A run within a run is a part of it; that of another thread goes as it comes.
+        // A run within a run is a part of it; work of another thread is submitted directly.
         is_outermost_ = !queue_.gathering_;
         if (!is_outermost_) return;
         queue_.gathering_ = this;
@@ -262,7 +262,7 @@ class Queue::Gathering final : public graph::Replay {
         try {
             end();
         } catch (const Error&) {
-            // The run's own error is told instead. A context that is lost was made anew.
+            // The run's own error is reported instead. A lost context was replaced.
         }
     }
 

@@ -1,7 +1,6 @@
-// The processor at work: its context, one stream in which everything is done in the order in which it is asked for (and
-// one for uploads beside it), the memory, and what fails. What fails in a kernel is told by a later call: the queue
-// then says which kernels had been asked for since the last call that waited, and starts anew with a context without
-// memory.
+// The processor at work: its context, one stream in which all work runs in the order in which it is submitted (and one
+// for uploads beside it), the memory, and failures. A kernel's failure is reported by a later call: the queue then
+// names the kernels submitted since the last call that waited, and begins anew with an empty context.
 #pragma once
 
 #include <functional>
@@ -42,10 +41,10 @@ class Queue {
     // `operands` of the words, from the first one on, are addresses.
     void launch(ModuleFunction& kernel, const LaunchShape& shape, std::vector<uint64_t> words, size_t operands,
                 std::string_view what);
-    // What a library gives to the stream. `words` tell it from other work; they begin with its operands.
+    // Work that a library submits to the stream. `words` identify it; they begin with its operands.
     void call(std::vector<uint64_t> words, size_t operands, std::string_view what,
               std::function<Result(StreamHandle*)> run);
-    // Does what needs the context of this thread: with the number of the context, of which handles are.
+    // Calls `use` with the context current in this thread, and with the number of the context that owns its handles.
     template <class F>
     void in_context(F&& use) {
         const std::lock_guard lock(mutex_);
@@ -53,9 +52,9 @@ class Queue {
         use(contexts_);
     }
 
-    // Where a kernel of this operator sets an element that is 0 as long as it refuses nothing, for work that nobody
-    // waits for: the next call that waits tells it. 0 where this thread's work is not gathered, and is to be waited
-    // for.
+    // The address at which a kernel of this operator reports a refusal by setting an element that is otherwise 0, for
+    // work that the caller does not wait for: the next call that waits reports it. 0 where this thread's work is not
+    // gathered, and is waited for.
     Address place_for_refusal(std::string_view what);
 
     // Gathers the work of runs of one graph (core/loops/graph_backend.h).
@@ -75,40 +74,40 @@ class Queue {
         std::string what, place;
     };
     void enter();
-    // Throws where the result is no success.
+    // Throws unless the result is a success.
     void check(Result result, std::string_view what);
     [[noreturn]] void lose(Result result, std::string_view what);
     void refuse_lost(Address address, std::string_view what) const;
     void make_stream();
     void add(Work work, std::string_view what);
-    // Gives what has been gathered to the stream, before something else is done there.
+    // Submits the gathered work to the stream, before other work.
     void hand_over();
     void wait_for_all(std::string_view what);
-    // Throws where a kernel has refused its operands; everything is done.
+    // Throws where a kernel has refused its operands; all work must be done.
     void tell_refusals();
 
     const Driver& driver_;
     std::mutex mutex_;
     ContextHandle* context_ = nullptr;
-    std::string failure_;    // by which the last context was lost
-    uint64_t contexts_ = 1;  // how many there have been
+    std::string failure_;    // the failure by which the last context was lost
+    uint64_t contexts_ = 1;  // number of contexts so far
     StreamHandle* stream_ = nullptr;
     Memory memory_;
     Staging staging_;
     Feeder feeder_;
-    uint64_t position_ = 0;  // pieces of work that have been asked for
-    // The run that work is gathered for, by which thread, and what has been gathered.
+    uint64_t position_ = 0;  // number of pieces of work submitted
+    // The run for which work is gathered, its thread, and the gathered work.
     Gathering* gathering_ = nullptr;
     std::thread::id gatherer_;
     std::vector<Work> gathered_;
-    // Elements that kernels refuse operands by, and of which operators they are.
+    // The elements through which kernels refuse operands, and the operators to which they belong.
     static constexpr size_t kRefusals = 256;
     Address refusals_ = 0;  // 0: none in this context
     std::vector<Launch> refused_;
-    bool may_refuse_ = false;       // some may be set that nobody has looked at
+    bool may_refuse_ = false;       // some may be set and were not read yet
     std::vector<Launch> launches_;  // since the last call that waited: the last ones
     size_t launched_ = 0;
-    EventHandle* start_ = nullptr;  // that times are told from
+    EventHandle* start_ = nullptr;  // the start of measured times
     uint64_t recorded_ = 0;
     std::map<uint64_t, EventHandle*> events_;  // that may not be done yet
     std::map<uint64_t, double> times_;         // of the last ones that are done

@@ -17,7 +17,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-// Words are i32, whose arithmetic is that of unsigned ones but for comparisons.
+// Words are i32, whose arithmetic is that of unsigned numbers except for comparisons.
 struct Machine {
     using Word = Number;
     using Float = Number;
@@ -30,7 +30,7 @@ struct Machine {
     static Word bits(Float x) { return gpu::bits(x, DType::i32); }
     static Word shift_left(Word w, int count) { return gpu::shift_left(w, count); }
     static Word shift_right(Word w, int count) { return gpu::shift_right(w, count); }
-    // With the sign's bits from the left.
+    // Fills in copies of the sign bit from the left.
     static Word arithmetic_shift(Word w, int count) {
         const Number signs = select(negative(w), word(~(0xffffffffu >> count)), word(0));
         return gpu::shift_right(w, count) | signs;
@@ -52,7 +52,7 @@ struct Halves {
     explicit Halves(Number v) : low(cast(v, DType::i32)), high(cast(shift_right(v, 32), DType::i32)) {}
 };
 
-// What a kernel draws from.
+// The random stream of a kernel.
 struct Stream {
     Number seed, counter;
     explicit Stream(Writer& w) : seed(w.word()), counter(w.word()) { w.exact(); }
@@ -72,7 +72,8 @@ struct Stream {
     }
 };
 
-// `elements` of each block of words, as many as `per_block`; those behind the end of the result are left out.
+// `elements` returns the elements of each block of words, `per_block` of them; those past the end of the result are
+// dropped.
 template <class Elements_>
 bool draw(Launcher& launcher, const KernelCall& c, const std::string& name, int per_block, double bound,
           Elements_ elements) {
@@ -107,7 +108,7 @@ bool rand(Launcher& launcher, const KernelCall& c) {
             return std::array{unit(v[0], v[1]), unit(v[2], v[3])};
         });
     if (t != DType::f32) return false;
-    // Numbers that are to become halves and would be rounded to 1 are the last one before it.
+    // A number that would be rounded to 1 as a half becomes the last half before 1.
     const bool half = c.has(1) && is_half(c.args[1].dtype());
     const double last = !half ? 1 : c.args[1].dtype() == DType::f16 ? 1 - 0x1p-11 : 1 - 0x1p-8;
     return draw(launcher, c, "uniform", 4, last, [](const std::array<Number, 4>& v, Number most) {
@@ -130,7 +131,7 @@ bool randn(Launcher& launcher, const KernelCall& c) {
     });
 }
 
-// The upper 64 bits of a product of unsigned numbers of 64.
+// The upper 64 bits of a product of unsigned 64-bit numbers.
 Number upper_product(Number a, Number b) {
     auto low = [](Number v) { return v & like(v, int64_t{0xffffffff}); };
     auto high = [](Number v) { return shift_right(v, 32); };
@@ -139,7 +140,7 @@ Number upper_product(Number a, Number b) {
     return high(a) * high(b) + high(second) + high(third) + high(middle);
 }
 
-// Draws that would make some numbers more likely are thrown away (Lemire 2019). So many in a row are not seen.
+// Draws that would make some numbers more likely are rejected (Lemire 2019). So many rejections in a row do not occur.
 constexpr int64_t kMostTries = 64;
 
 bool randint(Launcher& launcher, const KernelCall& c) {

@@ -6,9 +6,9 @@ namespace lunaria::gpu {
 
 namespace {
 
-// Fewer pieces cost no more by themselves.
+// Fewer pieces cost no more one by one.
 constexpr size_t kFewest = 4;
-constexpr int kRelaxed = 2;  // of a capture: other threads may go on
+constexpr int kRelaxed = 2;  // of a capture: other threads may continue
 
 // The driver knows how many of the words a kernel takes.
 struct Arguments {
@@ -59,7 +59,7 @@ void Segment::leave_all_but(uint64_t context) {
     last_.clear();
 }
 
-// One piece after the other: blocks of memory are used again within a run.
+// One piece after the other: blocks of memory are reused within a run.
 bool Segment::build(StreamHandle* stream) {
     const Driver::Graphs& g = driver_.graphs;
     if (g.create(&graph_, 0) != kSuccess) return false;
@@ -83,7 +83,7 @@ bool Segment::build(StreamHandle* stream) {
     return g.instantiate(&run_, graph_, 0) == kSuccess;
 }
 
-// What a library gives to the stream, as a graph of its own.
+// The work that a library submits to the stream, as a graph of its own.
 template <class F>
 Result Segment::with_capture(StreamHandle* stream, const Work& work, F use) {
     const Driver::Graphs& g = driver_.graphs;
@@ -119,7 +119,7 @@ Result Segment::give(StreamHandle* stream, uint64_t context, std::vector<Work> w
     const bool is_like = driver_.graphs.create && !is_refused_ && work.size() >= kFewest &&
                          std::ranges::equal(work, last_, [](const Work& a, const Work& b) { return a.is_like(b); });
     if (is_like) {
-        // What is asked for once only is not worth a graph.
+        // Work that is requested only once is not worth a graph.
         if (!run_) {
             last_ = work;
             is_refused_ = !build(stream);

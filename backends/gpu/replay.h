@@ -1,6 +1,6 @@
-// Work of the stream, piece by piece, and runs of graphs: what a run asks for is gathered and handed over as a graph of
-// the driver's, which costs the host one call. A run that asks for the same as the last one, but for numbers that are
-// passed to kernels (addresses of results, seeds, learning rates), only has these changed in it.
+// Work of the stream, piece by piece, and runs of graphs: the work of a run is gathered and submitted as a graph of the
+// driver's, which costs the host one call. If a run has the same work as the last one, except for numbers that are
+// passed to kernels (addresses of results, seeds, learning rates), only these are changed in the graph.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace lunaria::gpu {
 
-// A function of a module. Modules stay; after a loss they are loaded again.
+// A function of a module. Modules stay; after a loss of the context they are loaded again.
 struct ModuleFunction {
     std::string image;
     FunctionHandle* function = nullptr;
-    uint64_t context = 0;  // the one that `function` is of
+    uint64_t context = 0;  // the context of `function`
 };
 
 struct LaunchShape {
@@ -27,29 +27,29 @@ struct LaunchShape {
 struct Work {
     static constexpr size_t kMostWords = 512;
 
-    const ModuleFunction* kernel = nullptr;  // null: `run` is what is done
+    const ModuleFunction* kernel = nullptr;  // null: `run` does the work
     LaunchShape shape{};
-    std::vector<uint64_t> words{};  // the kernel's only argument, or what tells the work from other
+    std::vector<uint64_t> words{};  // the kernel's only argument, or the identity of the work
     size_t operands = 0;            // of the words, from the first one on, are addresses
     std::function<Result(StreamHandle*)> run{};
 
     Result give(const Driver& driver, StreamHandle* stream) const;
-    // Whether a graph that has one of them can have the other by changed words.
+    // Whether a graph with one of them can be changed to the other by its words.
     bool is_like(const Work& other) const;
 };
 
-// What runs ask for between two points at which the host waits, or something is done that no graph can hold.
+// The work of runs between two points at which the host waits, or other work comes that no graph can hold.
 class Segment {
   public:
     explicit Segment(const Driver& driver) : driver_(driver) {}
     ~Segment() { forget(); }
-    // Handles of a context that is lost are nobody's any more.
+    // Drops the handles of all contexts but this one; those of lost contexts must not be used any more.
     void leave_all_but(uint64_t context);
     Segment(const Segment&) = delete;
     Segment& operator=(const Segment&) = delete;
 
-    // Gives the work to the stream: as a graph where it is like that of the last time. `context`: the number of the
-    // context that stream is of.
+    // Submits the work to the stream: as a graph where it is like the last one. `context`: the number of the stream's
+    // context.
     Result give(StreamHandle* stream, uint64_t context, std::vector<Work> work);
 
   private:

@@ -1,5 +1,5 @@
-// GPU kernels: scans along an axis. Each thread of a block has neighbouring elements of the line: it takes those
-// together, the threads then learn what comes before theirs, and each goes over its own once more.
+// GPU kernels: scans along an axis. Each thread of a block has adjacent elements of the line: it combines those, the
+// threads then exchange the state before their elements, and each goes over its own once more.
 #include "backends/gpu/lines.h"
 #include "backends/gpu/operators.h"
 #include "core/base/error.h"
@@ -9,7 +9,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-// The state behind some elements, s -> weight s + term. Sums have weight 1, products term 0.
+// The effect of some elements on the state, s -> weight s + term. Sums have weight 1, products term 0.
 struct Step {
     Number weight, term;
 };
@@ -17,8 +17,8 @@ Step behind(const Step& first, const Step& second) {
     return {second.weight * first.weight, second.weight * first.term + second.term};
 }
 
-// `step(writer, line, k)` is what element k does, `finish(writer, line, k, before, after)` gets the states, which begin
-// with `start`, beside it; k counts from the end that the scan begins with.
+// `step(writer, line, k)` is the step of element k, `finish(writer, line, k, before, after)` gets the states around it,
+// which begin with `start`; k counts from the end at which the scan begins.
 template <class StepAt, class Finish>
 void scan_line(Writer& w, const Line& line, DType t, double start, const Near& weights, const Near& terms, StepAt step,
                Finish finish) {
@@ -50,7 +50,7 @@ template <bool kProduct>
 bool running(Launcher& launcher, const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     const DType to = c.out[0].dtype();
-    // Narrow integers are those of 64 bits, cut off; halves go by way of f32.
+    // Narrow integers are those of 64 bits, truncated; halves are computed in f32.
     const DType t = is_half(to) ? DType::f32 : is_float(to) ? to : DType::i64;
     if (is_complex(to) || is_complex(x.dtype()) || x.rank() == 0) return false;
     const bool exclusive = !kProduct && c.args[3].boolean(), reverse = !kProduct && c.args[4].boolean();
@@ -94,7 +94,7 @@ bool linear_recurrence(Launcher& launcher, const KernelCall& c) {
             scan_line(
                 now, line, t, 0, weights, terms,
                 [&](Writer& here, const Line&, Number k) {
-                    // The weight of the first one is not looked at: it may be anything.
+                    // The weight of the first element is not read, since it may have any value.
                     const Variable weight = here.variable(here.constant(t, 0, 0));
                     here.when(k > 0, [&] { weight.set(a.get(line.at(reverse ? place(k) + 1 : place(k)))); });
                     return Step{weight.get(), b.get(line.at(place(k)))};

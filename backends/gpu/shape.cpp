@@ -10,10 +10,10 @@ namespace lunaria::gpu {
 
 namespace {
 
-// The host's plain kernels of these consist of copies of views alone, which tensors of any device know how to make.
+// The host's plain kernels of these operators only copy views, which works for tensors of any device.
 bool by_copies(Launcher&, const KernelCall& c) { return host_device()->kernels(c.op).back()(c); }
 
-// The host makes one element.
+// The host computes one element.
 bool one_everywhere(Launcher&, const KernelCall& c) {
     if (c.args.size() > 1 && c.args[1].is_tensor()) return false;
     const Tensor& out = c.out[0];

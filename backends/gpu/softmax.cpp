@@ -1,4 +1,4 @@
-// GPU kernels: softmax along axes that no loop is made of.
+// GPU kernels: softmax along axes for which there is no loop.
 #include "backends/gpu/lines.h"
 #include "backends/gpu/operators.h"
 #include "core/base/error.h"
@@ -12,7 +12,7 @@ bool is_plain(DType t) { return t == DType::f32 || t == DType::f64; }
 
 Number log(Number x) { return formula("log", x); }
 
-// Over the elements of a line, in every thread.
+// Over the elements of a line; the result is in every thread.
 template <class F>
 Number line_sum(Writer& w, const Line& line, DType t, const Near& memory, F element) {
     const Variable sum = w.variable(w.constant(t, 0, 0));

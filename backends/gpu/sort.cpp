@@ -1,5 +1,5 @@
-// GPU kernels: sorts, the first of an order, and extrema with their places. Equal elements keep their order, and NaN is
-// larger than everything. A line that fits the memory of a block is sorted there by Batcher's bitonic network.
+// GPU kernels: sorts, partial sorts, and extrema with their places. Equal elements keep their order, and NaN is larger
+// than everything. A line that fits the memory of a block is sorted there by Batcher's bitonic network.
 #include <bit>
 
 #include "backends/gpu/lines.h"
@@ -13,7 +13,7 @@ namespace {
 
 bool has_order(DType t) { return t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::i64; }
 
-// Whether a comes before b for good: by value, then by place.
+// Whether a comes strictly before b: by value, then by place.
 Number is_before(Number a, Number at, Number b, Number other, bool descending) {
     Number first = descending ? b < a : a < b, last = descending ? a < b : b < a;
     if (is_float(a.dtype)) {
@@ -24,10 +24,10 @@ Number is_before(Number a, Number at, Number b, Number other, bool descending) {
     return first | ((!last) & (at < other));
 }
 
-// Elements of a line that are sorted in a block's memory, 12 bytes each at the most.
+// The most elements of a line that are sorted in a block's memory, 12 bytes each at the most.
 constexpr int64_t kMostSorted = 2048;
 
-// `values` or `places` may be empty; of each line the first `count` are given.
+// `values` or `places` may be empty; they get the first `count` elements of each line.
 bool sort_lines(Launcher& launcher, const KernelCall& c, const Lines& lines, int64_t count, bool descending,
                 const Tensor& values, const Tensor& places) {
     const Tensor& x = c.tensor(0);
@@ -49,7 +49,7 @@ bool sort_lines(Launcher& launcher, const KernelCall& c, const Lines& lines, int
         const Number wanted = w.size();
         const Near keys = w.near(t, room), numbers = w.near(DType::i32, room);
         return [=](Writer& now, const Line& line) {
-            // Behind the elements come those that there are none of, in any order: their numbers tell them.
+            // Padding comes after the elements, in any order: its numbers identify it.
             now.for_each_here(now.index(room), [&](Number k) {
                 const Variable key = now.variable(now.constant(t, 0, 0));
                 now.when(k < line.n, [&] { key.set(from.get(line.at(k))); });
@@ -66,7 +66,7 @@ bool sort_lines(Launcher& launcher, const KernelCall& c, const Lines& lines, int
                         const Number first = numbers.get(low), second = numbers.get(high);
                         const Number ordered =
                             (first < end) & ((second >= end) | is_before(a, first, b, second, descending));
-                        // Half of the parts are sorted the other way round.
+                        // Half of the parts are sorted in the opposite order.
                         const Number upwards = remainder(quotient(low, size), 2) == 0;
                         now.when(ordered != upwards, [&] {
                             keys.set(low, b);
@@ -119,7 +119,7 @@ bool extremum(Launcher& launcher, const KernelCall& c, bool largest, const Tenso
         const Elements from = w.tensor(t), to = gives_values ? w.tensor(t) : Elements{};
         const Elements index = gives_places ? w.tensor(DType::i64) : Elements{};
         const Near keys = w.near(t, lines.threads()), numbers = w.near(w.index_type(), lines.threads());
-        // NaN wins both ways.
+        // NaN wins in both cases.
         auto wins = [=](Number a, Number at, Number b, Number other) {
             Number first = largest ? b < a : a < b, last = largest ? a < b : b < a;
             if (is_float(a.dtype)) {
@@ -129,7 +129,7 @@ bool extremum(Launcher& launcher, const KernelCall& c, bool largest, const Tenso
             return first | ((!last) & (at < other));
         };
         return [=](Writer& now, const Line& line) {
-            // A thread without an element has the first one, which changes nothing.
+            // A thread without an element takes the first one, which changes nothing.
             const Variable best = now.variable(from.get(line.start)), where = now.variable(now.index(0));
             now.for_each_here(line.n, [&](Number k) {
                 const Number v = from.get(line.at(k)), better = wins(v, k, best.get(), where.get());

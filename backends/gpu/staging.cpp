@@ -54,7 +54,7 @@ Result Staging::download(char* to, Address from, size_t bytes) {
     if (Result r = prepare(down_)) return r;
     const size_t parts = (bytes + kPart - 1) / kPart;
     auto size_of_part = [&](size_t i) { return std::min(kPart, bytes - i * kPart); };
-    // While the host takes one part, the next is on its way.
+    // While the host copies one part, the next one is on its way.
     for (size_t i = 0; i <= parts; ++i) {
         if (i < parts) {
             Part& part = down_[i % kDownloads];

@@ -1,5 +1,5 @@
-// Memory of the host that the device can reach by itself, through which all elements travel: the host goes on while
-// they do.
+// Memory of the host that the device can access by itself. All elements pass through it, and the host goes on
+// meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class Staging {
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
-    // What is there now travels, in the order of the stream's work.
+    // Uploads the present content, in the order of the stream's work.
     Result upload(Address to, const char* from, size_t bytes);
-    // Waits until everything has come.
+    // Waits until everything has arrived.
     Result download(char* to, Address from, size_t bytes);
 
     // The context is lost: what was in it is forgotten.
@@ -37,7 +37,7 @@ class Staging {
     const Driver& driver_;
     StreamHandle* stream_;
     Part up_[kUploads], down_[kDownloads];
-    size_t now_ = 0, used_ = 0;  // the part that uploads fill, how far
+    size_t now_ = 0, used_ = 0;  // the part that uploads fill, and the bytes used in it
 };
 
 }  // namespace lunaria::gpu

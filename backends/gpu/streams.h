@@ -1,4 +1,4 @@
-// What the driver's streams and events are made with.
+// Flags for the driver's streams and events.
 #pragma once
 
 namespace lunaria::gpu {

@@ -151,7 +151,7 @@ Number block_sum(Number v, const Near& memory) {
     w.barrier();
     const Variable part = w.variable(like(v, 0));
     w.when(lane < quotient(w.threads(), graph::kWarp), [&] { part.set(memory.get(lane)); });
-    // The memory is free again once all have read.
+    // The memory is free again once all threads have read it.
     w.barrier();
     return warp_sum(part.get());
 }

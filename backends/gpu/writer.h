@@ -1,7 +1,7 @@
 // Writes kernels as thread programs (core/loops/thread_program.h): numbers whose arithmetic adds instructions.
 //
-// A program is written while a Writer lives; arithmetic on its numbers goes to the one of this thread. Numbers of C++
-// beside a Number become constants of its dtype. Indices are i32 where all counts of a launch fit, else i64.
+// A program is written while a Writer lives; arithmetic on its numbers goes to the Writer of this thread. Numbers of
+// C++ beside a Number become constants of its dtype. Indices are i32 where all counts of a launch fit, else i64.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace lunaria::gpu {
 
-// Turns of a loop that only reads which are worth doing side by side.
+// The number of iterations to run side by side, for a loop that only reads.
 inline constexpr int kTogether = 4;
 
 struct Number {
@@ -23,7 +23,7 @@ struct Number {
     DType dtype = DType::f32;
 };
 
-// A place in registers that can be written again.
+// A register that can be written again.
 struct Variable {
     uint32_t at = 0;
     DType dtype = DType::f32;
@@ -36,7 +36,7 @@ struct Near {
     int64_t start = 0;
     DType dtype = DType::f32;
     Number get(Number i) const;
-    // Where it stands at a multiple of 16 bytes, so that it is read together with the next ones.
+    // For an index at a multiple of 16 bytes, so that the element is read together with the next ones.
     Number get_aligned(Number i) const;
     void set(Number i, Number v) const;
 };
@@ -47,8 +47,8 @@ struct Elements {
     DType dtype = DType::f32;
     Number get(Number i) const;
     void set(Number i, Number v) const;
-    void add(Number i, Number v) const;    // which several threads may do at once
-    void raise(Number i, Number v) const;  // to v at least, likewise; integers
+    void add(Number i, Number v) const;    // atomically
+    void raise(Number i, Number v) const;  // raises an integer element to v if that is larger, atomically
 };
 
 class Writer {
@@ -60,11 +60,11 @@ class Writer {
     static Writer& current();
     graph::ThreadProgram finish();
 
-    // What the launch passes, in the order of these calls, tensors first.
+    // The arguments of the launch, in the order of these calls, tensors first.
     Elements tensor(DType dtype);
     Number size();             // an index
     Number word();             // an i64
-    Number real(DType dtype);  // a float, which the launch passes as an f64
+    Number real(DType dtype);  // a float, passed by the launch as an f64
 
     DType index_type() const { return index_; }
     Number constant(DType dtype, double number, int64_t integer);
@@ -77,8 +77,8 @@ class Writer {
     void barrier();
     Number exchange(Number v, int bits);
     Variable variable(Number first);
-    // What a warp does together with what this thread has of blocks of 16 x 16 elements of 16 bits, of either float,
-    // two of which are an i32 (thread_program.h).
+    // Operations of a warp together, on this thread's parts of blocks of 16 x 16 elements of 16 bits, of either float
+    // type, two of which are an i32 (thread_program.h).
     using Fragment = std::array<Number, 4>;
     Fragment fragment(const Near& from, Number first, int pitch, bool turned);
     void multiply(DType dtype, const Fragment& a, Number b_upper, Number b_lower, std::span<const Variable, 4> sums);
@@ -87,8 +87,8 @@ class Writer {
         return add(Kind::power_of_2, DType::f32, {v.at});
     }  // to a few units in the last place
 
-    // `body` is called once and writes what is done for each number from `from` below `to`. So many turns as are
-    // `together` are done side by side where `step` is a constant: worth it where elements are read and none written.
+    // `body` is called once and writes the code for each number from `from` below `to`. `together` iterations run side
+    // by side where `step` is a constant: worth it where elements are read and none written.
     template <class F>
     void loop(Number from, Number to, Number step, F body, int together = 1) {
         const Number i = add(Kind::loop, from.dtype, {from.at, to.at, step.at}, together);
@@ -101,10 +101,10 @@ class Writer {
         body();
         add(Kind::end, index_, {});
     }
-    // For each number below `count`, which all threads of the launch share out.
+    // For each number below `count`; all threads of the launch share them.
     template <class F>
     void for_each(Number count, F body);
-    // The same for the threads of this block.
+    // The same, shared by the threads of this block.
     template <class F>
     void for_each_here(Number count, F body, int together = 1);
 
@@ -228,8 +228,8 @@ void Writer::for_each_here(Number count, F body, int together) {
 // The sum over all threads of a block, in every one of them; `memory` has kWarp elements.
 Number block_sum(Number v, const Near& memory);
 
-// What `combine(thread, other)` leaves with the first of so many threads, a power of 2, after it was called for pairs
-// of them whose values are in the block's memory. All of them then may read it.
+// Calls `combine(thread, other)` for pairs of so many threads, a power of 2, whose values are in the block's memory,
+// until the first thread has the result, which all of them then may read.
 template <class F>
 void fold_block(int threads, F combine) {
     Writer& w = Writer::current();

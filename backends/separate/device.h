@@ -1,6 +1,6 @@
 // A device with memory of its own that needs no hardware: the CPU's kernels, run one after the other by a thread that
-// alone can reach the memory (memory.h). It shows in every test run what touches a tensor without asking its device,
-// and is the example for the next one.
+// alone can access the memory (memory.h). Code that touches a tensor without asking its device fails in every test run;
+// the folder is also an example for new devices.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace lunaria::separate {
 
 Device& device();
 
-// What another device of this kind is told of its work, in the order in which it is asked for, on the thread that asks.
+// The events of its work that a device of this kind reports to another one built on it, in the order of requests, on
+// the requesting thread.
 class Watcher {
   public:
     virtual ~Watcher() = default;
@@ -21,11 +22,12 @@ class Watcher {
     virtual void copied(const Tensor& source, const Tensor& destination) = 0;
     // Copies that the program asks for between this memory and the host's.
     virtual void transferred(const void* block, size_t bytes, bool to_device) = 0;
-    // On the device's thread: what a copy has written, at addresses that it can reach.
+    // On the device's thread: a copy was written, at addresses that it can access.
     virtual void written(const Tensor& source, const Tensor& destination) = 0;
 };
 
-// What another device of this kind does in ways of its own, on this one's thread and with addresses that it can reach.
+// The differences of another device of this kind; its functions run on this one's thread with addresses that it can
+// access.
 struct Ways {
     std::string name = "Separate";
     std::span<const Kernel> (*kernels)(const Op&) = nullptr;  // instead of the CPU's

@@ -33,7 +33,7 @@ Memory::Memory(std::string name, size_t size, size_t limit)
     distance_ = static_cast<char*>(inside) - outside_;
 }
 
-// Up to a page in lines of the cache, beyond in eighths of a power of two, in pages.
+// Sizes up to a page are multiples of a cache line, larger ones eighths of a power of two, in pages.
 size_t Memory::rounded(size_t bytes) {
     const size_t step = bytes <= kPage ? kAlignment : std::max(kPage, std::bit_floor(bytes) / 8);
     return std::max(kAlignment, (bytes + step - 1) / step * step);

@@ -1,6 +1,6 @@
-// Memory that the host cannot touch: the same pages are mapped twice, once with no access rights, at the addresses that
-// tensors have, and once where the device's thread finds them. Who reads an element of such a tensor without a copy is
-// ended by the system.
+// Memory that the host cannot touch: the same pages are mapped twice, once without access rights, at the addresses of
+// tensors, and once where the device's thread finds them. The system ends a program that reads an element of such a
+// tensor without a copy.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +15,20 @@ namespace lunaria::separate {
 
 class Memory {
   public:
-    // Of the device `name`: addresses for `size` bytes, of which `limit` may be in use; pages come as they are used.
-    // For the life of the process.
+    // For the device `name`: addresses for `size` bytes, of which `limit` may be in use; pages come as they are used.
+    // Lasts to the end of the process.
     Memory(std::string name, size_t size, size_t limit);
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
 
-    // Blocks at the host's addresses. One that is released serves the next allocation at once: what uses it then is
-    // queued behind what still uses it now.
+    // Blocks at the host's addresses. A released block serves the next allocation at once: work of its next user is
+    // queued after that of the present one.
     void* allocate(size_t bytes);  // throws memory_error
     void release(void* block, size_t bytes) noexcept;
-    // Gives the pages of released blocks back; nothing may be queued.
+    // Gives the pages of released blocks back; no work may be queued.
     void empty_cache();
 
-    // The device's address of the host's.
+    // The device's address for one of the host's.
     void* inside(const void* address) const { return const_cast<char*>(static_cast<const char*>(address)) + distance_; }
     DeviceMemory stats() const;
     void reset_peak();

@@ -22,10 +22,10 @@ constexpr int kRegisters = 12;
 constexpr bool kHasPartLoads = false;
 #endif
 
-// Where a tile lies: its first channel and row, and the columns that its vectors begin at.
+// The place of a tile: its first channel and row, and the first columns of its vectors.
 struct Place {
     int64_t channel, row, column[2];
-    int lanes;  // of a vector that count
+    int lanes;  // lanes of a vector that count
 };
 
 P load_lanes(const float* p, int lanes) {
@@ -86,7 +86,7 @@ void tile(const SmallConv& c, const Place& at, const float* x, const float* w, c
         finish(false);
 }
 
-// All channels of a tile's rows and columns, in tiles of about as many each.
+// All channels for a tile's rows and columns, in tiles of about the same number.
 template <int Rows, int Vectors, int Channels = kRegisters / (2 * Vectors)>
 void channels(const SmallConv& c, Place at, const float* x, const float* w, const float* bias, float* y) {
     const int64_t left = c.out_channels - at.channel, tiles = (left + Channels - 1) / Channels;
@@ -105,7 +105,7 @@ void rows(const SmallConv& c, Place at, const float* x, const float* w, const fl
     if (at.row < c.out_h) channels<1, Vectors>(c, at, x, w, bias, y);
 }
 
-// The last vector of a row overlaps the one before it.
+// The last vector of a row overlaps the vector before it.
 void small_f32(const SmallConv& c, const float* x, const float* w, const float* bias, float* y) {
     const int lanes = static_cast<int>(std::min<int64_t>(c.out_w, kLanes));
     const int64_t count = (c.out_w + lanes - 1) / lanes;
@@ -134,14 +134,14 @@ void pixels(const SmallConv& c, const float* x, const float* w, int64_t width, c
         for (int p = 0; p < Pixels; ++p)
 #pragma GCC unroll 16
             for (int v = 0; v < Vectors; ++v) sum[r][p][v] = start[v];
-    // A row of the image against the weights of one row of the kernel, or, of two rows of results, each element of it
-    // against those of two: reading them takes as long as the products otherwise.
+    // Products of a row of the image with the weights of one row of the kernel; for two rows of results, each element
+    // is multiplied by the weights of both, since reading the elements twice would take as long as the products.
     auto products = [&](const float* row, const float* w0, const float* w1, auto uses0, auto uses1)
         __attribute__((always_inline)) {
         constexpr int kFirst = decltype(uses0)::value ? 0 : 1, kBehind = decltype(uses1)::value ? 2 : 1;
         for (int64_t kx = 0; kx < c.kernel_w; ++kx, ++row, w0 += width, w1 += width) {
-            // What the compiler knows of the element before it keeps for this turn, which costs a copy between
-            // registers for each; to read an element again costs nothing.
+            // Hides the address from the compiler. Otherwise it keeps the previous iteration's elements, which costs a
+            // copy between registers for each, while reading an element again costs nothing.
             __asm__("" : "+r"(row));
             P weight[2][Vectors];
 #pragma GCC unroll 16
@@ -179,7 +179,7 @@ void pixels(const SmallConv& c, const float* x, const float* w, int64_t width, c
             for (int v = 0; v < Vectors; ++v) sum[r][p][v].store(to + (r * c.out_w + p) * width + v * kLanes);
 }
 
-// One row, or kLaneRows of them, in tiles of nearly the same width.
+// One row, or kLaneRows of them, in tiles of nearly equal width.
 template <int Rows, int Vectors>
 void pixel_rows(const SmallConv& c, const float* x, const float* w, int64_t width, const P* start, float* to) {
     constexpr int kMost = kRegisters / (Rows * Vectors) < kMostPixels ? kRegisters / (Rows * Vectors) : kMostPixels;
@@ -203,7 +203,7 @@ void lane_rows(const SmallConv& c, int64_t rows, const float* x, const float* w,
                float* to) {
     P start[Vectors];
     for (int v = 0; v < Vectors; ++v) start[v] = P::load(bias + v * kLanes);
-    // Two vectors of channels fill the registers with one row.
+    // With two vectors of channels, one row fills the registers.
     constexpr int kRows = Vectors == 1 ? kLaneRows : 1;
     int64_t row = 0;
     for (; row + kRows <= rows; row += kRows)
@@ -212,7 +212,7 @@ void lane_rows(const SmallConv& c, int64_t rows, const float* x, const float* w,
 }
 
 void channels_f32(const SmallConv& c, const float* x, const float* packed, const float* bias, float* y) {
-    // As many rows as make a few lines of the cache for each channel, which are brought into the image's order at once.
+    // As many rows as make a few cache lines for each channel, which are brought into the image's order at once.
     constexpr int64_t kPixels = 256;
     alignas(kBytes) float sums[kPixels * kMostLaneChannels];
     alignas(kBytes) float start[kMostLaneChannels] = {};

@@ -21,15 +21,15 @@ void to_bool(const void* in, void* out, int64_t count) {
     for (int64_t i = 0; i < count; ++i) to[i] = from[i] != From(0);
 }
 
-// As copy_elements has it: through int64, which saturates and has 0 for NaN, and narrower integers wrap.
+// As in copy_elements: through int64, which saturates and has 0 for NaN, and narrower integers wrap.
 template <class From, class To>
 To whole_number(From x) {
     constexpr From kEnd = 9223372036854775808.0;
     const int64_t wide = x != x ? 0 : x >= kEnd ? INT64_MAX : x <= -kEnd ? INT64_MIN : static_cast<int64_t>(x);
     return static_cast<To>(wide);
 }
-// A block at a time by the processor's own conversion to the integers that it has as wide as the floats, where none of
-// the block is out of their range.
+// A block at a time, by the processor's own conversion to integers as wide as the floats, where no number of the block
+// is out of range.
 template <class From, class To>
 void to_integer(const void* in, void* out, int64_t count) {
     using Direct = std::conditional_t<sizeof(From) == 4 || sizeof(To) < 8, int32_t, int64_t>;
@@ -129,7 +129,7 @@ constexpr ConvertEntry entry() {
         return {kCode<From>, kCode<To>, &convert<From, To>};
 }
 
-// From T to all others, and to and from bools.
+// Conversions from T to all other types, and to and from bools.
 template <class T, class... To>
 struct ConversionsOf {
     static constexpr int kCount = sizeof...(To) + 2;

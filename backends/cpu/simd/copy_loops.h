@@ -1,4 +1,4 @@
-// Loops over plain memory that pay for wide registers: transposes, rows added to rows, random numbers. One table for
+// Loops over plain memory that gain from wide registers: transposes, rows added to rows, random numbers. One table for
 // each instruction set; sizes are in elements.
 #pragma once
 
@@ -24,7 +24,7 @@ struct CopyLoops {
     void (*uniform)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
     // The same words by pairs as normal numbers.
     void (*normal)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
-    // out = x / keep where word >= limit, else 0; mask says which.
+    // out = x / keep where word >= limit, else 0; mask tells which.
     void (*dropout)(const float* x, float* out, uint8_t* mask, uint64_t key, uint64_t counter, uint64_t first,
                     int64_t blocks, uint32_t limit, float keep);
 };

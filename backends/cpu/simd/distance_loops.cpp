@@ -8,7 +8,7 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-constexpr int kTogether = 4;  // packs whose sums are in registers at the same time
+constexpr int kTogether = 4;  // number of packs whose sums are in registers at the same time
 
 // |d|^N, with the sign of d where it is odd.
 template <int N, bool Odd>
@@ -25,7 +25,7 @@ struct Whole {
     }
 };
 
-// 0 where d is 0, also for powers that have no value there.
+// 0 where d is 0, also for powers that are undefined there.
 template <bool Odd>
 struct Power {
     static constexpr bool divides = false;
@@ -39,7 +39,7 @@ struct Power {
     double power;
 };
 
-// |d|^infinity of what is at most 1. Only a division gives 1 for equal numbers.
+// |d|^infinity, for |d| of at most 1. Only a division gives exactly 1 for equal numbers.
 template <bool Odd>
 struct Largest {
     static constexpr bool divides = true;
@@ -120,7 +120,7 @@ struct Add {
         return sum + x;
     }
 };
-// NaN is handed on.
+// NaN wins.
 struct Max {
     template <class T>
     Pack<T> operator()(Pack<T> most, Pack<T> x) const {
@@ -143,7 +143,7 @@ Pack<T> root(Pack<T> x) {
     return Pack<T>::load(list);
 }
 
-// A distance whose powers are too large or too small for T, number by number and divided by the largest of them.
+// A distance whose powers are too large or too small for T: computed number by number, divided by the largest of them.
 template <class T>
 T scaled_distance(const DistanceRows<T>& x, int64_t u, int64_t v) {
     auto difference = [&](int64_t w) {
@@ -169,7 +169,7 @@ void distances_with(const DistanceRows<T>& x, int64_t begin, int64_t end) {
     const F f(x.power);
     const Combine combine;
     const bool rooted = x.power != 0 && x.power != 1 && x.power != std::numeric_limits<double>::infinity();
-    // Sums beyond these may have lost what was added.
+    // Sums beyond these may have lost summands.
     const P least(sizeof(T) == 4 ? 1e-30 : 1e-290), most(sizeof(T) == 4 ? 1e30 : 1e290);
     auto finish = [&](P sum, int64_t u, int64_t v, int count) {
         T* to = x.out + u * x.count + v;

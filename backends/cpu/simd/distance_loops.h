@@ -8,7 +8,7 @@ namespace lunaria::cpu {
 
 // out[u, v] = sum over w of s[u, w] a[u, w, v] f((p[u, w] - b[u, w, v]) scale[u, w, v]) with f(d) = |d|^power, for odd
 // functions with the sign of d. For an infinite power the differences are divided by scale. The elements of a vector
-// along v lie side by side; what does not change along an axis has a step of 0 there.
+// along v are adjacent; an operand that does not change along an axis has a step of 0 there.
 template <class T>
 struct PairSum {
     struct Operand {
@@ -23,8 +23,8 @@ struct PairSum {
     bool odd;
 };
 
-// The p-norms of differences: out[u, v] = (sum over w of |p[u, w] - b[w, v]|^power)^(1 / power), the largest of them
-// for an infinite power, the number of those that are not 0 for 0.
+// The p-norms of differences: out[u, v] = (sum over w of |p[u, w] - b[w, v]|^power)^(1 / power); for an infinite power
+// the largest difference, for power 0 the number of differences that are not 0.
 template <class T>
 struct DistanceRows {
     const T *p, *b;

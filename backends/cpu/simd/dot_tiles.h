@@ -1,6 +1,6 @@
-// Products of matrices by inner products, for a right side whose columns are dense, as the weight of a layer lies,
-// where so few rows are multiplied by it, or it has so few columns, that bringing it into the order of the outer
-// products in gemm_loops.cpp would take longer than the product. Each sum is that of a vector's lanes.
+// Products of matrices by inner products. The columns of the right side are dense, as in the weight of a layer, and it
+// is multiplied by so few rows, or has so few columns, that reordering it for the outer products in gemm_loops.cpp
+// would take longer than the product. Each sum is accumulated in the lanes of a vector.
 #pragma once
 
 #include <array>
@@ -10,11 +10,11 @@
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
-// Columns whose lanes are added up together.
+// The number of columns whose lanes are added up together.
 inline constexpr int kDots = 4;
 
-// In every 128 bits of two vectors: what lies in the lower half of the bits, in turn from the one and the other, or in
-// the upper half.
+// In every 128 bits of two vectors: the lower halves of the bits, alternating between the two vectors, or the upper
+// halves.
 template <class T, bool upper, int... I>
 [[gnu::always_inline]] inline typename Pack<T>::V interleaved(typename Pack<T>::V a, typename Pack<T>::V b,
                                                               std::integer_sequence<int, I...>) {
@@ -77,7 +77,7 @@ template <class T, int Rows, int Columns>
 static void dot_tile(const DotOperands<T>& o) {
     using P = Pack<T>;
     using V = typename P::V;
-    // Zeros stand for the columns that the last ones lack whose lanes are added up together.
+    // The last group may have fewer columns than kDots; the missing ones are zeros, so that all lanes can be summed.
     constexpr int kGroups = (Columns + kDots - 1) / kDots;
     V sum[Rows][kGroups * kDots];
     const T *a = o.a, *from[Columns];
@@ -128,7 +128,7 @@ constexpr std::array<DotTile<T>, kDotRows> dot_tiles_of(std::integer_sequence<in
     return {dot_tile<T, Rows + 1, Columns>...};
 }
 
-// By columns and rows. Few rows take more columns: as many sums hide how long an addition takes.
+// By columns and rows. Few rows take more columns, so that there are enough sums to hide the latency of an addition.
 template <class T, int... Columns>
 constexpr std::array<std::array<DotTile<T>, kDotRows>, 2 * kDots> all_dot_tiles(
     std::integer_sequence<int, Columns...>) {

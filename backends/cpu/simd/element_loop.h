@@ -35,7 +35,7 @@ template <class T>
 [[gnu::always_inline]] inline void store_result(Pack<T> x, T* out) {
     x.store(out);
 }
-// Around the caches; `out` is aligned.
+// Writes around the caches; `out` must be aligned.
 [[gnu::always_inline]] inline void store_around(Pack<float> x, float* out) {
 #if defined(__AVX512BW__)
     _mm512_stream_ps(out, x.v);
@@ -86,8 +86,8 @@ struct LoopOver {
     static constexpr int lanes = Pack<T>::lanes;
     static constexpr int64_t size_of_operand(int i) { return i == MaskAt ? 1 : sizeof(T); }
 
-    // Operands are read ahead by the processor itself, a result that lies in the second-level cache is not: a tenth of
-    // the time of an addition. In bytes.
+    // The distance, in bytes, at which the result's lines are fetched ahead. The processor reads operands ahead by
+    // itself, but not a result in the second-level cache: a tenth of the time of an addition.
     static constexpr int64_t kAhead = 512;
 
     // `step` in bytes from pack to pack.
@@ -111,7 +111,7 @@ struct LoopOver {
     template <bool Around = false>
     static void run(const void* const* in, const int64_t* step, void* out, int64_t count) {
         if constexpr (Around) {
-            // What lies before the first whole line is written as usual.
+            // Elements before the first whole line are written as usual.
             const auto behind = static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % kBytes);
             if (behind) [[unlikely]] {
                 const int64_t first = (kBytes - behind) / static_cast<int64_t>(sizeof(Out));
@@ -130,7 +130,7 @@ struct LoopOver {
             p[i] = static_cast<const char*>(in[i]);
             s[i] = step[i] * lanes * size_of_operand(i);
             if (step[i] != 0) continue;
-            // A single value is spread over one pack, which is then read again and again.
+            // A single value is spread over one pack, which is then read repeatedly.
             if (i == MaskAt)
                 __builtin_memset(part[i], *static_cast<const unsigned char*>(in[i]), kBytes);
             else
@@ -217,7 +217,7 @@ void visit(const LoopVisitor& visitor, const Rows<N>& rows, int cost) {
     visitor.elements(visitor.context, {rows.row, N, cost});
 }
 
-// Each hands over the tables of the file of the same subject.
+// Each visits the tables in the file of the same subject.
 void visit_arithmetic(const LoopVisitor& visitor);
 void visit_exponentials(const LoopVisitor& visitor);
 void visit_trigonometry(const LoopVisitor& visitor);

@@ -7,7 +7,7 @@ namespace lunaria::cpu::LUNARIA_ISA {
 namespace {
 constexpr auto kRows0 = float_rows(formula::CheapMath{});
 
-// The bits of numbers of one sign count up with their magnitudes; those of NaN and of equal numbers are not looked at.
+// The bits of numbers of one sign count up with their magnitudes; those of NaN and of equal numbers are not used.
 struct Nextafter : formula::Real {
     static constexpr std::string_view name = "nextafter";
     template <class T>
@@ -16,7 +16,7 @@ struct Nextafter : formula::Real {
         using U = typename P::U;
         using I = typename P::I;
         const P zero(0.0);
-        // All bits of a mask that holds are 1: of the other one, with 1 in the last place, 1 or -1.
+        // A true mask has all bits set: its complement, with the last bit set to 1, is 1 or -1.
         const U step = (U)(~((from < to) != (from < zero)).v) | 1;
         const P next = P::from_bits((I)((U)from.bits() + step));
         const U sign = (U)to.bits() & (typename P::Unsigned(1) << (8 * sizeof(T) - 1));

@@ -23,7 +23,7 @@ constexpr auto kBools = Rows<6>{{
     entry<Greater, uint8_t>(Greater::name, kBoolCode),
     entry<GreaterEqual, uint8_t>(GreaterEqual::name, kBoolCode),
 }};
-// Selection only moves bits: the integer type of the same width stands for all types of that width.
+// Selection only moves bits: the integer type of a width serves all types of that width.
 constexpr auto kSelection = Rows<8>{{
     mask_entry<Where, int8_t, 0>(kCode<int8_t>),
     mask_entry<Where, int16_t, 0>(kCode<int16_t>),

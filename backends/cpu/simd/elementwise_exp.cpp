@@ -7,7 +7,7 @@ namespace lunaria::cpu::LUNARIA_ISA {
 namespace {
 constexpr auto kRows0 = float_rows(formula::Exponentials{});
 
-// One exponent for all elements, where it has a short power.
+// A shortcut for a single exponent that has a short power.
 struct OnePower : formula::Pow {
     template <class T>
     Pack<T> operator()(Pack<T> x, Pack<T> y) const {

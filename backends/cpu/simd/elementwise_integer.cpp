@@ -1,5 +1,5 @@
-// Arithmetic on integers, which wraps around, and on bools, which are bytes 0 or 1. What packs cannot do and the
-// formulas take several divisions for is done number by number.
+// Arithmetic on integers, which wraps around, and on bools, which are bytes 0 or 1. Operations that packs do not have,
+// and whose formulas take several divisions, are computed number by number.
 #include "backends/cpu/simd/element_loop.h"
 #include "core/ops/formulas_activation.h"
 #include "core/ops/formulas_compare.h"
@@ -19,8 +19,8 @@ constexpr auto kI16 = rows_for<int16_t>(Numbers{});
 constexpr auto kI32 = rows_for<int32_t>(Numbers{});
 constexpr auto kI64 = rows_for<int64_t>(Numbers{});
 
-// No exponent is negative: kernels look before they raise. All lanes go on until the largest exponent is used up, with
-// one exponent for all a few multiplications.
+// No exponent is negative: kernels check that first. All lanes continue until the largest exponent is used up; a single
+// exponent takes a few multiplications.
 struct WholePow : Pow {
     template <class T>
     Pack<T> operator()(Pack<T> base, Pack<T> exponent) const {
@@ -37,7 +37,7 @@ struct WholePow : Pow {
 constexpr auto kPowers = Rows<5>{{entry<WholePow, uint8_t>(), entry<WholePow, int8_t>(), entry<WholePow, int16_t>(),
                                   entry<WholePow, int32_t>(), entry<WholePow, int64_t>()}};
 
-// No divisor is 0. The lowest number divided by -1 wraps to itself, which the processor's division does not do.
+// No divisor is 0. The lowest number divided by -1 wraps to itself, unlike the processor's division.
 template <class T>
 void floor_divide(const void* const* in, const int64_t* step, void* out, int64_t count) {
     const auto *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);

@@ -1,4 +1,4 @@
-// Folding a row into one pack, and a pack into one number; what reductions of integers and of floats have in common.
+// Folds of a row into one pack, and of a pack into one number, for reductions of integers and of floats.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,7 @@ template <class T>
     return x - typename Pack<T>::V{};
 }
 
-// The first `count` lanes; the others hold `fill`. Memory behind them is not touched.
+// The first `count` lanes; the others hold `fill`. Memory after them is not touched.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> load_filled(const T* p, int count, T fill) {
 #if defined(__AVX512BW__)
@@ -35,7 +35,7 @@ template <class T>
 #endif
 }
 
-// The lanes that are there of `rest` ones, which may be none or more.
+// The lanes that exist of `rest` ones, which may be none or too many.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> load_rest(const T* x, int64_t rest, T fill) {
     if (rest >= Pack<T>::lanes) return Pack<T>::load(x);
@@ -43,9 +43,9 @@ template <class T>
 }
 
 // Steps the packs of x[0 .. n) into accumulators, several at a time to hide the latency, and joins these. The last pack
-// is filled up with `fill`. step(accumulator, position, pack of x). What lies a page ahead, in the next row if this one
-// is shorter, is asked for unless Far: from the second cache it comes in half the time that it takes when the processor
-// alone reads ahead, from the last one a tenth faster, from memory a tenth slower.
+// is padded with `fill`. step(accumulator, position, pack of x). Unless Far, prefetches a page ahead, from the next row
+// if this one is shorter: data from the second cache then comes in half the time that the processor's own read-ahead
+// takes, from the last cache a tenth faster, from memory a tenth slower.
 template <bool Far = false, class T, class Step, class Join>
 [[gnu::always_inline]] inline Pack<T> fold(const T* x, int64_t n, Pack<T> identity, T fill, Step step, Join join) {
     constexpr int lanes = Pack<T>::lanes;
@@ -65,14 +65,14 @@ template <bool Far = false, class T, class Step, class Join>
     return join(join(a, b), join(c, d));
 }
 
-// The lower or the upper half of a vector, out of its register.
+// The lower or the upper half of a vector, extracted from its register.
 template <int First, class V, int... I>
 [[gnu::always_inline]] inline auto lanes_from(V x, std::integer_sequence<int, I...>) {
     return __builtin_shufflevector(x, x, (First + I)...);
 }
 
-// A vector of as many numbers as a register has of float64: half a register of floats, which become a whole one of
-// float64 by one instruction, without one that takes a register apart.
+// A vector of as many numbers as a register holds of float64: half a register of floats, which one instruction widens
+// to a whole register of float64, without taking a register apart.
 template <class T>
 struct Narrow {
     typedef T V __attribute__((vector_size(kBytes / 8 * sizeof(T))));
@@ -90,7 +90,7 @@ using Vector = typename Narrow<T>::V;
     return __builtin_convertvector(x, Vector<double>);
 #endif
 }
-// Rounded: added to something, a product is not to be joined with the addition where a processor can do that.
+// Rounds a product, so that it is not fused with a following addition where a processor could do that.
 template <class V>
 [[gnu::always_inline]] inline V rounded(V x) {
 #if defined(__AVX512F__)
@@ -101,7 +101,7 @@ template <class V>
     return x;
 }
 
-// kSumLanes numbers: a step of all lanes of a sum, or what they have so far (core/loops/sum_order.h).
+// kSumLanes numbers: a step of all lanes of a sum, or their accumulators (core/loops/sum_order.h).
 template <class T>
 struct Step {
     static constexpr int kWidth = Pack<double>::lanes, kParts = kSumLanes / kWidth;
@@ -155,7 +155,7 @@ template <class T>
     return l;
 }
 
-// The same of what is computed in whole registers.
+// The same for numbers that are computed in whole registers.
 template <class T>
 struct WholeStep {
     static constexpr int kParts = kSumLanes / Pack<T>::lanes;
@@ -217,7 +217,7 @@ template <class Join>
         l, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
 }
 
-// The sum over a row of what value(position, how many lanes count) gives as a Step; lanes behind the end are 0.
+// The sum over a row of the Steps that value(position, number of valid lanes) returns; lanes past the end are 0.
 template <class Value>
 [[gnu::always_inline]] inline double sum_blocks(int64_t n, Value value) {
     double total = 0;
@@ -258,7 +258,7 @@ template <int Distance, class T, int... I>
 [[gnu::always_inline]] inline Pack<T> lanes_exchanged(Pack<T> p, std::integer_sequence<int, I...>) {
     return __builtin_shufflevector(p.v, p.v, (I ^ Distance)...);
 }
-// Half of the lanes against the other half, until one is left.
+// Combines half of the lanes with the other half, until one is left.
 template <bool Largest, int Distance, class T>
 [[gnu::always_inline]] inline T best_lane(Pack<T> p) {
     if constexpr (Distance == 0) {
@@ -279,7 +279,7 @@ T best_row(const T* x, int64_t n) {
     return best_of<Largest>(x, n);
 }
 
-// The first place of `value`, which must be there: of the first NaN if it is NaN.
+// The first position of `value`, which must exist; for NaN, the first NaN.
 template <class T>
 int64_t find(const T* x, int64_t n, T value) {
     constexpr int lanes = Pack<T>::lanes;

@@ -22,7 +22,7 @@ template <class T>
     return {a.im, -a.re};
 }
 
-// The transform of R numbers, in place. unit: e^(-2 pi i j / R), which odd radices above 5 read.
+// The transform of R numbers, in place. unit: e^(-2 pi i j / R), for odd radices above 5.
 template <int R, class T>
 [[gnu::always_inline]] inline void butterfly(Pair<T> (&x)[R], const SplitNumbers& unit) {
     if constexpr (R == 2) {
@@ -123,7 +123,7 @@ void along_columns(const FourierPass& f) {
     }
 }
 
-// With one column, steps p side by side; the results of a step lie together.
+// With a single column, steps p side by side; the results of a step are contiguous.
 template <int R>
 void along_steps(const FourierPass& f) {
     using P = Pack<double>;
@@ -230,8 +230,8 @@ template <int S, int... L>
         swap_blocks<kLanes / 2>(rows + i, std::make_integer_sequence<int, kLanes>());
 }
 
-// Squares of kSideBySide rows and columns, as many as there are; each line of the cache is written at once. Leaves the
-// powers for the next row in turn, gives its index.
+// Squares of kSideBySide rows and columns, as many as there are; each cache line is written at once. Leaves the powers
+// for the next row in turn and returns its index.
 int64_t turn_squares(SplitNumbers x, SplitNumbers roots, int64_t count, SplitNumbers to, int64_t first, int64_t length,
                      SplitNumbers turn) {
     using P = Pack<double>;
@@ -270,7 +270,7 @@ int64_t turn_squares(SplitNumbers x, SplitNumbers roots, int64_t count, SplitNum
 
 void turn_and_part(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to, int64_t first,
                    int64_t length) {
-    // The powers of the roots one after another: a rounding in f64 more each time.
+    // The powers of the roots one after another: each adds a rounding in f64.
     double turn_re[kSideBySide], turn_im[kSideBySide];
     for (int64_t j = 0; j < width; ++j) {
         turn_re[j] = 1;
@@ -367,7 +367,7 @@ void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t w
             const double a_re = static_cast<double>(a[2 * j]), a_im = static_cast<double>(a[2 * j + 1]) * counts;
             const double b_re = static_cast<double>(b[2 * j]), b_im = static_cast<double>(b[2 * j + 1]) * counts;
             const double even_re = a_re + b_re, even_im = a_im - b_im, apart_re = a_re - b_re, apart_im = a_im + b_im;
-            // Times the conjugate of the turn, then times i.
+            // Multiplied by the conjugate of the turn, then by i.
             const double re = apart_re * cosine + apart_im * sine, im = apart_im * cosine - apart_re * sine;
             x.re[k * width + j] = even_re - im;
             x.im[k * width + j] = -(even_im + re);

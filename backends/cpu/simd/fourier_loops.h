@@ -1,6 +1,6 @@
-// The loops of a Fourier transform by Stockham's method: each pass does one factor of the length and puts its results
-// where the next one reads them in order, so that nothing is ever permuted. Real and imaginary parts lie apart. Several
-// signals go through together, element by element side by side.
+// The loops of a Fourier transform by Stockham's method: each pass handles one factor of the length and writes its
+// results in the order in which the next pass reads them, so that nothing is ever permuted. Real and imaginary parts
+// are apart. Several signals go through together, interleaved element by element.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ struct SplitNumbers {
     double *re = nullptr, *im = nullptr;
 };
 
-// One pass. Before it the signal is `length` x `stride` numbers, of which those in a column belong together; it does a
-// factor of the length. Steps p of length / radix and columns q are done from the begin to the end given.
+// One pass, for one factor of the length. Before it the signal is `length` x `stride` numbers, of which those in a
+// column belong together. It computes steps p of length / radix and columns q within the given bounds.
 struct FourierPass {
     int radix = 2;
     int64_t length = 1, stride = 1;
@@ -29,25 +29,27 @@ struct FourierPass {
 // Signals that go through a transform together: a cache line of them.
 inline constexpr int64_t kSideBySide = 8;
 
-// `width` signals side by side, as numbers apart and as pairs of floats: element i of signal j is number i * width + j.
+// Loops over `width` interleaved signals, as separate parts and as pairs of floats: element i of signal j is number i *
+// width + j.
 struct FourierLoops {
     void (*pass)(const FourierPass& pass);
-    // x = pairs, the imaginary parts times sign; and back, all times scale.
+    // x = pairs, with the imaginary parts times sign; and the inverse, with everything times scale.
     void (*split)(const float* pairs, SplitNumbers x, int64_t count, double sign);
     void (*join)(SplitNumbers x, float* pairs, int64_t count, double scale, double sign);
-    // Elements begin .. end - 1 of the spectrum of real signals of length 2 half, whose even and odd elements were the
-    // real and imaginary parts of what x is the transform of. turns: see FourierPlan::half_turns. end <= 2 half; those
-    // from half + 1 on mirror earlier ones, which have to be there.
+    // Elements begin .. end - 1 of the spectrum of real signals of length 2 half; x is the transform of their even and
+    // odd elements as real and imaginary parts. turns: see FourierPlan::half_turns. end <= 2 half; elements from half +
+    // 1 on mirror earlier ones, which must exist already.
     void (*real_spectrum)(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
                           double scale, double sign, float* pairs);
-    // The other way: x, whose conjugated transform has the even and odd elements of the real signals with this
-    // spectrum; elements begin .. end - 1 of it.
+    // The inverse: elements begin .. end - 1 of x, whose conjugated transform has the even and odd elements of the real
+    // signals with this spectrum.
     void (*real_signal)(const float* pairs, SplitNumbers turns, int64_t half, int64_t width, int64_t begin, int64_t end,
                         SplitNumbers x);
     // x[i * width + j] *= factor[i] for i < count, j < width; then the conjugate of it, if asked for.
     void (*multiply)(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width, bool conjugate);
-    // x[i * width + j] times roots[j]^i for i < count, j < width, to where these i are side by side: kSideBySide of
-    // them, or what is left, after those before, as numbers first + j of as many signals of `length` elements.
+    // Multiplies x[i * width + j] by roots[j]^i for i < count, j < width, and stores it in transposed order:
+    // kSideBySide values of i side by side, or the remaining ones, after those before, as numbers first + j of as many
+    // signals of `length` elements.
     void (*turn_and_part)(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to,
                           int64_t first, int64_t length);
 };

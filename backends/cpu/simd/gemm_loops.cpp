@@ -1,6 +1,6 @@
 // Products of matrices by outer products: the sums of a few rows times a few vectors of columns stay in registers while
-// k runs, each step of which loads vectors of b and multiplies them by single elements of a. So rows of b and c have to
-// be dense and a may lie in any way.
+// k runs; each step of k loads vectors of b and multiplies them by single elements of a. So rows of b and c must be
+// dense, and a may have any layout.
 #include "backends/cpu/simd/gemm_loops.h"
 
 #include <array>
@@ -15,20 +15,21 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// Vectors of a panel, and of the wider one that one or two rows take, which would not fill the registers otherwise.
+// The number of vectors in a panel, and in the wider one for one or two rows, which would not fill the registers
+// otherwise.
 #if defined(__AVX512BW__)
 constexpr int kPanel = 4, kWide = 8;
-// The most rows for 1 to 4 vectors: at least 12 sums in flight where there are as many rows, and some registers left.
+// The most rows for 1 to 4 vectors: at least 12 sums in flight if there are enough rows, and some registers left.
 constexpr int kMostRows[] = {12, 12, 8, 6};
 #else
 constexpr int kPanel = 2, kWide = 4;
 constexpr int kMostRows[] = {8, 6};
 #endif
 constexpr int kWideRows = 2;
-// As few as hide how long an addition takes, so that parts of b that are read together are small.
+// Just enough to hide the latency of an addition, so that the parts of b that are read together are small.
 constexpr int kStrip = 4;
 
-// What packs of T hold: those of pairs are moved as whole words.
+// The element type in packs of T: pairs are moved as whole words.
 template <class T>
 using Held = std::conditional_t<std::is_same_v<T, Bf16Pair>, uint32_t, T>;
 template <class T>
@@ -45,7 +46,7 @@ struct Operands {
     int64_t b_row;
     SumOf<T>* c;
     int64_t c_row;
-    int last;  // columns in the last vector
+    int last;  // number of columns in the last vector
     Onto onto;
     const SumOf<T>* bias;
 };
@@ -55,7 +56,7 @@ template <class T>
 [[gnu::always_inline]] static inline void add_product(SumVector<T>& sum, const Vector<T>& x, const Vector<T>& y) {
     if constexpr (std::is_same_v<T, Bf16Pair>) {
 #if defined(__AVX512BW__)
-        // As text: the instruction set of the file does not have it, only processors on which these loops are called.
+        // As text, since the file's instruction set lacks it; these loops are only called on processors that have it.
         asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(y), "v"(x));
 #endif
     } else {
@@ -68,7 +69,7 @@ template <class T>
     return reinterpret_cast<const Held<T>*>(p);
 }
 
-// The sums of a product that has been begun.
+// Continues the sums of a product that has been begun.
 template <class T, int Rows, int Vectors>
 [[gnu::always_inline]] static inline void begin_tile(const Operands<T>& o, SumVector<T> (&sum)[Rows][Vectors]) {
     using P = Pack<SumOf<T>>;
@@ -84,7 +85,8 @@ template <class T, int Rows, int Vectors>
 template <class T, int Rows, int Vectors>
 [[gnu::always_inline]] static inline void store_tile(const Operands<T>& o, const SumVector<T> (&sum)[Rows][Vectors]) {
     using P = Pack<SumOf<T>>;
-    // Kept apart from the general case, whose tests between the stores take as long as three or four turns of the loop.
+    // Kept apart from the general case, whose tests between the stores take as long as three or four iterations of the
+    // loop.
     SumOf<T>* c = o.c;
     const int64_t c_row = o.c_row;
     const bool add = o.onto == Onto::added;
@@ -137,7 +139,7 @@ static void tile(const Operands<T>& o) {
 #pragma GCC unroll 16
         for (int v = 0; v < Vectors; ++v) sum[r][v] = SumVector<T>{};
     if (o.onto == Onto::begun) begin_tile<T, Rows, Vectors>(o, sum);
-        // c is seldom in the nearest cache: it comes there while k runs.
+        // c is seldom in the nearest cache: it is fetched while k runs.
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
@@ -157,7 +159,7 @@ static void tile(const Operands<T>& o) {
         a += a_column;
         b += b_row;
     };
-    // Unrolled where registers are full, which is where time goes: the end of a loop of few turns is foreseen.
+    // Unrolled where registers are full, where the time is spent: the end of a loop of few iterations is predicted.
     if constexpr (Rows * Vectors >= 20) {
 #pragma GCC unroll 8
         for (int64_t k = o.k; k > 0; --k) step();
@@ -196,7 +198,7 @@ static void multiply(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row,
         const int64_t columns = n - j < width ? n - j : width;
         const int64_t vectors = (columns + kLanes - 1) / kLanes;
         const int64_t most = vectors <= kPanel ? kMostRows[vectors - 1] : kWideRows;
-        // Tiles of nearly the same height: one of a single row has too few sums to hide how long an addition takes.
+        // Tiles of nearly equal height: one with a single row has too few sums to hide the latency of an addition.
         const int64_t tiles = (m + most - 1) / most;
         const int last = static_cast<int>(columns - (vectors - 1) * kLanes);
         Operands<T> o{k, a, a_row, a_column, b + j, b_row, c + j, c_row, last, onto, bias ? bias + j : nullptr};
@@ -245,7 +247,7 @@ static void finish(T* c, int64_t m, int64_t n, int64_t row, const T* bias, bool 
             if (rest) store_part(c + j, of(load_part(c + j, rest), [&] { return load_part(bias + j, rest); }), rest);
         }
     };
-    // What is no number stays.
+    // NaN stays.
     auto cut = [](P x) { return P(x.v < typename P::V{} ? typename P::V{} : x.v); };
     if (bias && relu)
         rows([&](P x, auto add) { return cut(x + add()); });
@@ -279,7 +281,7 @@ static void small(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, in
     }
 }
 
-// See core/loops/small_product.h. The columns behind the last whole vector are a vector of their own.
+// See core/loops/small_product.h. The columns after the last whole vector are a vector of their own.
 template <class T, int Rows>
 static void few_columns(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c, int64_t c_row, auto load,
                         auto store) {

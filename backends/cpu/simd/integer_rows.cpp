@@ -1,5 +1,5 @@
-// Sums, products and extrema of rows and columns of integers, and which numbers are 0. Integers are joined in any order
-// with one result, so that these loops are left to the compiler but for what it does not see.
+// Sums, products and extrema of rows and columns of integers, and tests for 0. Integers may be combined in any order
+// with the same result, so that the compiler vectorises these loops, except where it does not see how.
 #include "backends/cpu/simd/fold.h"
 #include "backends/cpu/simd/row_loops.h"
 
@@ -7,8 +7,8 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// The sum of of(x[i]) as long as whole blocks of Lanes elements go: in totals of a narrow type, added up after so many
-// steps that they are not full. `i` is where it stopped.
+// The sum of of(x[i]) over whole blocks of Lanes elements: in totals of a narrow type, which are added up before they
+// can overflow. `i` becomes the end of the last block.
 template <class Narrow, int64_t Lanes, int64_t Steps, class T, class Of>
 [[gnu::always_inline]] inline uint64_t narrow_sum(const T* x, int64_t n, int64_t& i, Of of) {
     uint64_t total = 0;
@@ -47,7 +47,7 @@ int64_t product_row(const T* x, int64_t n) {
     return static_cast<int64_t>(total);
 }
 
-// f(part of a row, its first column, its columns) for all rows, tile by tile.
+// Calls f(part of a row, its first column, its columns) for all rows, tile by tile.
 template <class T, class F>
 [[gnu::always_inline]] inline void rows_of_tiles(const T* x, int64_t rows, int64_t width, int64_t stride, F f) {
     tiles(

@@ -18,8 +18,8 @@ struct ElementLoopEntry {
     std::string_view op;
     DType dtype;      // of operands
     int8_t operands;  // 1 to kMostOperands
-    int8_t mask;      // which operand is a mask, or -1
-    bool boolean;     // result
+    int8_t mask;      // number of the operand that is a mask, or -1
+    bool boolean;     // the result is boolean
     ElementLoop loop;
     ElementLoop around = nullptr;  // the same around the caches (backends/cpu/around_cache.h), if there is one
 };
@@ -41,7 +41,7 @@ struct ConvertTable {
     int count;
 };
 
-// What each instruction set's namespace provides: hands all its tables to the visitor.
+// The interface of each instruction set's namespace: passes all its tables to the visitor.
 struct LoopVisitor {
     void (*elements)(void* context, LoopTable table);
     void (*conversions)(void* context, ConvertTable table);

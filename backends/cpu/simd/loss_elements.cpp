@@ -6,7 +6,7 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// The last pack is filled up with elements at which everything is defined.
+// The last pack is padded with elements at which everything is defined.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> take(const T* x, int64_t rest, T fill) {
     return rest >= Pack<T>::lanes ? Pack<T>::load(x) : load_filled(x, static_cast<int>(rest), fill);
@@ -35,8 +35,8 @@ bool bernoulli(const T* x, const T* target, T* y, int64_t n) {
     return !any(outside);
 }
 
-// (1 - t) x + w log(1 + exp(-x)) with w = 1 + (p - 1) t. The terms in x are taken together, so that infinities do not
-// meet, and count as 0 when their factor is.
+// (1 - t) x + w log(1 + exp(-x)) with w = 1 + (p - 1) t. The terms in x are combined, so that infinities do not meet,
+// and count as 0 when their factor is.
 template <class T>
 void sigmoid(const T* x, const T* target, const T* pos_weight, T* y, int64_t n) {
     Pack<T> zero = Pack<T>(0), one = Pack<T>(1);

@@ -1,5 +1,5 @@
 // Mathematical functions on packs, found by argument-dependent lookup from the formulas: those of
-// core/ops/vector_math.h, and here what these ask of a vector.
+// core/ops/vector_math.h, and the operations on vectors that these need.
 #pragma once
 
 #include <concepts>
@@ -92,7 +92,7 @@ template <class T>
 [[gnu::always_inline]] inline Pack<float> pick_of(const float (&numbers)[32], Bits<float> which) {
     const auto at = (__m256i)which.v;
     auto eight = [&](int first) { return _mm256_permutevar8x32_ps(_mm256_load_ps(numbers + first), at); };
-    // Of pairs of eights by bit 3, and of what that gives by bit 4.
+    // Selects within pairs of groups of eight by bit 3, and between the results by bit 4.
     const auto second = (__m256)_mm256_slli_epi32(at, 28), upper = (__m256)_mm256_slli_epi32(at, 27);
     return (Pack<float>::V)_mm256_blendv_ps(_mm256_blendv_ps(eight(0), eight(8), second),
                                             _mm256_blendv_ps(eight(16), eight(24), second), upper);
@@ -131,7 +131,7 @@ template <class T>
 }
 
 #if defined(__AVX512F__)
-// Exponent and mantissa by instructions of their own, which know subnormal numbers: what vector_math.h comes to.
+// Exponent and mantissa by instructions that handle subnormal numbers, with the results of vector_math.h.
 [[gnu::always_inline]] inline vector_math::LogParts<Pack<float>> log_parts(Pack<float> x) {
     __m512 v = (__m512)x.v, m = _mm512_getmant_ps(v, _MM_MANT_NORM_1_2, _MM_MANT_SIGN_zero), e = _mm512_getexp_ps(v);
     __mmask16 upper = _mm512_cmp_ps_mask(m, _mm512_set1_ps(1.41421356f), _CMP_GE_OQ);
@@ -167,7 +167,7 @@ using vector_math::split_exponent;
 using vector_math::tan;
 using vector_math::tanh;
 
-// f32; f64 asks libm.
+// For f32; f64 calls libm.
 [[gnu::always_inline]] inline Pack<float> atan(Pack<float> x) { return vector_math::atan(x); }
 [[gnu::always_inline]] inline Pack<float> atan2(Pack<float> y, Pack<float> x) { return vector_math::atan2(y, x); }
 [[gnu::always_inline]] inline Pack<float> asin(Pack<float> x) { return vector_math::asin(x); }

@@ -1,12 +1,11 @@
-// Rounding, sign and exponent manipulation on packs; what math.h is made from.
+// Rounding, sign and exponent manipulation on packs: the basis of math.h.
 #pragma once
 
 #include <immintrin.h>
 
 #include "backends/cpu/simd/pack.h"
 
-// libm by its C names: these are the only functions that code for a newer instruction set may share with the rest of
-// the program.
+// libm by its C names: the only functions that code for a newer instruction set may share with the rest of the program.
 extern "C" {
 float sinf(float) noexcept;
 float cosf(float) noexcept;
@@ -110,7 +109,7 @@ template <int Mode>
 #endif
 // clang-format on
 
-// Integers are whole already.
+// Integers need no rounding.
 template <int Mode, class T>
 [[gnu::always_inline]] inline Pack<T> rounded(Pack<T> x) requires std::is_integral_v<T> {
     return x;
@@ -132,7 +131,7 @@ template <class T>
     return rounded<_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC>(x);
 }
 
-// The larger of x and a limit, the smaller of x and a limit; NaN stays NaN.
+// The larger (smaller) of x and a limit; NaN stays NaN.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> at_least(Pack<T> x, double limit) {
     using V = typename Pack<T>::V;
@@ -203,7 +202,7 @@ template <class T>
 struct Doubles {
     Pack<double> low, high;
 };
-// GCC would convert vectors in halves that it puts together.
+// GCC would convert vectors in halves and put these together.
 [[gnu::always_inline]] inline Doubles widen(Pack<float> x) {
 #if defined(__AVX512F__)
     const auto v = (__m512)x.v;

@@ -1,12 +1,12 @@
-// Powers, remainders and gamma functions on packs, and what libm does lane by lane.
+// Powers, remainders and gamma functions on packs, and functions of libm lane by lane.
 #pragma once
 
 #include "core/ops/formulas_special.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
 
-// What exponents that people write come to: -2, -1, -0.5, 0.5, 1, 2, 3 and 4. Every lane has the value that it has in
-// any other company.
+// Powers with the exponents that programs usually have: -2, -1, -0.5, 0.5, 1, 2, 3 and 4. The value of a lane does not
+// depend on the other lanes.
 template <class T>
 [[gnu::always_inline]] inline Mask<T> has_short_power(Pack<T> y) {
     using P = Pack<T>;
@@ -17,7 +17,7 @@ template <class T>
 [[gnu::always_inline]] inline Pack<T> short_power(Pack<T> x, Pack<T> y) {
     using P = Pack<T>;
     constexpr double inf = __builtin_inf();
-    // The root of -0 and of -infinity, as powers go, is a positive one.
+    // The root of -0 and of -infinity is positive, as a power.
     P root = select(x == P(-inf), P(inf), sqrt(x) + P(0));
     P base = select(abs(y) == P(0.5), root, x);
     // The square of the inverse: the inverse of the square would overflow sooner.
@@ -28,7 +28,7 @@ template <class T>
     return select(y == P(4), square * square, r);
 }
 
-// The same where all lanes have one exponent: true, and the powers in `r`, as short_power gives them.
+// The same for a single exponent in all lanes: true, and the powers in `r`, with the values of short_power.
 template <class T>
 [[gnu::always_inline]] inline bool one_short_power(Pack<T> x, Pack<T> y, Pack<T>& r) {
     using P = Pack<T>;
@@ -54,7 +54,7 @@ template <class T>
 }
 
 // x^y for a positive normal x and |y| < 2^20, with fused multiply-adds. The product y log2(x) needs more digits than
-// f32 has: the logarithm is a sum of two numbers, and what the integer nearest to the product leaves is taken of both.
+// f32 has: the logarithm is a sum of two numbers, and the fractional part of the product is computed from both.
 [[gnu::always_inline]] inline Pack<float> ordinary_pow(Pack<float> x, Pack<float> y) {
     using P = Pack<float>;
     // 2 / ln 2 in two parts; (log2((1 + s) / (1 - s)) / s - 2 / ln 2) / s^2 in s^2; 2^f for |f| <= 1/2
@@ -70,13 +70,13 @@ template <class T>
     P low = fma(s, P(unit), e - head);
     low = fma(s_rest, P(unit), low);
     low = fma(s, fma(z, poly(z, log_poly), P(unit_rest)), low);
-    // The rest has to be small, as it is left out where the product is rounded.
+    // The rest must be small, since it is omitted where the product is rounded.
     const P high = head + low;
     low = low - (high - head);
     P n = rint(y * high);
     const P f = fma(y, low, fma(y, high, -n));
 #if !defined(__AVX512F__)
-    // Twice what a factor of scale() can be.
+    // Twice the range of a factor of scale().
     n = at_most(at_least(n, -250), 250);
 #endif
     return scale(poly(f, exp_poly), n);
@@ -88,7 +88,7 @@ template <class T>
     return narrow({exp(power.low * log(base.low)), exp(power.high * log(base.high))});
 }
 
-// What has the sign bit where ordinary_pow(|x|, y) is not defined.
+// Lanes whose sign bit is set where ordinary_pow(|x|, y) is not defined.
 [[gnu::always_inline]] inline Pack<float>::U outside_ordinary(Pack<float> x, Pack<float> y) {
     using U = Pack<float>::U;
     constexpr uint32_t kMagnitude = 0x7fffffff, kLeast = 0x00800000, kSpan = 0x7f000000, kMost = 0x49800000;
@@ -99,7 +99,7 @@ template <class T>
     return (Mask<float>::V)((Pack<float>::I)bits >> 31);
 }
 
-// The power of |x| with the sign of a power of x, and 1 where it is that of whatever else.
+// The power of |x| with the sign of a power of x; 1 where any base gives 1.
 [[gnu::always_inline]] inline Pack<float> signed_pow(Pack<float> x, Pack<float> y, Pack<float> r) {
     using P = Pack<float>;
     constexpr double inf = __builtin_inf();
@@ -111,8 +111,8 @@ template <class T>
     return select(one, P(1), r);
 }
 
-// The lanes with any exponent but a short one. What is rare is apart from the function, so that the rest is short
-// enough to be part of loops.
+// The lanes without a short exponent. Rare cases are outside of this function, so that it is short enough to be inlined
+// in loops.
 [[gnu::noinline]] inline Pack<float> unusual_pow(Pack<float> x, Pack<float> y, Pack<float> r) {
     const auto others = sign_bits(outside_ordinary(x, y));
     if (any(others)) r = select(others, any_pow(abs(x), y), r);
@@ -134,8 +134,8 @@ template <class T>
 
 [[gnu::always_inline]] inline Pack<float> pow(Pack<float> x, Pack<float> y) {
     const Pack<float> r = long_pow(x, y);
-    // Of exponents with a short power only a bit of the mantissa is set, if any. They are looked for last, as otherwise
-    // all else would wait for the answer.
+    // The mantissa of exponents with a short power has at most one bit set. They are checked last, since otherwise
+    // everything else would wait for the answer.
     if (any(Mask<float>((Pack<float>::I)(((Pack<float>::U)y.v << 10) == 0)))) [[unlikely]]
         return pow_with_short_ones(x, y);
     return r;
@@ -156,7 +156,7 @@ template <class T>
     return copysign(r, a);
 }
 
-// The larger is taken out, so that squares neither overflow nor vanish.
+// The larger one is factored out, so that squares neither overflow nor underflow.
 [[gnu::always_inline]] inline Pack<float> hypot(Pack<float> a, Pack<float> b) {
     using P = Pack<float>;
     constexpr double inf = __builtin_inf();
@@ -181,7 +181,7 @@ template <class T>
         series = fma(series, s, P(c));
     P value = (y - P(0.5)) * log(y) - y + P(0.91893853320467274178) + r * series;
     if (!any(small)) return value;
-    // log gamma(1 + t) / t and log gamma(2 + t) / t for |t| < 1/16, where the rest would cancel.
+    // log gamma(1 + t) / t and log gamma(2 + t) / t for |t| < 1/16, where the other formula would cancel.
     constexpr double one[] = {-0.57721566490133, 0.82246703424728, -0.40068563605676, 0.27057912370565,
                               -0.20738341473198, 0.17041860275152, -0.14492361486761};
     constexpr double two[] = {0.42278433509847,    0.32246703342744,   -0.067352301056529, 0.020580801614061,
@@ -193,7 +193,7 @@ template <class T>
     P from_one = x - P(1), from_two = x - P(2);
     const auto at_one = abs(from_one) < P(0.0625), at_two = abs(from_two) < P(0.0625);
     if (!any(at_one | at_two)) return value;
-    // Of 1 it is 0, not -0.
+    // For 1 it is 0, not -0.
     value = select(at_one, from_one * formula::polynomial(from_one, one) + P(0), value);
     return select(at_two, from_two * formula::polynomial(from_two, two), value);
 }

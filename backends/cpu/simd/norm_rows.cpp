@@ -1,4 +1,4 @@
-// Normalising rows and columns with given statistics, and the gradients of that.
+// Normalisation of rows and columns with given statistics, and its gradients.
 #include "backends/cpu/simd/fold.h"
 #include "backends/cpu/simd/row_loops.h"
 
@@ -92,8 +92,8 @@ void pull(const T* dy, const T* x, int64_t n, double mean, double rstd, double s
         });
 }
 
-// Some rows at a time: the sums across the lanes of one are waited for while those of the others are made, and the
-// weight's gradient is read and written once for all.
+// Several rows at a time: the sums across the lanes of one row are computed while those of the others are accumulated,
+// and the weight's gradient is read and written once for all.
 template <int Rows, bool Weight, class T>
 [[gnu::always_inline]] inline void pull_group(const T* dy, const T* x, const T* weight, int64_t n, double eps, T* dx,
                                               double* dweight, double* dbias) {

@@ -8,7 +8,8 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// What is fixed for a whole run is a template argument, so that the loops have no branches and are vectorised.
+// Settings that are fixed for a whole run are template arguments, so that the loops have no branches and are
+// vectorised.
 template <class T, bool Accumulates, bool Nesterov>
 void momentum_loop(T* __restrict p, const T* __restrict grad, T* __restrict a, int64_t count, const MomentumStep& s) {
     const formula::MomentumNumbers<T> numbers{static_cast<T>(s.lr), static_cast<T>(s.momentum),
@@ -63,7 +64,7 @@ class LambDirection {
 template <class T>
 void lamb_moments(const T* __restrict p, const T* __restrict grad, T* __restrict m, T* __restrict v, int64_t count,
                   const LambStep& s, double* sums) {
-    // As many sums as vectors have elements, or more: one sum would be a chain of additions.
+    // At least as many sums as vectors have elements: one sum would be a chain of additions.
     constexpr int64_t kLanes = 16;
     const T b1 = static_cast<T>(s.beta1), b2 = static_cast<T>(s.beta2), c1 = static_cast<T>(1 - s.beta1),
             c2 = static_cast<T>(1 - s.beta2);

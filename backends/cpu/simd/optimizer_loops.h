@@ -16,7 +16,7 @@ struct AdamStep {
     bool nesterov;
 };
 
-// correction1, correction2: what the moments are divided by. decay is for the direction, not for the gradient.
+// correction1, correction2: the divisors of the moments. decay applies to the direction, not to the gradient.
 struct LambStep {
     double beta1, beta2, eps, correction1, correction2, decay;
 };
@@ -28,9 +28,9 @@ struct OptimizerLoops {
     // maximum == nullptr: the root of the square itself.
     void (*adam)(T* parameter, const T* gradient, T* moment, T* square, T* maximum, int64_t count,
                  const AdamStep& step);
-    // Lamb's step needs the norms of the whole parameter and of its direction first: the moments become the new ones,
-    // and the sums of squares of parameter and direction are added to `sums`. Then `rate` times the direction, made
-    // once more of the moments, is taken from the parameter.
+    // Lamb's step needs the norms of the whole parameter and of its direction first: the first loop updates the moments
+    // and adds the sums of squares of parameter and direction to `sums`. The second subtracts `rate` times the
+    // direction, computed again from the moments, from the parameter.
     void (*lamb_moments)(const T* parameter, const T* gradient, T* moment, T* square, int64_t count,
                          const LambStep& step, double* sums);
     void (*lamb_move)(T* parameter, const T* moment, const T* square, int64_t count, const LambStep& step, double rate);

@@ -41,7 +41,7 @@ struct IntOf<8> {
 template <class T>
 using BitsOf = typename IntOf<sizeof(T)>::type;
 
-// What comparing two packs of T gives: all bits of a lane set or none.
+// The result of comparing two packs of T: all bits of a lane set or none.
 template <class T>
 struct Mask {
     typedef BitsOf<T> V __attribute__((vector_size(kBytes)));
@@ -60,7 +60,7 @@ struct Pack {
     static constexpr int lanes = kBytes / static_cast<int>(sizeof(T));
     typedef T V __attribute__((vector_size(kBytes)));
     typedef BitsOf<T> I __attribute__((vector_size(kBytes)));
-    // Signed integers wrap around: their arithmetic is done on the unsigned type.
+    // Signed integers wrap around: their arithmetic uses the unsigned type.
     using Unsigned = std::make_unsigned_t<BitsOf<T>>;
     typedef Unsigned U __attribute__((vector_size(kBytes)));
     using Wrapping = std::conditional_t<std::is_integral_v<T>, Unsigned, T>;
@@ -93,7 +93,7 @@ struct Pack {
     friend Pack operator|(Pack a, Pack b) requires std::is_integral_v<T> { return a.v | b.v; }
     friend Pack operator^(Pack a, Pack b) requires std::is_integral_v<T> { return a.v ^ b.v; }
     friend Pack operator~(Pack a) requires std::is_integral_v<T> { return ~a.v; }
-    // By more places than there are (a negative number is many) nothing is left but the sign.
+    // Shifting by the width or more (negative counts are large ones) leaves only the sign.
     friend Pack operator<<(Pack a, Pack b) requires std::is_integral_v<T> {
         const U n = (U)b.v, width = Unsigned(8 * sizeof(T)) - U{};
         return (V)((U)a.v << (n & (width - 1))) & (V)(n < width);
@@ -140,7 +140,7 @@ template <class T>
 }
 #endif
 
-// The first `count` lanes; the others are zero. Memory behind them is not touched.
+// The first `count` lanes; the others are zero. Memory after them is not touched.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> load_part(const T* p, int count) {
 #if defined(__AVX512BW__)

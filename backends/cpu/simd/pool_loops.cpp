@@ -10,7 +10,7 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// Two registers of neighbours as one of those at even and one of those at odd places, and back.
+// Splits two registers of neighbours into one of the even and one of the odd positions, and back.
 template <class T>
 struct Pairs {
     static constexpr int kLanes = Pack<T>::lanes;
@@ -62,7 +62,7 @@ void raise(T* out, const T* in, int64_t count, int64_t stride) {
     }
     for (int64_t i = 0; i < count; i += kLanes) {
         const int part = static_cast<int>(std::min<int64_t>(count - i, kLanes));
-        // Behind the last element that is asked for there may be none.
+        // Memory may end after the last element that is needed.
         const Pack<T> x = stride == 1 ? load_part(in + i, part)
                                       : Pairs<T>::load(in + 2 * i, i + kLanes < count ? 2 * kLanes : 2 * part - 1).even;
         store_part(out + i, larger(load_part(out + i, part), x), part);
@@ -73,7 +73,7 @@ template <class T>
 void largest_of_rows(const T* const* rows, int64_t row_count, int64_t count, T* out) {
     constexpr int kLanes = Pack<T>::lanes, kPacks = 4;
     int64_t i = 0;
-    // Several packs at a time: each waits for the row before. NaN is looked for beside the largest, once for all.
+    // Several packs at a time, since each waits for the row before. NaN is checked once for all, beside the largest.
     for (; i + kPacks * kLanes <= count; i += kPacks * kLanes) {
         Pack<T> most[kPacks];
         for (int k = 0; k < kPacks; ++k) most[k] = Pack<T>::load(rows[0] + i + k * kLanes);
@@ -102,8 +102,8 @@ void largest_of_rows(const T* const* rows, int64_t row_count, int64_t count, T* 
     }
 }
 
-// Pack i of every Step-th element from `in` on, and where Step is 2 of those beside them in `next`, if they are wanted.
-// `left` results are asked for from here on: behind what they read there may be nothing.
+// Pack i of every Step-th element from `in` on and, where Step is 2 and they are wanted, of their right neighbours in
+// `next`. `left` results are needed from here on: memory may end after the elements that they read.
 template <int Step, class T>
 [[gnu::always_inline]] inline Pack<T> strided(const T* in, int64_t left, bool with_next, Pack<T>& next) {
     constexpr int kLanes = Pack<T>::lanes;
@@ -120,7 +120,7 @@ template <int Step, class T>
 [[gnu::always_inline]] inline void largest_by_packs(const T* in, int64_t kernel, int64_t dilation, int64_t count,
                                                     T* out) {
     constexpr int kLanes = Pack<T>::lanes;
-    // Where a window's elements lie side by side, two come from one pair of registers.
+    // If a window's elements are adjacent, two come from one pair of registers.
     const bool neighbours = Step == 2 && dilation == 1;
     for (int64_t i = 0; i < count; i += kLanes) {
         const int64_t left = count - i;
@@ -142,7 +142,7 @@ template <int Step, class T>
 
 template <class T>
 void largest_along(const T* in, int64_t kernel, int64_t dilation, int64_t stride, int64_t count, T* out) {
-    // Of windows that many networks have the compiler knows the size.
+    // The sizes of common windows are known to the compiler.
     auto of = [&](auto step) {
         constexpr int kStep = decltype(step)::value;
         if (dilation == 1 && kernel == 2) return largest_by_packs<kStep>(in, 2, 1, count, out);
@@ -169,7 +169,7 @@ void largest_of_four(const T* plane, int64_t width, int64_t rows, int64_t count,
         for (int64_t i = 0; i < count; i += kLanes) {
             const T *above = plane + 2 * i, *below = above + width;
             const int64_t part = std::min<int64_t>(count - i, kLanes);
-            // Whole vectors also at the end of a row: what they write of the next one is written again.
+            // Whole vectors also at the end of a row: what they write of the next row is overwritten later.
             const bool is_inside = below + 2 * kLanes <= end && out + i + kLanes <= out_end;
             const int64_t read = is_inside ? kLanes : part;
             const auto top = Pairs<T>::load(above, 2 * read), bottom = Pairs<T>::load(below, 2 * read);
@@ -181,7 +181,7 @@ void largest_of_four(const T* plane, int64_t width, int64_t rows, int64_t count,
         }
 }
 
-// Where there are NaN: rare, and of no speed.
+// For planes with NaN: rare, and not optimised.
 template <class T>
 void place_one_by_one(const T* top, const T* bottom, const T* dout, T* to_top, T* to_bottom, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {

@@ -17,8 +17,8 @@ struct PoolLoopsOf {
     // A plane of `rows` by `count` windows of two by two elements each, side by side from the first element of rows of
     // `width` on. out[i] = the largest of each window.
     void (*largest_of_four)(const T* plane, int64_t width, int64_t rows, int64_t count, T* out);
-    // Where the largest of a window is, the first of equals or the last NaN, `out` gets dout[i], and 0 elsewhere: in
-    // windows; what lies outside of them stays.
+    // `out` gets dout[i] at the place of the largest element of each window, the first of equals or the last NaN, and 0
+    // elsewhere in the windows; elements outside of them stay.
     void (*place_of_four)(const T* plane, const T* dout, int64_t width, int64_t rows, int64_t count, T* out);
 };
 
@@ -27,7 +27,7 @@ struct PoolLoops {
     PoolLoopsOf<double> f64;
 };
 
-// Those for the instruction set in use.
+// For the instruction set in use.
 const PoolLoops& current_pool_loops();
 
 namespace v2 {

@@ -46,7 +46,7 @@ void fill(Batch& batch, uint64_t key, uint64_t counter, uint64_t first) {
     Words m0 = zero + 0xD2511F53u, m1 = zero + 0xCD9E8D57u;
     for (int64_t block = 0; block < kBatch; block += kLanes) {
         Words position = steps + (first + static_cast<uint64_t>(block));
-        // The upper halves of the lanes hold rubbish, which products ignore and the end cuts off.
+        // The upper halves of the lanes hold undefined bits, which products ignore and the end cuts off.
         Words c0 = position, c1 = position >> 32;
         Words c2 = zero + (counter & 0xffffffffu), c3 = zero + (counter >> 32);
         uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);

@@ -8,9 +8,8 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 
-// Asks for what lies a page ahead, in the next row if this one is shorter: from the second cache it comes in half the
-// time that it takes when the processor alone reads ahead, from the last one a tenth faster, from memory a tenth
-// slower.
+// Prefetches a page ahead, from the next row if this one is shorter: data from the second cache then comes in half the
+// time that the processor's own read-ahead takes, from the last cache a tenth faster, from memory a tenth slower.
 template <class T>
 [[gnu::always_inline]] inline void fetch_ahead(const T* x) {
     constexpr int64_t kLine = 64 / sizeof(T), kAhead = 4096 / sizeof(T);
@@ -39,7 +38,7 @@ double sum_numbers(const T* x, int64_t n) {
                __attribute__((always_inline)) { return numbers_or_zeros(Step<T>::load(x + i, count, T(0))); });
 }
 
-// Short rows some at a time: adding up the lanes of one takes place while the others are read.
+// Several short rows at a time: the lanes of one are added up while the others are read.
 template <bool Far, class T>
 void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
     constexpr int kRows = kBytes == 16 ? 1 : kBytes == 32 ? 2 : 4, kLeaf = kSumLeaf * kSumLanes;
@@ -61,7 +60,7 @@ void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
     for (; r < rows; ++r) totals[r] = sum_row<Far>(x + r * n, n);
 }
 
-// Of differences in T, which leave its range where they are large: then all are made in float64.
+// Squares of differences in T; if large ones leave its range, all are computed in float64.
 template <class S, class T>
 [[gnu::always_inline]] inline double squares_in(const T* x, int64_t n, T centre) {
     return sum_blocks(
@@ -86,7 +85,7 @@ enum class Order { one, two, other };
 template <Order O, class T>
 struct Power {
     T order;
-    // A function of its own: powers are long, and this stands in many places.
+    // A function of its own: powers are long, and this is used in many places.
     [[gnu::noinline]] static Pack<T> of(Pack<T> x, T order) {
         return order == T(0) ? select(x != Pack<T>(0), Pack<T>(1), Pack<T>(0)) : pow(abs(x), spread(order));
     }
@@ -113,7 +112,7 @@ template <class T, class F>
 
 template <class T>
 double sum_powers(const T* x, int64_t n, double order) {
-    // What has the power 0.
+    // A number whose power is 0.
     const T fill = order < 0 ? T(__builtin_inf()) : T(0);
     return with_power<T>(order, [x, n, fill](auto power) {
         return sum_blocks(
@@ -122,7 +121,7 @@ double sum_powers(const T* x, int64_t n, double order) {
     });
 }
 
-// In double, so that a product of many floats does not leave their range on the way.
+// In double, so that a product of many floats stays in range on the way.
 template <class T>
 double product_row(const T* x, int64_t n) {
     Lanes product = Lanes::of(1);
@@ -131,8 +130,8 @@ double product_row(const T* x, int64_t n) {
         product, [](auto a, auto b) __attribute__((always_inline)) { return a * b; });
 }
 
-// Mostly elements differ from the ones before, or are equal to them, by whole packs. Where they do so by turns, an
-// element is written always and kept where a run starts: data decide no branch.
+// Mostly whole packs of elements differ from, or are equal to, the ones before. Where they alternate, an element is
+// always written and kept where a run starts, so that no branch depends on the data.
 template <class T>
 int64_t first_of_runs(const T* x, int64_t n, T* out) {
     constexpr int lanes = Pack<T>::lanes;
@@ -162,9 +161,9 @@ int64_t first_of_runs(const T* x, int64_t n, T* out) {
     return runs;
 }
 
-// Adds value(what x has there, column) of the rows to the totals, four by four. Eight rows at a time: that many fewer
-// visits of the totals. A few packs of one row after the other, which the processor then reads ahead by itself: asking
-// for what comes next takes a third longer where it comes from memory.
+// Adds value(element of x, column) of the rows to the totals, four by four. Eight rows at a time save visits to the
+// totals. Within these, a few packs of one row after the other, which the processor then reads ahead by itself:
+// explicit prefetching takes a third longer where the data comes from memory.
 template <class T, class Value>
 [[gnu::always_inline]] inline void add_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals,
                                                Value value) {
@@ -311,7 +310,7 @@ void first_best_columns(const T* x, int64_t rows, int64_t width, int64_t stride,
     tiles(
         width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
             T* b = best + first;
-            // Places relative to the first row, in integers as wide as T: -1 where the earlier best still holds.
+            // Positions relative to the first row, in integers as wide as T: -1 where the earlier best one still holds.
             for (int64_t j = 0; j < columns; ++j) place[j] = -1;
             for (int64_t r = 0; r < rows; ++r) {
                 const T* p = x + r * stride + first;

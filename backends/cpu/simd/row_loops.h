@@ -1,6 +1,6 @@
 // The interface between the kernels for reductions, softmax and norms and their loops, which are compiled per
 // instruction set. Rows are contiguous; `rows × width` blocks have `stride` elements from row to row. T is float or
-// double; sums come back in double, made in the order of core/loops/sum_order.h.
+// double; sums are returned in double, in the order of core/loops/sum_order.h.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,21 @@ template <class T>
 struct ReduceLoops {
     double (*sum)(const T* x, int64_t n);
     void (*sum_rows)(const T* x, int64_t rows, int64_t n, double* totals);  // of each row, dense ones
-    // The same of what comes from memory, or from the far end of the last cache.
+    // The same for data in memory, or at the far end of the last cache.
     double (*sum_far)(const T* x, int64_t n);
     void (*sum_rows_far)(const T* x, int64_t rows, int64_t n, double* totals);
     double (*squares)(const T* x, int64_t n, double from);  // of the differences from `from`
-    // Of the powers of magnitudes; with order 0 how many are not 0.
+    // The sum of the powers of magnitudes; with order 0 the number of those that are not 0.
     double (*powers)(const T* x, int64_t n, double order);
     double (*product)(const T* x, int64_t n);
     double (*sum_numbers)(const T* x, int64_t n);  // of those that are not NaN
-    // Of at least one element; NaN if there is one.
+    // For at least one element; NaN if there is one.
     T (*largest)(const T* x, int64_t n);
     T (*smallest)(const T* x, int64_t n);
-    // Index of the first element equal to `value` (the first NaN if it is NaN), which must be there.
+    // Index of the first element equal to `value` (the first NaN if it is NaN), which must exist.
     int64_t (*find)(const T* x, int64_t n, T value);
-    // The first elements of runs of equal ones, where NaN is equal to NaN, to `out`, which has room for n; how many.
+    // Writes the first elements of runs of equal ones, where NaN is equal to NaN, to `out`, which has room for n;
+    // returns their number.
     int64_t (*first_of_runs)(const T* x, int64_t n, T* out);
 
     // totals[j] += the sum (the squares) of column j.
@@ -32,11 +33,11 @@ struct ReduceLoops {
     void (*sum_number_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);
     void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals);  // *= column j
     void (*square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from, double* totals);
-    // The same in float64, for those that leave the range of T.
+    // The same in float64, for squares that leave the range of T.
     void (*wide_square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from,
                                 double* totals);
     void (*power_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double order, double* totals);
-    // best[j] = the extremum of column j and best[j] as it was.
+    // best[j] = the extremum of column j and of best[j] before.
     void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
     void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
     // The same with the number of the first row that holds it; `row` is the number of the first row given.
@@ -48,21 +49,22 @@ struct ReduceLoops {
 
 template <class T>
 struct SoftmaxLoops {
-    // Of one row.
+    // For one row.
     void (*softmax)(const T* x, T* y, int64_t n);
     void (*log_softmax)(const T* x, T* y, int64_t n);
     double (*logsumexp)(const T* x, int64_t n);
     void (*softmax_grad)(const T* dout, const T* y, T* dx, int64_t n);
     void (*log_softmax_grad)(const T* dout, const T* y, T* dx, int64_t n);
-    // Of every column; stride in elements for all operands. logsumexp gives one number per column.
+    // For every column; stride in elements for all operands. logsumexp gives one number per column.
     void (*softmax_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
     void (*log_softmax_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
     void (*logsumexp_columns)(const T* x, T* y, int64_t rows, int64_t width, int64_t stride);
     void (*softmax_grad_columns)(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride);
     void (*log_softmax_grad_columns)(const T* dout, const T* y, T* dx, int64_t rows, int64_t width, int64_t stride);
-    // Attention of `width` queries side by side, whole vectors of them, to further keys: of the scores (keys × width),
-    // times `scale`, the exponentials relative to the largest so far, which `most` has, and `sum` their sum. `keep` is
-    // what earlier exponentials count from here on. Query j sees the first `seen` + j of these keys; the others get 0.
+    // Attention of `width` queries side by side, whole vectors of them, to further keys. The scores (keys × width),
+    // times `scale`, become exponentials relative to the largest score so far, which is in `most`; `sum` is their sum,
+    // and `keep` the factor for earlier exponentials from here on. Query j sees the first `seen` + j of these keys; the
+    // others get 0.
     void (*attend)(T* scores, int64_t keys, int64_t width, double scale, int64_t seen, T* most, T* sum, T* keep);
     // x[i][j] *= factor[j] for whole vectors of columns.
     void (*scale_columns)(T* x, int64_t rows, int64_t width, const T* factor);
@@ -80,8 +82,8 @@ struct NormLoops {
     void (*dots)(const T* dy, const T* x, int64_t n, double mean, double rstd, double* sum, double* slope);
     // dx = rstd * (dy - sum - xhat * slope).
     void (*pull)(const T* dy, const T* x, int64_t n, double mean, double rstd, double sum, double slope, T* dx);
-    // The gradients of rows of n elements that are normalised each by itself and multiplied by weight, which may be
-    // null: dx of each, and what they add to dweight and dbias.
+    // The gradients of rows of n elements that are normalised one by one and multiplied by weight, which may be null:
+    // dx of each row, and its contributions to dweight and dbias.
     void (*pull_rows)(const T* dy, const T* x, const T* weight, int64_t rows, int64_t n, double eps, T* dx,
                       double* dweight, double* dbias);
 };
@@ -100,7 +102,7 @@ struct IntegerLoops {
     int64_t (*product)(const T* x, int64_t n);
     T (*largest)(const T* x, int64_t n);  // of at least one element
     T (*smallest)(const T* x, int64_t n);
-    int64_t (*find)(const T* x, int64_t n, T value);  // the first place of what must be there
+    int64_t (*find)(const T* x, int64_t n, T value);  // the first position of a value that must exist
     // totals[j] = totals[j] and column j, joined.
     void (*sum_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals);
     void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals);
@@ -108,10 +110,10 @@ struct IntegerLoops {
     void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
 };
 
-// Which elements are 0. T is a type of numbers.
+// Tests for 0. T is a type of numbers.
 template <class T>
 struct TruthLoops {
-    int64_t (*count)(const T* x, int64_t n);  // of those that are not
+    int64_t (*count)(const T* x, int64_t n);  // of those that are not 0
     // result[j] = result[j] and whether all (any) of column j are not 0; bytes 0 or 1.
     void (*all_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, uint8_t* result);
     void (*any_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, uint8_t* result);
@@ -123,7 +125,7 @@ struct IntegerRows {
     TruthLoops<T> truth;
 };
 
-// What each instruction set's namespace provides.
+// The interface of each instruction set's namespace.
 struct RowLoops {
     IntegerRows<uint8_t> u8;
     IntegerRows<int8_t> i8;

@@ -17,16 +17,16 @@ template <class T>
         store_part(y, p, static_cast<int>(rest));
 }
 
-// exp(x) for x <= 0. What would be subnormal is 0: beside the largest element's 1 it counts for nothing, and processors
-// take a hundred times as long for it, which every key that a mask hides would cost.
+// exp(x) for x <= 0. Results that would be subnormal are 0: beside the largest element's 1 they do not count, and
+// processors take a hundred times as long for them, which every hidden key of a mask would cost.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> exp_of_difference(Pack<T> x) {
     constexpr double least = sizeof(T) == 4 ? -87 : -708;
     return select(x < Pack<T>(least), Pack<T>(0), vector_math::exp_within(at_least(x, least), 0));
 }
 
-// The sum of exp(x - largest). The exponentials are written to y, or y is fetched into the cache, whichever: it will be
-// written soon, and the fetch goes on while exponentials are computed.
+// The sum of exp(x - largest). The exponentials are written to y, or y is only fetched into the cache, since it will be
+// written soon and the fetch overlaps with the exponentials.
 template <bool Store, class T>
 [[gnu::always_inline]] inline double exp_row(const T* x, T* y, int64_t n, T largest) {
     constexpr int lanes = Pack<T>::lanes;
@@ -93,7 +93,7 @@ void grad_row(const T* dout, const T* y, T* dx, int64_t n) {
 
 enum class Kind { softmax, logarithm, sum };
 
-// Sums of neighbouring columns, as many as a pack has.
+// Sums of as many neighbouring columns as a pack has.
 template <class T>
 struct ColumnSums {
     static constexpr int kParts = static_cast<int>(sizeof(double) / sizeof(T));
@@ -132,7 +132,7 @@ template <int Packs, class T, class Value>
     for (int k = 0; k < Packs; ++k) sum[k] = zero;
     for (int64_t block = 0; block < rows; block += kSumRows * lanes) {
         const int64_t end = rows - block < kSumRows * lanes ? rows : block + kSumRows * lanes;
-        // Rows from r on, of which some of the last four may be missing.
+        // Rows from r on; the last group may have fewer than four.
         auto leaf = [&](int64_t r, int64_t distance, int k) __attribute__((always_inline)) {
             auto first = value(r, k);
             if (r + distance < end) first = first + value(r + distance, k);
@@ -183,7 +183,7 @@ template <Kind K, int Packs, class T>
         for (int k = 0; k < Packs; ++k) largest[k] = better<true>(largest[k], load(r, k));
     Pack<T> shift[Packs];
     for (int k = 0; k < Packs; ++k) {
-        // With a largest of inf or -inf logsumexp is that; shifting by it would give NaN.
+        // If the largest is inf or -inf, logsumexp is that; shifting by it would give NaN.
         Mask<T> finite = (largest[k] - largest[k]) == Pack<T>(0);
         shift[k] = K == Kind::sum ? select(finite, largest[k], Pack<T>(0)) : largest[k];
     }
@@ -261,13 +261,13 @@ void grad_columns(const T* dout, const T* y, T* dx, int64_t rows, int64_t width,
     for (; j < width; j += lanes) grad_group<Log, 1>(dout + j, y + j, dx + j, rows, stride, width - j);
 }
 
-// A vector of queries. Scores are scaled wherever they are read: stored, they would only be read back.
+// A vector of queries. Scores are scaled whenever they are read, which is cheaper than storing them scaled.
 template <class T>
 void attend_vector(T* scores, int64_t keys, int64_t width, Pack<T> scale, int64_t seen, T* most, T* sum, T* keep) {
     constexpr int lanes = Pack<T>::lanes;
     const Pack<T> nothing = spread(-static_cast<T>(__builtin_inf()));
     auto clamped = [keys](int64_t n) { return n < 0 ? 0 : n < keys ? n : keys; };
-    // Keys that all of these queries see, and those that some do.
+    // The number of keys that all of these queries see, and that some see.
     const int64_t all = clamped(seen), any = clamped(seen + lanes - 1);
     T place[lanes];
     for (int i = 0; i < lanes; ++i) place[i] = static_cast<T>(i);
@@ -286,7 +286,7 @@ void attend_vector(T* scores, int64_t keys, int64_t width, Pack<T> scale, int64_
     for (; r < all; ++r) best[0] = larger(best[0], score(r));
     for (; r < any; ++r) best[0] = larger(best[0], seen_score(r));
     const Pack<T> now = larger(larger(best[0], best[1]), larger(best[2], best[3]));
-    // Queries that see nothing yet: -inf less -inf would be NaN.
+    // For queries that see nothing yet, -inf minus -inf would be NaN.
     const Pack<T> shift = select(now == nothing, Pack<T>(0), now);
     Pack<T> total[2] = {Pack<T>(0), Pack<T>(0)};
     for (r = 0; r + 2 <= all; r += 2)

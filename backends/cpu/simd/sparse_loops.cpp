@@ -15,18 +15,19 @@ bool is_ascending(const I* starts, int64_t count) {
     return falls == 0;
 }
 
-// Negative columns are large ones without a sign.
+// As unsigned numbers, negative columns are large ones.
 template <class I>
 bool are_within(const I* columns, int64_t count, int64_t size) {
     using U = std::make_unsigned_t<I>;
-    // A matrix may have more rows than there are numbers.
+    // A matrix may have more columns than the type can count.
     if (static_cast<uint64_t>(size) > static_cast<U>(-1)) return true;
     U outside = 0;
     for (int64_t k = 0; k < count; ++k) outside |= static_cast<U>(columns[k]) >= static_cast<U>(size) ? 1 : 0;
     return outside == 0;
 }
 
-// A vector. Short rows have one sum, as the processor is at the next row while it waits; long ones have four.
+// A product with a vector. Short rows have one sum, since the processor begins the next row while it waits; long rows
+// have four.
 template <class T, class I>
 void by_vector(const SparseRows<T, I>& r) {
     constexpr int64_t kShort = 16;
@@ -54,7 +55,7 @@ void by_vector(const SparseRows<T, I>& r) {
     }
 }
 
-// kPacks registers of a row of the result, which stay there while the row's values pass by.
+// kPacks registers of a row of the result, which stay in registers while the row's values pass by.
 template <int kPacks, class T, class I>
 [[gnu::always_inline]] inline void stretch(const SparseRows<T, I>& r, int64_t i, int64_t j) {
     using P = Pack<T>;

@@ -8,7 +8,7 @@ namespace lunaria::cpu {
 // Some rows of a product. T: the elements; I: places of values and numbers of columns.
 template <class T, class I>
 struct SparseRows {
-    const I *starts, *columns;  // of the first row and value of the whole matrix
+    const I *starts, *columns;  // begins of the rows and columns of the values, of the whole matrix
     const T *values, *dense;
     int64_t width;  // of the dense matrix
     int64_t begin, end;

@@ -124,7 +124,7 @@ inline void transpose_f32(const void* in, int64_t from_stride, void* out, int64_
 #endif
 }
 
-// Other widths: small squares through a buffer, so that reads and writes both run along rows.
+// Other widths: small squares through a buffer, so that both reads and writes run along rows.
 template <class T>
 void transpose_any(const void* in, int64_t from_stride, void* out, int64_t to_stride, int64_t rows, int64_t columns,
                    bool) {
