@@ -6,7 +6,7 @@ namespace lunaria {
 
 namespace {
 
-// What an error closes lies near the top; a level is found by walking from there.
+// Variables that an error closes are near the top of the stack; reaching a level takes a walk from there.
 constexpr int kMostLevels = 1000;
 
 const void* function_of(lua_State* L, lua_Debug* frame) {
@@ -19,11 +19,11 @@ const void* function_of(lua_State* L, lua_Debug* frame) {
 }  // namespace
 
 void Closers::note(lua_State* L) {
-    // Raised anew wherever it was caught: what was noted stays.
+    // The error is raised anew wherever it was caught: the notes stay.
     if (!lua_checkstack(L, 6)) return;
     lua_Debug frame;
     for (int level = 0; level < kMostLevels && lua_getstack(L, level, &frame); ++level) {
-        // Those of loops are variables without a name of the program's.
+        // The hidden variables of loops count as well.
         for (int i = 1; lua_getlocal(L, &frame, i); ++i) {
             if (luaL_getmetafield(L, -1, "__close") != LUA_TNIL) {
                 functions_.insert(lua_topointer(L, -1));
@@ -35,7 +35,7 @@ void Closers::note(lua_State* L) {
 }
 
 bool Closers::is_on_stack(lua_State* L) const {
-    // A coroutine that the function resumes.
+    // The event belongs to a coroutine that the function resumes.
     if (L != thread_) return true;
     lua_Debug frame;
     for (int level = 0; level < kMostLevels && lua_getstack(L, level, &frame); ++level)
@@ -54,7 +54,7 @@ bool Closers::runs(lua_State* L, lua_Debug* event) {
     if (functions_.empty() || !lua_checkstack(L, 4)) return false;
     if (call_) {
         const bool returns = event->event == LUA_HOOKRET && L == thread_ && event->i_ci == call_;
-        // A second interrupt, or one that was raised in it, ends it.
+        // The function ends normally, or by a second interrupt, also one that was raised in it.
         if (!returns && !interrupt_requested() && is_on_stack(L)) return true;
         const bool again = interrupt_requested();
         settle();

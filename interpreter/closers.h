@@ -1,6 +1,6 @@
-// An interrupt and variables that are to be closed. The flag of an interrupt stays up while the error goes its way, so
-// that no pcall swallows it, and every instruction raises it anew; but what `local x <close>` calls on that way
-// is how a program cleans up: it runs to its end, and only a second interrupt ends it.
+// Interrupts and variables that are to be closed. The flag of an interrupt stays up while its error unwinds, so that no
+// pcall swallows it, and every instruction raises it anew. But the functions that `local x <close>` calls meanwhile are
+// a program's clean-up: each runs to its end, and only a second interrupt ends it.
 #pragma once
 
 #include <lua.hpp>
@@ -10,11 +10,13 @@ namespace lunaria {
 
 class Closers {
   public:
-    // When an interrupt is about to be raised: notes the metamethods __close of all variables on the thread's stack.
+    // Called when an interrupt is about to be raised: notes the metamethods __close of all variables on the thread's
+    // stack.
     void note(lua_State* L);
-    // Of a hook: whether such a function runs, so that nothing is to be raised. While one runs, the flag is down.
+    // Called by a hook: whether such a function runs, so that nothing is to be raised. While one runs, the flag is
+    // down.
     bool runs(lua_State* L, lua_Debug* event);
-    // The flag goes up again if it was down: the error has come to its end.
+    // Raises the flag again if it was down: the error has been handled.
     void settle();
     void clear();
 
@@ -23,7 +25,7 @@ class Closers {
     void begin(lua_State* L, const lua_Debug* event, const void* function);
 
     std::unordered_set<const void*> functions_;
-    // The one that runs: its thread, its call and what is called; null for none.
+    // The running one: its thread, its call and the called function; null for none.
     lua_State* thread_ = nullptr;
     const void *call_ = nullptr, *function_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// Events of a running program, of which what runs tells the state's debugger (interpreter/debugger/debugger.h), and
-// what it is asked about them.
+// Events of a running program, reported to the state's debugger (interpreter/debugger/debugger.h), and questions to it
+// about them.
 #pragma once
 
 #include <atomic>
@@ -26,19 +26,19 @@ class ProgramEvents {
     virtual void on_machine_line(lua_State* L) = 0;
     // An operation of the machine's program has failed.
     virtual void on_failure(lua_State* L, const Error& e) = 0;
-    // The error object on top of the stack of L, which raised it.
+    // The error object is on top of the stack of L, which raised it.
     virtual void on_error(lua_State* L, bool outermost) = 0;
     // A coroutine ended with the error on top of its stack.
     virtual void on_dead_coroutine(lua_State* thread) = 0;
-    // Pushes a message handler that tells of errors, if a front end wants to know; answers whether.
+    // Pushes a message handler that reports errors, if a front end wants them; returns whether it did.
     virtual bool push_error_handler(lua_State* L) = 0;
-    // Pushes one for a function that the machine calls, which also keeps the frames for later.
+    // Pushes a handler for a function that the machine calls, which also keeps the frames for later.
     virtual void push_call_handler(lua_State* L) = 0;
     virtual void forget_error() = 0;
-    // Takes the message handlers of xpcalls away: for an error that is raised in a hook, within which no other hook
-    // could stop a handler that does not end.
+    // Removes the message handlers of xpcalls: for an error that is raised in a hook, within which no other hook could
+    // stop a handler that does not end.
     virtual void skip_handlers(lua_State* L) = 0;
-    // In Lua's thread, also by a signal handler: another thread has changed something.
+    // In Lua's thread, also in a signal handler: another thread has changed something.
     virtual void on_nudge() noexcept = 0;
     // Runs `body`, which must not throw, without stops.
     virtual void quietly(const std::function<void()>& body) = 0;

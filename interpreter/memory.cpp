@@ -25,12 +25,12 @@ LuaMemory::~LuaMemory() {
 
 void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_size) {
     auto& memory = *static_cast<LuaMemory*>(self);
-    // A loop of Lua's library that reads, joins or moves without end asks for more now and then: the one place where it
-    // can be stopped.
+    // A loop of Lua's library that reads, joins or moves without end asks for more memory now and then: the only place
+    // where it can be stopped.
     if (new_size >= kInterruptible && (!block || new_size > old_size) && interrupt_requested()) [[unlikely]]
         return nullptr;
     if (!block) {
-        if (new_size == 0) return nullptr;  // Lua also gives back blocks that it never had
+        if (new_size == 0) return nullptr;  // Lua also frees blocks that it never had
         // For a new block Lua tells the kind of object instead of an old size.
         if (memory.expecting_handle_ && old_size == LUA_TUSERDATA) {
             memory.expecting_handle_ = false;
@@ -42,7 +42,7 @@ void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_s
         return fresh;
     }
     if (new_size == 0) {
-        // Only a block that could be a handle by its size is looked up.
+        // Only a block with the size of a handle is looked up.
         if (((old_size + 15) & ~size_t{15}) == memory.slot_size_ &&
             memory.find(reinterpret_cast<uintptr_t>(block) & ~(kSlab - 1))) {
             auto* body = *reinterpret_cast<TensorBody**>(static_cast<char*>(block) + memory.payload_offset_);
@@ -54,7 +54,7 @@ void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_s
         return nullptr;
     }
     void* const larger = std::realloc(block, new_size);
-    // A buffer that grows is about to be filled, half a million small pages to a gigabyte or two otherwise.
+    // A buffer that grows is about to be filled: a gigabyte would take a quarter of a million small pages.
     if (larger && new_size >= kInterruptible && new_size > old_size) use_huge_pages(larger, new_size, true);
     return larger;
 }
@@ -65,7 +65,8 @@ void LuaMemory::push_handle(lua_State* L, Tensor tensor) {
     void* userdata = lua_newuserdatauv(L, 2 * sizeof(TensorBody*), 0);
     // When memory ran out at first, Lua may have found some elsewhere after a collection.
     if (std::exchange(expecting_handle_, false) || !handle(userdata)) throw std::bad_alloc();
-    // Once: a finalizer that Lua ran after it had the memory may have made handles, and with them the last block.
+    // Only once: a finalizer that Lua ran after it had the memory may have made handles, and the last block may be
+    // another one.
     if (payload_offset_ == 0) payload_offset_ = static_cast<char*>(userdata) - static_cast<char*>(last_block_);
     note(static_cast<TensorBody**>(userdata)) = nullptr;
     *static_cast<TensorBody**>(userdata) = tensor.release();
@@ -84,12 +85,12 @@ bool LuaMemory::find(uintptr_t slab) {
 void* LuaMemory::take_slot() {
     if (!free_ && !add_slab()) return nullptr;
     Link* slot = std::exchange(free_, free_->next);
-    // Until the tensor is put in, the handle is empty: a collection may come in between.
+    // The handle is empty until the tensor is put in: a collection may come in between.
     std::memset(static_cast<void*>(slot), 0, slot_size_);
     return slot;
 }
 
-// Called from within Lua, which knows a null pointer but no exception.
+// Called from within Lua, which handles a null pointer but no exception.
 bool LuaMemory::add_slab() noexcept {
     auto* slab = static_cast<char*>(std::aligned_alloc(kSlab, kSlab));
     if (!slab) return false;

@@ -1,7 +1,7 @@
-// Where a Lua state's memory comes from. Tensor handles (userdata of two pointers) live in slabs of their own, which
-// buys three things: a handle is recognised by its address alone, whatever metatable somebody gave it; making and
-// freeing one is a push and a pop on a list; and it needs no finalizer, because the tensor is dropped when Lua gives
-// the memory back. A finalizer would cost a call and a second round of the collector for every temporary.
+// The allocator of a Lua state's memory. Tensor handles (userdata of two pointers) live in slabs of their own, which
+// has three advantages: a handle is recognised by its address alone, whatever metatable a program gave it; making and
+// freeing one is a push and a pop on a list; and it needs no finalizer, because the tensor is dropped when Lua frees
+// the memory. A finalizer would cost a call and a second round of the collector for every temporary.
 #pragma once
 
 #include <cstddef>
@@ -26,15 +26,15 @@ class LuaMemory {
     // Pushes a new handle that owns the tensor's reference. It has no metatable yet.
     void push_handle(lua_State* L, Tensor tensor);
 
-    // The tensor's place in the handle at `userdata` (as lua_touserdata gives it); null when it is anything else.
-    // The place holds null after the tensor was released by hand.
+    // The tensor's place in the handle at `userdata` (as lua_touserdata gives it); null when it is anything else. The
+    // place holds null after the tensor was released by hand.
     TensorBody** handle(void* userdata) {
         const auto address = reinterpret_cast<uintptr_t>(userdata) & ~(kSlab - 1);
         if (address == recent_) [[likely]]
             return static_cast<TensorBody**>(userdata);
         return find(address) ? static_cast<TensorBody**>(userdata) : nullptr;
     }
-    // Room beside the tensor's place, for whoever keeps record of handles: null in a new handle.
+    // A second field beside the tensor's place, for a record of handles: null in a new handle.
     static TensorBody*& note(TensorBody** place) { return place[1]; }
 
   private:
@@ -47,7 +47,7 @@ class LuaMemory {
     void* take_slot();
     bool add_slab() noexcept;
 
-    uintptr_t recent_ = 1;          // slab of the last handle that was asked for; never a null pointer's
+    uintptr_t recent_ = 1;          // slab of the handle that was last looked up; never a null pointer's
     std::vector<uintptr_t> slabs_;  // open addressing, 0 is free, size a power of two
     size_t slab_count_ = 0;
     Link* free_ = nullptr;

@@ -10,7 +10,7 @@
 namespace lunaria {
 
 std::string current_place(lua_State* L) {
-    // The functions of the library also work in a Lua state that has no session.
+    // The functions of the library also work in a Lua state without a session.
     if (const State* state = *static_cast<State**>(lua_getextraspace(L))) return state->place(L);
     lua_Debug frame;
     for (int level = 0; lua_getstack(L, level, &frame); ++level) {
@@ -22,7 +22,7 @@ std::string current_place(lua_State* L) {
 
 namespace {
 
-// What the C++ library says names its own functions and types: it is put into words of the user's.
+// Messages of the C++ library name its own functions and types: they are replaced by words for users.
 std::string own_words(const std::exception& e) {
     if (dynamic_cast<const Error*>(&e) || dynamic_cast<const lua::SyntaxError*>(&e)) return e.what();
     if (dynamic_cast<const std::bad_alloc*>(&e) || dynamic_cast<const std::length_error*>(&e))

@@ -1,9 +1,9 @@
-// The one place where a C++ exception becomes a Lua error. Every C function that Lua can call is given to it as
+// The one place where a C++ exception becomes a Lua error. Every C function that Lua can call is passed to it as
 // protect<function>.
 //
 // Lua is the C++ build: its own errors are exceptions as well. They are not derived from std::exception, pass through
-// here untouched and run the destructors of the frames that they cross; that is why nothing above a Lua call may
-// catch (...).
+// here untouched and run the destructors of the frames that they cross; that is why nothing above a Lua call may catch
+// (...).
 #pragma once
 
 #include <exception>
@@ -15,14 +15,14 @@
 
 namespace lunaria {
 
-// What the names of the chunks of the Lua library begin with.
+// The prefix of the names of the Lua library's chunks.
 inline constexpr std::string_view kLibraryChunks = "@lunaria:";
 
 // Raises a Lua error with the exception's message, preceded by current_place().
 // Messages of syntax errors name a place already and are left alone.
 [[noreturn]] void raise_error(lua_State* L, const std::exception& e);
 
-// "file:line: " of the innermost Lua function that runs and is not the library's; empty when there is none.
+// "file:line: " of the innermost running Lua function outside of the library; empty when there is none.
 std::string current_place(lua_State* L);
 
 template <lua_CFunction F>

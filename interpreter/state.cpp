@@ -23,23 +23,23 @@ namespace {
 constexpr uint64_t kSmallestStep = 512u << 10;
 // Growth of live tensors that calls for a full collection, at least: by the size of Lua's own heap.
 constexpr int64_t kSmallestGrowth = 16 << 20, kLargestGrowth = 64 << 20;
-// Of visits in each other: each takes some of the C stack.
+// The limit of nested visits: each takes some of the C stack.
 constexpr int kMostVisits = 16;
 constexpr int kEvents = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
 
-// Whom the signal is meant for. A signal handler has no other way to know.
+// The state that the signal is meant for. A signal handler has no other way to find it.
 State* listening = nullptr;
 
 // The worker that runs on this thread, for the same handler.
 thread_local State* volatile beside = nullptr;
 
-// Threads on which workers have run, to be signalled by a handler: a place for each for as long as it lives.
+// Threads on which workers have run, for signals from a handler: each has a place for as long as it lives.
 struct WorkerThread {
     std::atomic<bool> taken{false}, runs{false};
     std::atomic<pthread_t> thread{};
 };
 std::array<WorkerThread, 1024> worker_threads;
-std::atomic<size_t> worker_places{0};  // the ones behind are free
+std::atomic<size_t> worker_places{0};  // places from this one on are free
 
 class WorkerPlace {
   public:
@@ -83,12 +83,12 @@ int call_visitor(lua_State* L) {
 
 }  // namespace
 
-// Nobody else uses it, and it is ignored where nobody listens.
+// A signal without other users, which is ignored where no state listens.
 const int State::kNudge = SIGURG;
 
-// A write beyond the limit of a file's size (ulimit -f) is an error of that write, as one to a full disk is; left
-// alone, the signal that comes with it ends the process. What the program does about it itself is kept. Not ignored:
-// children would be told to ignore it as well.
+// A write beyond the limit of a file's size (ulimit -f) is an error of that write, like one to a full disk; by default
+// the signal that comes with it ends the process. A handler of the program's own is kept. The signal is not ignored:
+// children would inherit that.
 static void survive_full_files() {
     struct sigaction before {};
     if (sigaction(SIGXFSZ, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
@@ -107,7 +107,7 @@ State::State(const Options& options, Loader& loader, Debugger& debugger, Program
 }
 
 void State::begin() {
-    // Generational: a loop over temporaries is a nursery's dream, and a large live heap costs it nothing.
+    // Generational: it suits loops over temporaries, and a large live heap costs it nothing.
     lua_gc(lua_, LUA_GCGEN, 20, 100);
     paced_bytes_ = thread_allocated_bytes();
     step_bytes_ = kSmallestStep;
@@ -133,19 +133,19 @@ void State::step(lua_State* L) {
     new_handles_ = 0;
     if (!lua_gc(L, LUA_GCISRUNNING)) return;
     int64_t live = memory_stats().live_bytes;
-    // Tensors that outlived the nursery are only found by a full collection, which takes the longer the larger Lua's
-    // own heap is: with a small one there are more of them, and memory stays level.
+    // Only a full collection finds tensors that outlived the nursery. It takes the longer the larger Lua's own heap is:
+    // with a small heap it runs more often, and memory stays level.
     const int64_t growth = std::clamp(int64_t{lua_gc(L, LUA_GCCOUNT)} * 1024 * 8, kSmallestGrowth, kLargestGrowth);
     if (live - settled_bytes_ > std::max(settled_bytes_ / 2, growth)) {
         collect(L);
         live = settled_bytes_ = memory_stats().live_bytes;
     } else {
-        // Generational: a young collection whatever Lua thinks of its debt, which knows handles but not tensors.
+        // Generational: a young collection whatever Lua thinks of its debt, which includes handles but not tensors.
         // Incremental: as much work as for that many bytes of Lua's own.
         lua_gc(L, LUA_GCSTEP, generational_ ? 0 : static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
         settled_bytes_ = std::min(settled_bytes_, live);
     }
-    // What is alive in the middle of a training step should be dead by the next collection, not old.
+    // Tensors that are alive in the middle of a training step should be dead by the next collection, rather than old.
     step_bytes_ = std::max(kSmallestStep, static_cast<uint64_t>(live) / 8);
     paced_bytes_ = thread_allocated_bytes();
 }
@@ -162,7 +162,7 @@ bool State::relieve_pressure() {
 void State::on_event(lua_State* L, lua_Debug* event) {
     State& state = of(L);
     if (state.closers_.runs(L, event)) {
-        // Its end is to be seen, and now and then whether it ended otherwise.
+        // The hook waits for its end and checks now and then whether it ended in another way.
         constexpr int kInstructions = 1000;
         lua_sethook(L, on_event, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, kInstructions);
         return;
@@ -170,7 +170,7 @@ void State::on_event(lua_State* L, lua_Debug* event) {
     try {
         if (interrupt_requested()) {
             state.events_.skip_handlers(L);
-            // Setting it walks over all calls, and a deep recursion has hundreds of thousands.
+            // Setting a hook walks over all calls, and a deep recursion has hundreds of thousands.
             if (lua_gethook(L) != on_event || lua_gethookmask(L) != kEvents || lua_gethookcount(L) != 1)
                 lua_sethook(L, on_event, kEvents, 1);
         }
@@ -215,7 +215,7 @@ State::Beside::Beside(State& state) : outer_(beside) {
     state.owner_ = pthread_self();
     beside = &state;
     worker_place().set(true);
-    // One that came in between has found nobody to signal.
+    // An interrupt in between had no thread to signal.
     if (interrupt_requested()) lua_sethook(state.running_, on_event, kEvents, 1);
 }
 
@@ -246,7 +246,7 @@ void State::on_nudge(int) {
     if (visit_requested()) state->arm();
 }
 
-// Also called by the signal handler.
+// The signal handler calls it too.
 void State::arm() noexcept {
     lua_State* thread = running_;
     const lua_Hook now = lua_gethook(thread);

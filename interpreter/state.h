@@ -1,4 +1,4 @@
-// A Lua state as all folders know it: memory, the pace of the collector, interrupts. ProgramState
+// A Lua state for all folders: memory, the pace of the collector, interrupts. ProgramState
 // (interpreter/program/program_state.h) makes one and fills it.
 #pragma once
 
@@ -29,7 +29,7 @@ class State {
   public:
     struct Options {
         bool ignore_environment = false;  // LUA_PATH and LUA_CPATH, as the option -E of the lua command
-        bool is_worker = false;           // beside the program's own state: what is the process's stays as it is
+        bool is_worker = false;           // beside the program's own state: settings of the process stay as they are
     };
     virtual ~State() = default;
     State(const State&) = delete;
@@ -49,13 +49,13 @@ class State {
     int tensor_metatable = LUA_NOREF;
     int prologue_calls = 0;  // in progress, on any stack (interpreter/errors/frames.h)
 
-    // Make the collector keep pace with the bytes of tensors, which it does not see. To be called before an operator
-    // allocates its results, so that they can take the place of what the last ones left behind ...
+    // Makes the collector keep pace with the bytes of tensors, which it does not see. To be called before an operator
+    // allocates its results, so that they can reuse memory of earlier ones ...
     void pace(lua_State* L) {
         if (thread_allocated_bytes() - paced_bytes_ >= step_bytes_) [[unlikely]]
             step(L);
     }
-    // ... and after a tensor was given to Lua, whoever made it.
+    // ... and after a tensor was passed to Lua.
     void count_handle(lua_State* L) {
         if (++new_handles_ >= kNursery || thread_allocated_bytes() - paced_bytes_ >= step_bytes_ + kOvershoot)
             [[unlikely]]
@@ -67,8 +67,8 @@ class State {
     // pcall cannot swallow the error, until clear_interrupt(); variables are closed first (interpreter/closers.h).
     void interrupt() noexcept;
     void clear_interrupt();
-    // While one of these lives an interrupt waits for its end, and a second one goes through: for what has to be done
-    // as a whole, such as a step of training.
+    // While such an object lives an interrupt waits for its end, and a second one takes effect: for work that has to be
+    // done as a whole, such as a step of training.
     class Whole {
       public:
         explicit Whole(State& state) : state_(state) { ++state_.wholes_; }
@@ -81,8 +81,8 @@ class State {
       private:
         State& state_;
     };
-    // While one of these lives the state, a worker, runs on this thread, which need not be the one that made it: an
-    // interrupt of the program's state stops what it runs.
+    // While such an object lives, the state, a worker, runs on this thread, which need not be the one that made it: an
+    // interrupt of the program's state stops its code.
     class Beside {
       public:
         explicit Beside(State& state);
@@ -94,23 +94,23 @@ class State {
         State* outer_;
     };
     bool is_worker() const { return is_worker_; }
-    // Once, before workers run.
+    // To be called once, before workers run.
     static void handle_nudges();
-    // Other threads reach a program that runs from here on: the calling thread takes SIGURG for it. At most one state
+    // From here on other threads can reach a running program: the calling thread takes SIGURG for it. At most one state
     // in the process may listen.
     void listen();
-    // From any thread, if it listens: what was changed for the debugger is looked at.
+    // From any thread, if it listens: makes it look at changes for the debugger.
     void nudge() const noexcept {
         if (listens_) pass_on(kNudge);
     }
-    // What is called when a program that runs is at a safe point (core/base/visit.h) after ask_for_visit(): in a Lua
-    // thread of its own, where the debugger does not stop. It must not throw. Listens.
+    // Sets the function that is called at a safe point of a running program (core/base/visit.h) after ask_for_visit():
+    // in a Lua thread of its own, where the debugger does not stop. It must not throw. Listens.
     void set_visitor(std::function<void()> visitor);
     void ask_for_visit() noexcept;  // from any thread
-    // For signal handlers: the system gives a signal to whichever thread it likes, one of the pool for instance. On
-    // another thread than the one that made the state: sends the signal there and answers true.
+    // For signal handlers: the system delivers a signal to any thread, for instance one of the pool. On another thread
+    // than the one that made the state, sends the signal there and returns true.
     bool pass_on(int signal) const noexcept;
-    // The Lua thread that runs now.
+    // The running Lua thread.
     lua_State* running() const { return running_; }
     // Notes that a coroutine runs, for as long as it lives.
     class RunningThread {
@@ -143,26 +143,26 @@ class State {
         lua_State* before_;
         const RunningThread* outer_;
     };
-    // The coroutine that runs and, by outer(), those that wait for it; null in the main thread.
+    // The running coroutine and, by outer(), those that wait for it; null in the main thread.
     const RunningThread* innermost() const { return innermost_; }
 
     // The line hook that every Lua thread has while it runs, null for none. May be called from a signal handler of the
     // thread that made the state. A hook set by debug.sethook stays.
     void set_line_hook(lua_Hook hook) noexcept;
 
-    // "file:line: " of the line of the user's that L is at, as long as there is one; else of the library's.
+    // "file:line: " of the user's line that L executes, if there is one; otherwise of the library's.
     virtual std::string place(lua_State* L) const = 0;
     virtual MakeWorker worker_maker() const = 0;
 
   protected:
     // Without libraries. Throws std::bad_alloc.
     State(const Options& options, Loader& loader, Debugger& debugger, ProgramEvents& events);
-    void begin();  // when the libraries are there
+    void begin();  // called when the libraries are there
     void end();    // closes the Lua state
     void set_generational(bool generational) { generational_ = generational; }
 
   private:
-    // A full collection that also frees what Lua and the virtual machine refer to in circles; false: nothing was done.
+    // A full collection that also frees circles through Lua and the virtual machine; false: nothing was done.
     virtual bool collect_cycles(lua_State* L) = 0;
     // Runs `body`, for which the virtual machine's Lua thread is `thread`.
     virtual void in_thread(lua_State* thread, const std::function<void()>& body) = 0;
@@ -178,8 +178,8 @@ class State {
     void receive_visitor();
     bool relieve_pressure();
 
-    // Temporaries that may pile up between two steps: about what the free lists for bodies and blocks hold, and what
-    // fits into the second-level cache.
+    // The number and bytes of temporaries that may accumulate between two steps: about the room of the free lists for
+    // bodies and blocks, and of the second-level cache.
     static constexpr int kNursery = 2048;
     static constexpr uint64_t kOvershoot = 32u << 20;
     static const int kNudge;  // a signal
@@ -190,21 +190,21 @@ class State {
     Debugger& debugger_;
     ProgramEvents& events_;
     std::atomic<int> wholes_ = 0;
-    std::atomic<bool> waits_ = false;  // an interrupt, for the end of what is done as a whole
+    std::atomic<bool> waits_ = false;  // an interrupt that waits for the end of Whole
     Closers closers_;
     lua_State* lua_ = nullptr;
     lua_State* volatile running_ = nullptr;
     const RunningThread* innermost_ = nullptr;
     volatile lua_Hook line_hook_ = nullptr;
-    volatile lua_Hook last_line_hook_ = nullptr;  // what threads may still have that did not run since
-    // A hook of the program's own, which the one of a visit has taken the place of.
+    volatile lua_Hook last_line_hook_ = nullptr;  // a hook that threads which did not run since may still have
+    // A hook of the program's own, which the hook of a visit has replaced.
     struct OwnHook {
         lua_State* volatile thread = nullptr;
         volatile lua_Hook hook = nullptr;
         volatile int mask = 0, count = 0;
     } own_hook_;
     std::function<void()> visitor_;
-    int visits_ = 0;  // in progress, one within another
+    int visits_ = 0;  // in progress, nested
     volatile bool listens_ = false;
     pthread_t owner_ = pthread_self();
     bool generational_ = true;

@@ -1,4 +1,4 @@
-// Programs of the simulated cores as Lua writes them, instruction by instruction, and the buffers that they speak of.
+// Programs of the simulated cores as Lua writes them, instruction by instruction, and the buffers of their operands.
 #pragma once
 
 #include <lua.hpp>
@@ -19,7 +19,7 @@ struct WrittenProgram {
     std::unordered_map<std::string, int32_t> places;
 };
 
-// Adds what writes programs to the module at the top of the stack.
+// Adds the functions that write programs to the module at the top of the stack.
 void bind_ascend_programs(lua_State* L);
 
 }  // namespace lunaria

@@ -1,5 +1,5 @@
-// The module "lunaria.ascend_core": what lunaria/ascend/ is made of. Programs of a core are written (by what
-// bind_ascend_programs adds) and run; the operators of a function are outlined; the device tells what ran on it.
+// The module "lunaria.ascend_core" behind lunaria/ascend/. It writes (by bind_ascend_programs) and runs programs of a
+// core, outlines the operators of a function, and returns the device's record of what ran on it.
 #include <algorithm>
 #include <array>
 
@@ -113,8 +113,8 @@ std::vector<const Program*> programs_at(lua_State* L, int index) {
     return programs;
 }
 
-// trace(what run gave, its programs): a row for each instruction. They are made when they are asked for, since that
-// takes longer than the run.
+// trace(result of run, its programs): a row for each instruction. The rows are made on demand, since that takes longer
+// than the run.
 int trace(lua_State* L) {
     const auto& traces = handle_at<Traces>(L, 1, kTraceHandle);
     const std::vector<const Program*> programs = programs_at(L, 2);
@@ -193,8 +193,8 @@ std::vector<GlobalTensor> tensors_at(lua_State* L, int index, std::vector<Tensor
     return tensors;
 }
 
-// run(settings, tensors, programs): times, faults; the tensors hold what was computed. Then by tensors, how many bytes
-// were not written; and what trace() takes.
+// run(settings, tensors, programs): times, faults; the tensors hold the results. Then, by tensors, how many bytes were
+// not written; and the argument of trace().
 int run(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -299,8 +299,8 @@ int outline(lua_State* L) {
     return lua_gettop(L);
 }
 
-// take_record(): the operators that ran on the device since the last time, the tensors that copies into another order
-// made, and how many operators there were no room for.
+// take_record(): the operators that ran on the device since the last call, the tensors that copies into another order
+// made, and the number of operators that did not fit into the record.
 int take_record(lua_State* L) {
     const Record record = ascend::take_record();
     push_calls(L, record.calls);
@@ -313,13 +313,13 @@ int take_record(lua_State* L) {
     return 3;
 }
 
-// set_stream(number): the one before.
+// set_stream(number): returns the previous one.
 int set_stream(lua_State* L) {
     lua_pushinteger(L, ascend::set_stream(static_cast<int>(luaL_checkinteger(L, 1))));
     return 1;
 }
 
-// mark_event(stream, event, whether it waits).
+// mark_event(stream, event, whether the stream waits for it).
 int mark_event(lua_State* L) {
     ascend::mark_event(static_cast<int>(luaL_checkinteger(L, 1)), luaL_checkinteger(L, 2), lua_toboolean(L, 3));
     return 0;
@@ -332,7 +332,7 @@ int discard_record(lua_State*) {
 
 constexpr std::array<const char*, 3> kLimits = {"memory_parameters", "memory_features", "memory_communication"};
 
-// configure(settings of a chip): what the device has of it.
+// configure(settings of a chip): the device takes those that it has.
 int configure(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     DeviceSettings settings;
@@ -355,7 +355,7 @@ int settings(lua_State* L) {
     return 1;
 }
 
-// memory(): by parts, what tensors take and took at most.
+// memory(): by parts, the bytes that tensors take and took at most.
 int memory(lua_State* L) {
     const auto parts = memory_parts();
     lua_createtable(L, 0, 3);
@@ -370,7 +370,7 @@ int memory(lua_State* L) {
     return 1;
 }
 
-// units(): by operators, which part of the chip runs them.
+// units(): by operators, the part of the chip that runs them.
 int units(lua_State* L) {
     lua_newtable(L);
     for (const auto& op : registry().all()) {

@@ -1,5 +1,5 @@
-// What lunaria/ascend/tile.lua writes programs with. Buffers are values of their own, and each instruction is one call:
-// a kernel has millions of them. Addresses count in elements there and in bytes here.
+// The functions with which lunaria/ascend/tile.lua writes programs. Buffers are values of their own, and each
+// instruction is one call: a kernel has millions of them. Addresses count in elements there and in bytes here.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -23,7 +23,8 @@ constexpr const char* kWhere = "ascend.kernel";
 
 constexpr const char* kBufferHandle = "lunaria.ascend.buffer";
 
-// A part of a buffer of the core or of a tensor of the kernel. Its user value is a table with what else a tensor has.
+// A part of a buffer of the core or of a tensor of the kernel. The user value of a tensor is a table with further facts
+// about it.
 struct Buffer {
     Space space = Space::ub;
     DType type = DType::f16;
@@ -45,14 +46,14 @@ int32_t add_place(WrittenProgram& written, const std::string& place) {
     return entry->second;
 }
 
-// The user's line that runs, as a number of the program's places. Asked for each instruction, so that a line that was
-// met before costs no text.
+// The running line of the user's program, as a number of the program's places. Asked for each instruction, so that a
+// line that occurred before costs no text.
 int32_t place_here(lua_State* L, WrittenProgram& written) {
     LuaHost* host = LuaHost::existing(L);
     if (host && host->machine().is_running()) return add_place(written, running_place(L));
     lua_Debug frame;
     for (int level = 1; lua_getstack(L, level, &frame); ++level) {
-        // The line is searched for, the source is at hand.
+        // Lua searches for the line; the source is at hand.
         lua_getinfo(L, "S", &frame);
         if (*frame.what == 'C' || std::string_view(frame.source, frame.srclen).starts_with(kLibraryChunks)) continue;
         lua_getinfo(L, "l", &frame);
@@ -159,7 +160,7 @@ int new_buffer(lua_State* L) {
     return 1;
 }
 
-// tensor(number, type, count, table): a tensor of the kernel; the table has what else is known of it.
+// tensor(number, type, count, table): a tensor of the kernel; the table holds further facts about it.
 int new_tensor(lua_State* L) {
     const auto number = static_cast<int32_t>(between(L, 1, 0, kMostTensors - 1));
     luaL_checktype(L, 4, LUA_TTABLE);
@@ -167,7 +168,7 @@ int new_tensor(lua_State* L) {
     return 1;
 }
 
-// buffer:at(elements [, count]): the part that begins so much later.
+// buffer:at(elements [, count]): the part that begins so many elements later.
 int buffer_later(lua_State* L) {
     Buffer part = buffer_at(L, 1, "what :at is called of");
     const int64_t elements = between(L, 2, -kMostAddress, kMostAddress);
@@ -218,7 +219,7 @@ int buffer_index(lua_State* L) {
     return 1;
 }
 
-// What a program notes down about a tensor.
+// Notes of a program about a tensor.
 int buffer_newindex(lua_State* L) {
     buffer_at(L, 1, "the buffer");
     if (lua_getiuservalue(L, 1, 1) != LUA_TTABLE) {
@@ -239,7 +240,7 @@ int buffer_tostring(lua_State* L) {
     return 1;
 }
 
-// Which buffers an instruction of the cube speaks of; b: the type of its right operand.
+// Checks the buffers in an instruction of the cube; b: the type of its right operand.
 void check_cube(const Instruction& i, DType b) {
     auto require = [](bool holds, const char* text) {
         if (!holds) throw value_error(kWhere, text);
@@ -266,7 +267,7 @@ void check_cube(const Instruction& i, DType b) {
     }
 }
 
-// emit(program, op, pipe, kind, dst, a, b, c, number, register, n ...); operands that an instruction has not got are
+// emit(program, op, pipe, kind, dst, a, b, c, number, register, n ...); operands that an instruction does not have are
 // nil.
 int emit(lua_State* L) {
     WrittenProgram& written = program_at(L, 1);

@@ -1,5 +1,5 @@
-// What the Lua files of checkpoints are made of: ms.io.read_ckpt, ms.io.write_ckpt, ms.io.format_of and the folders
-// that checkpoints lie in.
+// Functions behind the Lua files of checkpoints: ms.io.read_ckpt, ms.io.write_ckpt, ms.io.format_of, and the folders of
+// checkpoints.
 #include <signal.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ int write_ckpt_file(lua_State* L) {
     return 0;
 }
 
-// Waits for the file that a thread writes, and throws what came of it.
+// Waits for the file that a thread writes, and throws the error of the writing if there was one.
 int finish_writing(lua_State*) {
     BackgroundWriter::instance().finish();
     return 0;
@@ -125,11 +125,11 @@ struct Reading {
     }
 };
 
-// Signals that a program asks about; what a handler may touch.
+// Signals that a program asks about; a handler may touch them.
 std::atomic<bool> came[NSIG];
 
-// signal_came(number [, forget]): whether the signal came since the last call; it does nothing else from the first call
-// on, until `forget` gives it back its meaning.
+// signal_came(number [, forget]): whether the signal came since the last call. From the first call on the signal has no
+// other effect, until `forget` restores its meaning.
 int signal_came(lua_State* L) {
     const lua_Integer number = luaL_checkinteger(L, 1);
     if (number != SIGTERM && number != SIGHUP && number != SIGUSR1 && number != SIGUSR2)
@@ -147,7 +147,7 @@ int signal_came(lua_State* L) {
     return 1;
 }
 
-// as_whole(f, ...): f(...), which an interrupt does not end but follows.
+// as_whole(f, ...): calls f(...); an interrupt takes effect only after it.
 int as_whole(lua_State* L) {
     const State::Whole whole(State::of(L));
     lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
@@ -192,8 +192,8 @@ int read_later(lua_State* L) {
     return 1;
 }
 
-// finish_reading(handle [, ask]): waits, and gives the values and the metadata of all files by name; with `ask` it only
-// says whether they are there.
+// finish_reading(handle [, ask]): waits, and returns the values and the metadata of all files by name; with `ask` it
+// only tells whether they are there.
 int finish_reading(lua_State* L) {
     auto* reading = &handle_at<Reading>(L, 1, kReading);
     if (lua_toboolean(L, 2)) {
@@ -221,7 +221,7 @@ int finish_reading(lua_State* L) {
     return 2;
 }
 
-// What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip", or "unknown".
+// The kind of a checkpoint by its first bytes: "ckpt", "safetensors", "zip", or "unknown".
 int format_of(lua_State* L) {
     const auto source = open_source(path_at(L, 1, "format_of"));
     if (source->size() == 0) throw source->error("is empty, not a checkpoint");
@@ -243,8 +243,8 @@ int read_text(lua_State* L) {
     return 1;
 }
 
-// _read(path, limit): the same for the library's own functions, which say themselves whose error it is: nil and a
-// message where it cannot be read.
+// _read(path, limit): the same for functions of the library that raise errors in their own names: nil and a message
+// where the file cannot be read.
 int read_or_reason(lua_State* L) {
     try {
         return read_text(L);
@@ -256,7 +256,7 @@ int read_or_reason(lua_State* L) {
     }
 }
 
-// What has that path: "file", "folder", "pipe", "socket" or "device"; nil where nothing has.
+// The kind of the path: "file", "folder", "pipe", "socket" or "device"; nil where nothing has that path.
 int kind(lua_State* L) {
     std::error_code failure;
     const auto type = std::filesystem::status(path_at(L, 1, "kind"), failure).type();
@@ -270,7 +270,7 @@ int kind(lua_State* L) {
     return 1;
 }
 
-// temporary(ending): a new empty file that nothing else has the name of.
+// temporary(ending): a new empty file with a unique name.
 int temporary(lua_State* L) {
     push(L, std::string_view(make_temporary(luaL_optstring(L, 1, ""))));
     return 1;
@@ -294,7 +294,7 @@ int make_folder(lua_State* L) {
     return 0;
 }
 
-// The names of what is in a folder, sorted; nil when the path is no folder.
+// The names in a folder, sorted; nil when the path is not a folder.
 int list_folder(lua_State* L) {
     const std::string path = path_at(L, 1, "list_folder");
     std::error_code failure;
@@ -331,7 +331,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"read_ckpt", pr
 
 }  // namespace
 
-// Adds to ms.io.
+// Adds these functions to ms.io.
 void bind_checkpoints(lua_State* L) {
     lua_getfield(L, -1, "io");
     for (auto [name, function] : kFunctions) {

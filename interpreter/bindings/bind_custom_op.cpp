@@ -1,4 +1,4 @@
-// The module "lunaria.custom_ops": what lunaria/op.lua defines operators with.
+// The module "lunaria.custom_ops", with which lunaria/op.lua defines operators.
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/operators.h"
@@ -22,7 +22,7 @@ std::vector<std::string> texts_at(lua_State* L, int index) {
     return texts;
 }
 
-// Of each axis a table {offset, index, factor, index, factor, ...}.
+// For each axis a table {offset, index, factor, index, factor, ...}.
 std::vector<IndexAccess> accesses_at(lua_State* L, int index) {
     std::vector<IndexAccess> axes;
     index = lua_absindex(L, index);

@@ -1,4 +1,4 @@
-// Records and samplers: what data sets draw from, for the module "lunaria.data".
+// Records and samplers, the sources of data sets, for the module "lunaria.data".
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// The module "lunaria.data": what lunaria/dataset/ is made of. Nodes, records and samplers of core/data are handles
-// here; the Lua functions of a node and of those below it are in a table that its handle keeps.
+// The module "lunaria.data" behind lunaria/dataset/. Nodes, records and samplers of core/data are handles here; the Lua
+// functions of a node and of those below it are in a table that its handle keeps.
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +34,7 @@ constexpr const char* kCursor = "lunaria.data.cursor";
 
 NodePtr& node_at(lua_State* L, int index) { return handle_at<NodePtr>(L, index, kNode); }
 
-// Adds to the table on top what is in that of the node handle at `index`.
+// Adds the functions of the node handle at `index` to the table on top of the stack.
 void add_functions(lua_State* L, int index) {
     if (lua_getiuservalue(L, index, 1) == LUA_TTABLE) {
         lua_pushnil(L);
@@ -67,7 +67,7 @@ uint64_t function_at(lua_State* L, int index) {
     return reinterpret_cast<uint64_t>(lua_topointer(L, index));
 }
 
-// save_tfrecord(node, path): all rows of an epoch, whose number is given back.
+// save_tfrecord(node, path): writes all rows of an epoch and returns their number.
 int save_tfrecord(lua_State* L) {
     const NodePtr node = node_at(L, 1);
     const std::string path = path_at(L, 2, "save");
@@ -182,7 +182,7 @@ std::optional<int> workers_at(lua_State* L, int index) {
 }
 
 // map_anywhere(node, where, function, positions, names, seed, numbered, workers, tolerant). A function in C, as
-// compiled code makes them, cannot be copied: it runs as that of map.
+// compiled code makes them, cannot be copied: it runs as in map.
 int make_map_anywhere(lua_State* L) {
     if (lua_iscfunction(L, 3)) return make_map(L);
     const NodePtr& child = node_at(L, 1);
@@ -200,7 +200,7 @@ int make_filter(lua_State* L) {
                      {1}, 2);
 }
 
-// stream(where, function, names, rows, seed): without rows they are not known.
+// stream(where, function, names, rows, seed): without rows their number is unknown.
 int make_stream(lua_State* L) {
     Names names = names_at(L, 3);
     if (names.empty()) throw argument_error("dataset", "there are no columns");
@@ -229,7 +229,7 @@ int make_transforms(lua_State* L) {
         {1});
 }
 
-// results(transforms, inputs): how many values they make of so many.
+// results(transforms, inputs): the number of values that they make from so many.
 int count_results(lua_State* L) {
     size_t values = static_cast<size_t>(least_at(L, 2, 1));
     for (const TransformPtr& t : transforms_at(L, 1)) values = t->results(values);
@@ -237,14 +237,15 @@ int count_results(lua_State* L) {
     return 1;
 }
 
-// Rows are made in host memory, whatever device new tensors are on; there they go when they are given away.
+// Rows are made in host memory, whatever device new tensors are on; a row is moved to that device when it is handed
+// out.
 void place_row(Row& row) {
     if (!current_place()) return;
     for (Value& v : row)
         if (v.is_tensor()) v = Value(v.tensor().to(current_place()));
 }
 
-// transform(handle, value, ...): its results, with random numbers as operators draw them.
+// transform(handle, value, ...): its results, with random numbers drawn as in operators.
 int apply_transform(lua_State* L) {
     const TransformPtr& transform = transform_at(L, 1);
     Row row;
@@ -260,7 +261,7 @@ int apply_transform(lua_State* L) {
     return count;
 }
 
-// A list with false for columns that are not filled up, and { shape, value } for others.
+// A list with false for columns that are not padded, and { shape, value } for others.
 Paddings pads_at(lua_State* L, int index) {
     Paddings pads;
     if (lua_isnoneornil(L, index)) return pads;
@@ -301,7 +302,7 @@ int make_good(lua_State* L) {
     return push_node(L, without_bad_rows(node_at(L, 1), text_at(L, 2), lua_toboolean(L, 3)), {1});
 }
 
-// gate(node, name, count, function): without a function nil.
+// gate(node, name, count, function): function may be nil.
 int make_gate(lua_State* L) {
     const bool has = lua_isfunction(L, 4);
     return push_node(L, gate(node_at(L, 1), text_at(L, 2), least_at(L, 3, 1), has ? function_at(L, 4) : 0), {1},
@@ -389,14 +390,14 @@ struct CursorHandle {
     NodePtr node;
     std::unique_ptr<DatasetHost> host = std::make_unique<DatasetHost>();
     std::unique_ptr<StageTimes> times{};
-    std::unique_ptr<Cursor> cursor;  // destroyed before what it refers to
+    std::unique_ptr<Cursor> cursor;  // destroyed before the members that it refers to
     Epoch epoch{};
     int64_t given = 0;
-    bool interrupted = false;  // the cursor is gone and will be opened again where it was
+    bool interrupted = false;  // the cursor is gone and will be opened again at its last position
     int64_t unpaced_bytes = 0;
 };
 
-// What f(cursor) gives. The handle is at 1 on the stack. After an interrupt threads may have left rows unmade.
+// The result of f(cursor). The handle is at 1 on the stack. After an interrupt, threads may have left rows unmade.
 template <class F>
 auto with_cursor(lua_State* L, CursorHandle& handle, F f) {
     lua_settop(L, 1);
@@ -440,7 +441,7 @@ int open_cursor(lua_State* L) {
     lua_setiuservalue(L, 2, 1);
     lua_newtable(L);
     lua_setiuservalue(L, 2, 2);
-    // Opening may draw rows: skip over a stream, for instance.
+    // Opening may draw rows, for instance to skip over a stream.
     lua_replace(L, 1);
     with_cursor(L, handle_at<CursorHandle>(L, 1, kCursor), [](Cursor&) { return true; });
     lua_settop(L, 1);
@@ -455,7 +456,8 @@ CursorHandle& open_cursor_at(lua_State* L, std::string_view where) {
     return handle;
 }
 
-// Batches that other threads allocate are not seen by the pace of the collector, which counts what its own thread does.
+// Takes account of batches that other threads allocate, since the pace of the collector only counts its own thread's
+// allocations.
 void keep_pace(lua_State* L, CursorHandle& handle, const Row& row) {
     constexpr int64_t kBytesBetweenSteps = 32 << 20;
     for (const Value& v : row)
@@ -482,7 +484,7 @@ int next_row(lua_State* L) {
     return count;
 }
 
-// cursor:skip(count): how many rows there were.
+// cursor:skip(count): the number of skipped rows.
 int skip_rows(lua_State* L) {
     CursorHandle& handle = open_cursor_at(L, "dataset");
     const int64_t count = least_at(L, 2, 0);
@@ -492,9 +494,9 @@ int skip_rows(lua_State* L) {
     return 1;
 }
 
-// times(cursor): the tree with times in nanoseconds, and of the queue before the one who asks: how often it was asked,
-// how often it was empty, nanoseconds of waiting, the mean number of rows in it and the number of places. A timed one
-// only.
+// times(cursor): the tree with times in nanoseconds, and of the queue before the consumer: the number of requests, how
+// many found it empty, nanoseconds of waiting, the mean number of rows in it and the number of places. Only for a
+// cursor with times.
 int stage_times(lua_State* L) {
     auto& handle = handle_at<CursorHandle>(L, 1, kCursor);
     if (!handle.times) return 0;
@@ -512,8 +514,8 @@ int stage_times(lua_State* L) {
     return 2;
 }
 
-// recorded(cursor): how many of the functions that run as copies run without Lua, and of these, for several rows at
-// once.
+// recorded(cursor): how many of the functions that run as copies run without Lua, and how many of these for several
+// rows at once.
 int recorded(lua_State* L) {
     const auto [all, together] = handle_at<CursorHandle>(L, 1, kCursor).host->recorded();
     lua_pushinteger(L, static_cast<lua_Integer>(all));

@@ -1,4 +1,4 @@
-// Devices: which one new tensors are on, waiting for it, its memory, places in the order of its work. ms.set_device and
+// Devices: the device of new tensors, waiting for it, its memory, marks in the order of its work. ms.set_device and
 // ms.synchronize, and the module "lunaria.devices" behind lunaria/runtime.lua.
 
 #include "core/operator/op.h"
@@ -67,7 +67,7 @@ int empty_cache(lua_State* L) {
     return 0;
 }
 
-// record([name]): a place in the order of the device's work; done_at(place [, name]); wait(place [, name])
+// record([name]): a mark in the order of the device's work; done_at(mark [, name]); wait(mark [, name])
 int record(lua_State* L) {
     lua_pushinteger(L, static_cast<lua_Integer>(device_or_current(L, 1, "record").record()));
     return 1;
@@ -82,7 +82,7 @@ int wait(lua_State* L) {
     return 0;
 }
 
-// fallbacks(): {{operator, device, calls, bytes}, ...}, in the order in which they came
+// fallbacks(): {{operator, device, calls, bytes}, ...}, in the order of their first calls
 int fallback_list(lua_State* L) {
     lua_createtable(L, 0, 0);
     lua_Integer n = 0;
@@ -116,7 +116,7 @@ int forget_fallback_list(lua_State*) {
     return 0;
 }
 
-// move(tensor, name): the tensor itself is on that device from now on, as all handles of it see.
+// move(tensor, name): moves the tensor itself to that device; all its handles see it.
 int move(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "to", "tensor");
     const Tensor there = t.to(place_of(device_at(L, 2, "to", "device")));

@@ -51,7 +51,7 @@ bool can_show_rich(lua_State* L) {
     return session && session->hooks().display;
 }
 
-// The value at 1 as text alone: the other formats take time to make, and nobody would see them.
+// The value at 1 as text alone: the other formats take time to make and would not be seen.
 MimeBundle text_bundle(lua_State* L, int options, const char* where) {
     if (options && push_option(L, options, "raw") && lua_toboolean(L, -1)) return bundle_of(L, 1, options, where);
     Session* session = display_session(L);
@@ -123,7 +123,7 @@ int update_handle(lua_State* L) {
     return update_display(L);
 }
 
-// clear_output([wait]), clear_output{wait = true}: with wait, when the next output comes.
+// clear_output([wait]), clear_output{wait = true}: with wait, once the next output comes.
 int clear_output(lua_State* L) {
     bool wait = lua_toboolean(L, 1);
     if (lua_istable(L, 1)) {
@@ -167,7 +167,7 @@ int input(lua_State* L) {
 }
 
 // send_comm(kind, id, target, data, metadata, buffers): kind is "open", "message" or "close"; the others are texts, the
-// last a table of them. False where nobody listens.
+// last a table of them. False where there is no front end to receive it.
 int send_comm(lua_State* L) {
     lua_settop(L, 6);
     static constexpr const char* kKinds[] = {"open", "message", "close", nullptr};
@@ -189,7 +189,7 @@ int send_comm(lua_State* L) {
     return 1;
 }
 
-// on_comm(f): f(kind, id, target, data, metadata, buffers) is called for what comes from the front end.
+// on_comm(f): f(kind, id, target, data, metadata, buffers) is called for messages from the front end.
 int on_comm(lua_State* L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_settop(L, 1);
@@ -202,7 +202,7 @@ int new_id(lua_State* L) {
     return 1;
 }
 
-// has_display(): whether what display shows is more than text.
+// has_display(): whether display shows more than text.
 int has_display(lua_State* L) {
     lua_pushboolean(L, can_show_rich(L));
     return 1;
@@ -218,7 +218,7 @@ int after_cell(lua_State* L) {
     return 0;
 }
 
-// display(...) as the call of a table, which holds display.html and its like.
+// display(...) as the call of a table, which holds display.html and similar functions.
 int call_display(lua_State* L) {
     luaL_checkany(L, 1);
     lua_remove(L, 1);

@@ -1,7 +1,7 @@
 // Tensors of other programs in this process, by DLPack's structures: a capsule is a full userdata that holds a pointer,
 // as compiled Lua modules can make and take them. With the metatable "dltensor" it is a DLManagedTensor* (version 0.8
-// of its ABI), with "dltensor_versioned" a DLManagedTensorVersioned* (1.0). Whoever takes one sets the pointer to null
-// and calls the deleter when the elements are no longer needed.
+// of its ABI), with "dltensor_versioned" a DLManagedTensorVersioned* (1.0). The taker of a capsule sets its pointer to
+// null and calls the deleter when the elements are no longer needed.
 //
 // Both programs read and write the memory: see Tensor::is_exported().
 #include <algorithm>
@@ -68,7 +68,7 @@ constexpr Type kTypes[] = {{DType::i8, 0, 8},    {DType::i16, 0, 16}, {DType::i3
                            {DType::bf16, 4, 16}, {DType::c64, 5, 64}, {DType::c128, 5, 128}, {DType::boolean, 6, 8},
                            {DType::u16, 1, 16},  {DType::u32, 1, 32}, {DType::u64, 1, 64}};
 
-// What an exported tensor keeps: the memory, whatever becomes of the tensor.
+// An exported tensor's hold on its memory, whatever becomes of the tensor.
 struct Exported {
     explicit Exported(Tensor& t) {
         t.begin_export();
@@ -88,7 +88,7 @@ void drop(Managed* managed) {
     if (managed && managed->deleter) managed->deleter(managed);
 }
 
-// The pointer in a capsule of that kind; null: it is none.
+// The place of the pointer in a capsule of that kind; null: it is not such a capsule.
 template <class Managed>
 Managed** place_in(lua_State* L, int index) {
     void* place = luaL_testudata(L, index, kCapsule<Managed>);
@@ -100,7 +100,7 @@ int collect(lua_State* L) {
     return 0;
 }
 
-// Whether two indices mean one element, or may: nobody can tell what a write to one of them does to the other.
+// Whether two indices may refer to the same element: the effect of a write to one on the other is then unknown.
 bool overlaps(const Shape& shape, const Strides& strides) {
     std::vector<std::pair<int64_t, int64_t>> axes;  // strides and sizes, from the smallest stride on
     for (int axis = 0; axis < shape.rank(); ++axis)
@@ -144,7 +144,7 @@ Tensor taken(Managed*& place, bool read_only) {
     const Tensor all = Tensor::over(
         data, type->dtype, {count}, [](Storage& storage) { drop(static_cast<Managed*>(storage.foreign)); }, place);
     place = nullptr;
-    // What cannot be written into is copied by the first write.
+    // Memory that must not be written to is copied by the first write.
     if (!read_only && !overlaps(shape, strides)) all.body()->storage->exports.store(1, std::memory_order_release);
     return all.view(shape, strides, -first);
 }
@@ -167,7 +167,7 @@ int from_dlpack(lua_State* L) {
 
 int to_dlpack(lua_State* L) {
     check_tensor(L, 1, "to_dlpack");
-    // The handle's own place: what is on another device is copied.
+    // The handle's own tensor; one on another device is copied.
     auto& t = reinterpret_cast<Tensor&>(*tensor_place(L, 1));
     Tensor shared = t.device() ? t.to_host() : t;
     const auto* type = std::ranges::find_if(kTypes, [&](const Type& known) { return known.dtype == t.dtype(); });

@@ -1,4 +1,4 @@
-// ms.io.read_events, of which ms.train.SummaryReader is made.
+// ms.io.read_events, the base of ms.train.SummaryReader.
 #include <memory>
 
 #include "core/data/files/events.h"
@@ -115,7 +115,7 @@ int read_events(lua_State* L) {
 
 }  // namespace
 
-// Adds to ms.io.
+// Adds the function to ms.io.
 void bind_events(lua_State* L) {
     lua_getfield(L, -1, "io");
     lua_pushcfunction(L, protect<read_events>);

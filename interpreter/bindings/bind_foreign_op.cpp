@@ -1,4 +1,4 @@
-// ms.op of a function in a shared library (interpreter/embedding/lunaria.h says what it looks like).
+// ms.op of a function in a shared library (interpreter/embedding/lunaria.h gives its form).
 #include <dlfcn.h>
 
 #include <algorithm>

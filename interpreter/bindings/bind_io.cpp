@@ -67,7 +67,7 @@ Format format_to_save(const std::string& path) {
                              path, "' has ", extension.empty() ? "none" : "the unknown " + extension));
 }
 
-// The option `names` of the table at `index`: what to read; empty means everything.
+// The option `names` of the table at `index`: the names to read; empty means everything.
 std::vector<std::string> names_option(lua_State* L, int index, std::string_view where,
                                       std::initializer_list<std::string_view> known = {"names"}) {
     std::vector<std::string> names;
@@ -266,7 +266,7 @@ constexpr std::pair<const char*, lua_CFunction> kFormats[] = {{"read_npy", prote
                                                               {"write_npz", protect<write_npz_file>},
                                                               {"write_safetensors", protect<write_safetensors_file>}};
 
-// The names under which users of other frameworks look for them.
+// The functions, under the names that users of other frameworks look for.
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"load", protect<load>},
                                                                 {"save", protect<save>},
                                                                 {"load_idx", protect<read_idx_file>},

@@ -54,7 +54,7 @@ bool is_close_table(LuaHost& host, const Value& a, const Value& b, int depth) {
     return same && fields == 0;
 }
 
-// Whether values agree but for rounding.
+// Whether values agree except for rounding.
 bool is_close(LuaHost& host, const Value& a, const Value& b, int depth) {
     auto near = [](double p, double q) {
         return p == q || (std::isnan(p) && std::isnan(q)) || std::abs(p - q) <= 1e-5 + 1e-3 * std::abs(q);
@@ -65,7 +65,7 @@ bool is_close(LuaHost& host, const Value& a, const Value& b, int depth) {
         return v.kind() == Value::Kind::dtype ? std::optional(v.dtype()) : dtype_of(host, v);
     };
     if (a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype) return dtype(a) == dtype(b);
-    // Functions and the like cannot be looked into.
+    // The content of functions and similar values cannot be compared.
     if (a.kind() == Value::Kind::object) return b.kind() == Value::Kind::object;
     if (!a.is_tensor() || !b.is_tensor()) return same_value(a, b);
     const Tensor &x = a.tensor(), &y = b.tensor();
@@ -76,14 +76,14 @@ bool is_close(LuaHost& host, const Value& a, const Value& b, int depth) {
     return true;
 }
 
-// What a file holds as a function of Lua. Owned by the function: the graph that captures the weights, and all that it
-// calls.
+// The content of a file as a function of Lua. Owned by the function: the graph that captures the weights, and
+// everything that it calls.
 struct Loaded {
     ir::ParsedGraph parsed;
     std::unique_ptr<ir::Graph> graph;
 };
 
-// The graph with its weights (constants that have a name) in a table that it captures: read from there they are
+// The graph with its weights (constants that have a name) in a table that it captures: read from there, they are
 // parameters like those of a cell, for derivatives and for graph mode.
 std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<Value>& weights) {
     auto graph = std::make_unique<ir::Graph>(loaded.name);
@@ -151,7 +151,7 @@ Value function_in(LuaHost& host, const Source& source, std::vector<Value>& weigh
     return vm::make_object<vm::Closure>(function, std::move(loaded), std::move(captures));
 }
 
-// Runs the file's function and the one that it was made of on the example.
+// Runs the file's function and the original function on the example, and compares the results.
 void compare_with_function(lua_State* L, const Value& f, const std::string& bytes, const ir::Graph& graph,
                            std::span<const Value> inputs) {
     LuaHost& host = LuaHost::of(L);
@@ -162,7 +162,7 @@ void compare_with_function(lua_State* L, const Value& f, const std::string& byte
     };
     std::vector<Value> weights;
     const Value saved = function_in(host, *memory_source("mindir", bytes), weights);
-    // A function that trains changes the weights: they are left as they were.
+    // A function that trains changes the weights: their old values are put back afterwards.
     std::vector<std::pair<Tensor, Tensor>> before;
     for (auto& node : graph.nodes())
         if (node->kind == ir::NodeKind::constant && !node->function && !node->name.empty())
@@ -196,11 +196,12 @@ void compare_with_function(lua_State* L, const Value& f, const std::string& byte
             .hint("leave the training mode before: net:set_train(false)");
 }
 
-// In which form a network is written: as MindSpore does, where it has all operators and the program is the same for
-// inputs of all sizes, else in our own; as MindSpore does, for the sizes of the example where need be; in our own.
+// The form in which a network is written. either: MindSpore's form if it has all operators and the program is the same
+// for inputs of all sizes, else our own; mindspore: MindSpore's form, if need be for the sizes of the example; own: our
+// own.
 enum class Form { either, mindspore, own };
 
-// Writes one function for an example, with tensors for inputs or with any.
+// Writes one function for an example, with tensors or any values as inputs.
 class Exporter {
   public:
     Exporter(lua_State* L, const Value& f, std::span<const Value> inputs)
@@ -219,7 +220,7 @@ class Exporter {
         throw state_error("export", str("MindSpore has no operators for ", missing_))
             .hint("without form = 'mindspore' the file is written in a form of our own");
     }
-    // What the bytes were made of.
+    // The graph in the file.
     const ir::Graph& graph() const { return line_ ? *line_ : *program_; }
 
   private:
@@ -230,12 +231,12 @@ class Exporter {
         return *program_;
     }
 
-    // A line of operators or, with control flow, blocks of operators that go on to each other.
+    // A line of operators or, with control flow, blocks of operators that continue in each other.
     std::optional<std::string> as_mindspore(bool for_these_sizes) {
         line_ = trace_graph(L_, f_, inputs_, TracedSizes::open);
         if (!line_ && for_these_sizes) line_ = trace_graph(L_, f_, inputs_, TracedSizes::fixed);
         if (line_) return ir::mindspore_mindir_of(*line_, missing_);
-        // As it is when it is read from a file: with functions as values.
+        // The program as it is read from a file, with functions as values.
         const ir::ParsedGraph parsed = parsed_from(host_, *memory_source("mindir", ir::mindir_of(program())));
         std::unique_ptr<ir::Graph> blocks = typed_program(L_, *parsed.graph, inputs_, TracedSizes::open);
         if (!blocks && for_these_sizes) blocks = typed_program(L_, *parsed.graph, inputs_, TracedSizes::fixed);
@@ -273,8 +274,8 @@ void save(lua_State* L, int function, const std::string& path, int from, int to,
         bytes = checked(form);
     } catch (const Error&) {
         if (form != Form::either) throw;
-        // The program as it is for these sizes is better than none, and one that MindSpore does not read. What is wrong
-        // with it otherwise is said.
+        // The program for these sizes is better than none, and better than one that MindSpore does not read. Otherwise
+        // the error is raised.
         for (const Form other : {Form::mindspore, Form::own}) {
             if (!bytes.empty()) break;
             try {
@@ -294,7 +295,7 @@ int save_mindir(lua_State* L) {
     return 0;
 }
 
-// What lunaria/onnx/export.lua does with the same arguments.
+// Calls lunaria/onnx/export.lua with the same arguments.
 int export_onnx(lua_State* L, int arguments) {
     lua_settop(L, arguments);
     lua_getglobal(L, "require");
@@ -334,7 +335,7 @@ int export_network(lua_State* L) {
 
 }  // namespace
 
-// {{name, dtype, shape} ...}, as far as the graph says.
+// {{name, dtype, shape} ...}, as far as the graph states them.
 static void push_about(lua_State* L, const std::vector<std::pair<std::string, ir::NodeType>>& values) {
     lua_newtable(L);
     lua_Integer i = 0;

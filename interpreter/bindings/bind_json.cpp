@@ -1,7 +1,7 @@
 // ms.json: tables to JSON and back.
 //
 // A table with items 1..n and no other keys is an array, one with string keys an object, an empty one an object unless
-// it was marked by json.array(t). JSON's null is json.null, so that it can stand in a table. A tensor is written as the
+// it was marked by json.array(t). JSON's null is json.null, so that a table can hold it. A tensor is written as the
 // nested arrays of its elements.
 #include <algorithm>
 #include <cmath>
@@ -69,7 +69,7 @@ class TableBuilder final : public JsonEvents {
         open_.pop_back();
         store();
     }
-    // Puts the value on top into the table below, or below its key.
+    // Moves the value on top of the stack into the table below, or under the key below.
     void store() {
         poll_interrupt();
         if (open_.empty()) return;

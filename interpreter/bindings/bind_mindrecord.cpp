@@ -1,4 +1,4 @@
-// What lunaria/mindrecord/ is made of: writers of MindRecord files and what their headers say.
+// Functions behind lunaria/mindrecord/: writers of MindRecord files, and the contents of their headers.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -103,7 +103,7 @@ Value field_value(lua_State* L, int index, const MindrecordField& field, const s
     return integer_or_number(L, index);
 }
 
-// A row from the table at `index`, which has a value for each field and no other.
+// A row from the table at `index`, which must have a value for each field and no others.
 Row row_at(lua_State* L, int index, const std::vector<MindrecordField>& fields, lua_Integer number) {
     const auto place = [&] { return str("raw_data[", number, "]"); };
     if (lua_type(L, index) != LUA_TTABLE)

@@ -393,7 +393,7 @@ TestValue test_value_at(lua_State* L, int index, const TypeEntry& type) {
     return v;
 }
 
-// write_value(path, name, value, type): a tensor, a list of them or nothing, as the type says
+// write_value(path, name, value, type): a tensor, a list of them or nothing, according to the type
 int write_value(lua_State* L) {
     const std::string path = path_at(L, 1, "onnx-run");
     lua_settop(L, 4);
@@ -405,7 +405,7 @@ int write_value(lua_State* L) {
     return 0;
 }
 
-// dtype(number) -> the dtype of a TensorProto.DataType, or nil and what the number is called
+// dtype(number) -> the dtype of a TensorProto.DataType, or nil and the name of the number
 int dtype(lua_State* L) {
     const lua_Integer number = luaL_checkinteger(L, 1);
     if (const std::optional<DType> d = dtype_of(number)) {
@@ -443,7 +443,7 @@ int open_onnx(lua_State* L) {
     return 1;
 }
 
-// ms.load of such a file: what lunaria/onnx/load.lua gives.
+// ms.load of such a file: calls lunaria/onnx/load.lua.
 int load_onnx(lua_State* L) {
     const int base = lua_gettop(L);
     lua_getglobal(L, "require");

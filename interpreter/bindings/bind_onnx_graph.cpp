@@ -1,5 +1,5 @@
-// The operators that a function calls, as a table, for lunaria/onnx/export.lua: operators that ONNX has no form of are
-// replaced by what they are made of.
+// The operators that a function calls, as a table, for lunaria/onnx/export.lua: operators without a form in ONNX are
+// expanded.
 #include <unordered_map>
 
 #include "core/ir/builder.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kWhere = "export";
 
-// Writes operators into a graph, those that the table at `known` does not name in terms of others.
+// Writes operators into a graph; operators that the table at `known` lacks are expressed by others.
 class Lowering final : public Builder {
   public:
     Lowering(lua_State* L, int known, ir::Graph& graph) : L_(L), known_(known), builder_(graph) {}

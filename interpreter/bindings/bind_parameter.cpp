@@ -1,4 +1,4 @@
-// Parameters: tensors that know their name and whether they are trained. What they add to a tensor is in its body
+// Parameters: tensors with a name and a mark whether they are trained. The tensor's body holds both
 // (core/tensor/tensor.h), so that a parameter is the same parameter under every name it has in a program.
 #include "backends/ascend/outline.h"
 #include "core/base/printable.h"
@@ -40,7 +40,7 @@ int parameter(lua_State* L) {
         if (!lua_isnoneornil(L, 2)) info.name = name_at(L, 2);
         if (!lua_isnoneornil(L, 3)) info.requires_grad = flag_at(L, 3, "requires_grad");
     }
-    // What an outline makes holds nothing.
+    // Tensors of an outline have no elements.
     Tensor own = ascend::Outline::is_open() ? Tensor::empty(data.dtype(), data.shape()) : data.copy();
     own.set_parameter(std::move(info));
     push(L, std::move(own));
@@ -53,7 +53,7 @@ int is_parameter(lua_State* L) {
     return 1;
 }
 
-// A list of parameters, checked: what grad takes as weights and an optimizer as parameters.
+// A list of parameters, checked: the weights of grad and the parameters of an optimizer.
 int parameter_tuple(lua_State* L) {
     if (!lua_istable(L, 1))
         throw argument_error("ParameterTuple", str("a table of parameters is expected, got ", describe(L, 1)));

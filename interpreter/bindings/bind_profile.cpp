@@ -1,4 +1,4 @@
-// The module "lunaria.profiling": what lunaria/profile.lua is made of.
+// The module "lunaria.profiling" behind lunaria/profile.lua.
 #include "core/run/profile.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/host/lua_host.h"

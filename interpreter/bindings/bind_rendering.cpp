@@ -1,4 +1,4 @@
-// The module "lunaria.rendering": what the Lua files that draw need from C++.
+// The module "lunaria.rendering": functions in C++ for the Lua files that draw.
 #include <algorithm>
 #include <cstring>
 
@@ -51,7 +51,7 @@ int base64(lua_State* L) {
     return 1;
 }
 
-// has_svg(): whether the two below work here.
+// has_svg(): whether the two functions below work here.
 int has_svg(lua_State* L) {
     lua_pushboolean(L, can_draw_svg());
     return 1;

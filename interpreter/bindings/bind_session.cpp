@@ -1,4 +1,4 @@
-// ms.help and what scripts ask about the terminal.
+// ms.help, and questions of scripts about the terminal.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace lunaria {
 
 namespace {
 
-// What has the words in its name or text (lua/lunaria/help/show.lua); empty where there is nothing.
+// Entries with the words in their name or text (lua/lunaria/help/show.lua); empty where there are none.
 std::string search_text(lua_State* L, const std::string& words) {
     const int top = lua_gettop(L);
     lua_getglobal(L, "require");
@@ -68,7 +68,7 @@ int help(lua_State* L) {
     return 0;
 }
 
-// is_terminal([file]): whether a person sees what is written to the file (standard error).
+// is_terminal([file]): whether the file (standard error) is a terminal.
 int is_terminal(lua_State* L) {
     std::FILE* file = stderr;
     if (!lua_isnoneornil(L, 1)) {

@@ -67,7 +67,7 @@ constexpr Property kProperties[] = {
      }},
 };
 
-// Frees the tensor's memory now instead of when the collector finds it; also what `local x <close>` does.
+// Frees the tensor's memory now, before the collector finds it; also the effect of `local x <close>`.
 int release(lua_State* L) {
     if (!State::of(L).memory().handle(lua_touserdata(L, 1)))
         throw argument_error("release", str("a tensor is expected, got ", describe(L, 1)));
@@ -75,7 +75,8 @@ int release(lua_State* L) {
     return 0;
 }
 
-// Methods that are written in Lua go into the table of methods (upvalue 1) when the first of them is asked for, once.
+// Adds the methods that are written in Lua to the table of methods (upvalue 1), once, when the first of them is asked
+// for.
 bool push_lua_method(lua_State* L) {
     constexpr const char* kModule = "lunaria.tensor_methods";
     lua_getglobal(L, "require");
@@ -179,7 +180,7 @@ ExactNumber comparable(lua_State* L, int index, const char* sign, const char* op
     return exact_element(*t, 0);
 }
 
-// Lua makes a boolean of the result, so these are for single elements only.
+// Lua turns the result into a boolean, so that these are for single elements only.
 int less(lua_State* L) {
     lua_pushboolean(L, comparable(L, 1, "<", "less") < comparable(L, 2, "<", "less"));
     return 1;
@@ -190,7 +191,7 @@ int less_equal(lua_State* L) {
     return 1;
 }
 
-// Lua asks only where both are tables or both userdata, and not the same one.
+// Lua calls this only where both are tables or both userdata, and not the same object.
 int equal(lua_State* L) {
     const Tensor *a = tensor_at(L, 1), *b = tensor_at(L, 2);
     lua_pushboolean(L, a && b && same_or_equal(*a, *b));
@@ -208,7 +209,7 @@ int call(lua_State* L) {
         .hint("index with brackets: x[0], x[\"1:3\"]");
 }
 
-// Signs of the language and the operators behind them. Bits of integers and truth of bools: the operator tells.
+// Signs of the language and their operators. For the bits of integers and the truth of bools the operator decides.
 constexpr std::array<std::pair<const char*, const char*>, 10> kSigns{{{"__add", "add"},
                                                                       {"__sub", "sub"},
                                                                       {"__mul", "mul"},
@@ -289,7 +290,8 @@ void bind_tensors(lua_State* L) {
     for (auto [event, name] : kShifts) add_sign(event, name, false);
     for (auto [event, name] : kUnarySigns) add_sign(event, name, true);
 
-    // What getmetatable shows: there is no finalizer, but somebody who calls one by hand means release().
+    // The metatable that getmetatable shows: handles have no finalizer, but a program that calls one by hand means
+    // release().
     lua_newtable(L);
     set_function(L, "__gc", protect<release>);
     lua_pushliteral(L, "Tensor");

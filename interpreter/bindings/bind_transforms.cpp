@@ -1,4 +1,4 @@
-// The module "lunaria.steps": what lunaria/dataset/vision, text and transforms are made of.
+// The module "lunaria.steps" behind lunaria/dataset/vision, text and transforms.
 #include "core/data/audio/sound.h"
 #include "core/data/text/pieces.h"
 #include "core/data/text/words.h"
@@ -75,7 +75,7 @@ int words(lua_State* L) {
     return 1;
 }
 
-// pieces(where, model): the model, and how many pieces it has
+// pieces(where, model): the model, and its number of pieces
 int pieces(lua_State* L) {
     const auto model = text::Pieces::load(text_at(L, 1), text_at(L, 2));
     push_handle(L, SharedObject(model), kPiecesHandle);

@@ -9,9 +9,9 @@ namespace lunaria {
 namespace {
 
 constexpr const char* kDraft = "lunaria.draft";
-using DraftPtr = std::unique_ptr<FileSink>;  // null: it is at its end
+using DraftPtr = std::unique_ptr<FileSink>;  // null: it was committed or closed
 
-// draft(path): what takes the place of path in commit(); without a path: what is read and goes.
+// draft(path): a file that takes the place of path in commit(); without a path: a temporary file.
 int draft(lua_State* L) {
     if (lua_isnoneornil(L, 1))
         push_handle<DraftPtr>(L, open_temporary(), kDraft);

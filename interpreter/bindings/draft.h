@@ -1,4 +1,4 @@
-// ms.io.draft: a file that is written and takes the place of another one when it is whole.
+// ms.io.draft: a file that takes the place of another one once it is complete.
 #pragma once
 
 #include <lua.hpp>
@@ -7,7 +7,7 @@
 
 namespace lunaria {
 
-// The draft at `index`, still open; throws argument_error for another value, and for a draft that is at its end.
+// The draft at `index`, still open; throws argument_error for another value, and for a draft that has ended.
 FileSink& draft_at(lua_State* L, int index, std::string_view where);
 
 // Adds `draft` to the table at the top.

@@ -1,5 +1,5 @@
-// What `require "lunaria"` opens. Nothing is built before it is asked for: a script that does not use tensors does not
-// pay for them.
+// Modules that `require "lunaria"` opens. Nothing is built before it is asked for: a script that does not use tensors
+// does not pay for them.
 #pragma once
 
 #include <lua.hpp>
@@ -16,7 +16,7 @@ int open_autodiff(lua_State* L);
 // The module behind lunaria/op.lua.
 int open_custom_ops(lua_State* L);
 
-// What the entries of the operators say, for tests.
+// The facts in the entries of the operators, for tests.
 int open_registry(lua_State* L);
 
 // The module behind lunaria/onnx/: files as tables.
@@ -31,7 +31,7 @@ int open_steps(lua_State* L);
 
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
-// "file:line" of the program's line that runs, in Lua or in the virtual machine.
+// "file:line" of the running line of the program, in Lua or in the virtual machine.
 std::string running_place(lua_State* L);
 
 // A part of the module behind lunaria/op.lua: operators in shared libraries.
@@ -67,10 +67,10 @@ void bind_dlpack(lua_State* L);
 void bind_ir(lua_State* L);
 void bind_display(lua_State* L);
 
-// ms.load_mindir(path) -> a function of the network's inputs, and its weights by name. Also what ms.load does with such
-// a file.
+// ms.load_mindir(path) -> a function of the network's inputs, and its weights by name. ms.load of such a file calls it
+// too.
 int load_mindir(lua_State* L);
-// The same of an ONNX file.
+// The same for an ONNX file.
 int load_onnx(lua_State* L);
 
 }  // namespace lunaria

@@ -16,7 +16,7 @@ namespace lunaria {
 
 namespace {
 
-// What a person typed at a stop.
+// The chunk name of text that a user typed at a stop.
 constexpr std::string_view kEvaluated = "=(debug)";
 
 // Sets a variable for as long as it lives.
@@ -124,7 +124,7 @@ void Debugger::changed() {
         any_ = !breakpoints_.empty();
     }
     version_.fetch_add(1, std::memory_order_release);
-    // In Lua's own thread at once; the next line does it there otherwise, if there is a hook.
+    // Updates at once in Lua's own thread; otherwise the hook of the next line does it, if there is a hook.
     if (!state_.pass_on(0))
         update();
     else
@@ -154,11 +154,11 @@ bool Debugger::calls_breakpoint(lua_State* L, int index) {
     return text.substr(span.begin, span.end - span.begin).find("breakpoint") != std::string_view::npos;
 }
 
-// A program that calls breakpoint() is debugged from then on: the functions around the call should be seen as well.
+// A program that calls breakpoint() is debugged from then on: the functions around the call should be visible as well.
 bool Debugger::wants_stop_points() const { return is_active() || state_.loader().mentions_breakpoint(); }
 
 void Debugger::update() {
-    // Once more if the signal came in between.
+    // Tries again if the signal came in between.
     bool armed = false;
     do {
         armed = is_armed();
@@ -201,7 +201,7 @@ std::string Debugger::source_name(const std::string& source) const {
     return name.empty() ? source : name;
 }
 
-// "train.lua" means any file of that name, a path with folders the end of a path, an absolute one that file.
+// "train.lua" means any file of that name, a path with folders the end of a path, an absolute path that file.
 bool Debugger::matches(const std::string& wanted, const std::string& source) {
     if (wanted == source || (rename_ && rename_(source) == wanted)) return true;
     if (!wanted.starts_with('/')) return source.ends_with("/" + wanted);
@@ -379,7 +379,7 @@ bool Debugger::steps_here(const Position& now) {
     if (mode_ == Mode::none) return false;
     if (mode_ == Mode::into) return true;
     if (now.thread != from_.thread) return now.threads < from_.threads;
-    // Where another function is at the place of the one that was left, its caller has called again.
+    // If another function is at the place of the one that was left, its caller has made another call.
     auto caller = [&] {
         from_.function = nullptr;
         if (from_.machine > 1 && now.machine > 0 && from_.levels == now.levels) {
@@ -459,7 +459,7 @@ void Debugger::go_on(Resume how) {
         from_ = position_of(stack_.frames()[0]);
         if (how == Resume::out) {
             from_.function = nullptr;
-            // Within the machine, or to whoever called it.
+            // Whether the frame stays within the machine, or returns to its caller in Lua.
             const auto& frames = stack_.frames();
             const bool stays = from_.machine > 0 && frames.size() > 1 && frames[1].kind == StackFrame::Kind::machine &&
                                frames[1].level == frames[0].level && frames[1].thread == frames[0].thread;

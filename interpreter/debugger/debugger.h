@@ -1,6 +1,6 @@
 // The debugger's engine: breakpoints, steps, stops at errors, and the evaluation of Lua in the frames of a stopped
-// program. It knows no front end: whoever shows stops to a person is called with each, in Lua's thread, and says how to
-// go on.
+// program. It is independent of front ends: a front end that shows stops is called with each stop, in Lua's thread, and
+// returns how to go on.
 //
 // Nothing is paid while nothing is debugged: the line hook is there only while breakpoints, watches or steps want it,
 // and functions that the virtual machine runs have stop points only then.
@@ -26,7 +26,7 @@ namespace lunaria {
 
 struct Breakpoint {
     int id = 0;
-    std::string source;  // as messages name the chunk, the end of that path, or what rename_sources() makes of it
+    std::string source;  // the name of the chunk in messages, the end of that path, or a name from rename_sources()
     int line = 0;
     std::string condition;  // Lua; empty: none
     int from_hit = 1;       // stops at that hit and all later ones
@@ -41,8 +41,8 @@ enum class Resume { go, into, over, out, leave };
 struct Stop {
     lua_State* thread;
     StopReason reason;
-    std::string text;              // the error's message, what changed, why a condition failed
-    std::vector<int> breakpoints;  // that were hit
+    std::string text;              // the error's message, the change, or the error of a condition
+    std::vector<int> breakpoints;  // ids of the breakpoints that were hit
     int value = LUA_NOREF;         // of an error: its object, in the registry
 };
 
@@ -50,7 +50,7 @@ struct Watch {
     int id = 0;
     std::string expression, value;
     Fingerprint print;   // of the value: its text may hide a change
-    std::string chunk;   // of the function whose variables it means
+    std::string chunk;   // name of the function's chunk in whose scope the expression is evaluated
     int first_line = 0;  // of that function
     bool stops = true;   // when it changes; otherwise it is only shown
 };
@@ -61,10 +61,10 @@ class Debugger : public ProgramEvents {
 
     explicit Debugger(State& state) : state_(state) {}
 
-    // The global `breakpoint`, and pcall and xpcall as they are but for stops at errors.
+    // Installs the global `breakpoint`, and versions of pcall and xpcall that stop at errors.
     void install(lua_State* L);
 
-    // Any thread. Breakpoints get their ids here; ids stay where source and line do.
+    // Callable from any thread. Breakpoints get their ids here; ids stay as long as source and line do.
     std::vector<Breakpoint> set_breakpoints(const std::string& source, std::vector<Breakpoint> list);
     int add_breakpoint(Breakpoint b);
     bool change_breakpoint(int id, const std::function<void(Breakpoint&)>& change);
@@ -74,47 +74,47 @@ class Debugger : public ProgramEvents {
     void stop_at_errors(bool caught, bool uncaught);
     void request_pause();
 
-    // Who shows stops from now on; without one nothing stops.
+    // Sets the front end that shows stops from now on; without one nothing stops.
     void set_front(Front front);
     Front front() const;
-    // Where the texts of breakpoints with `log` go; by default Lua's print.
+    // Sets the destination of the texts of breakpoints with `log`; by default Lua's print.
     void set_log(std::function<void(const std::string& text)> log);
     // While it is on, programs of the machine have stop points even without breakpoints.
     void set_attached(bool attached) { attached_ = attached; }
 
-    // Lua's thread from here on.
-    // Another name for a chunk, as breakpoints have it: the file of a notebook's cell. Empty: none.
+    // From here on for Lua's thread.
+    // Sets a function for another name of a chunk, as breakpoints have it: the file of a notebook's cell. Empty: none.
     void rename_sources(std::function<std::string(const std::string& source)> name) { rename_ = std::move(name); }
     std::string source_name(const std::string& source) const;
-    // Stops at the next line of the user's.
+    // Stops at the next line of the user's program.
     void stop_at_next_line();
-    // A cell or script is over: steps end with it.
+    // Called when a cell or script has ended: steps end with it.
     void end_of_run();
-    // Whether the program was ended from a stop; asking forgets it.
+    // Whether the user ended the program from a stop; asking resets it.
     bool take_left() { return std::exchange(left_, false); }
 
     std::vector<Watch>& watches() { return watches_; }
     int add_watch(Watch w);
-    // Takes the value of its expression in a frame of the stopped program; whether that has changed. Nothing where it
-    // cannot be evaluated, for the reason in `problem`.
+    // Evaluates the watch's expression in a frame of the stopped program, and returns whether its value has changed.
+    // Nothing where it cannot be evaluated, for the reason in `problem`.
     std::optional<bool> look(Watch& w, size_t frame, std::string& problem);
-    // Watches want every line; to be called when there are others.
+    // Watches need every line; to be called when there are others.
     void update();
 
     // While the program is stopped.
     bool is_stopped() const { return stopped_; }
     const DebugStack& stack() const { return stack_; }
-    // Looks around in frames that are gone, with the same means as in a stopped program.
+    // Shows frames that are gone, with the functions for a stopped program.
     void inspect(DebugStack stack, const std::function<void()>& body);
     // Runs `body` in a Lua thread of its own; Lua's errors end up in `error`. Ctrl-C ends it.
     bool guarded(const std::function<void(lua_State*)>& body, std::string& error);
-    // Pushes what the Lua code gives in a frame (npos: with globals alone), an expression or statements: how many
-    // values. Assignments reach the variables.
+    // Pushes the values of Lua code in a frame (npos: with globals alone), an expression or statements, and returns
+    // their number. Assignments reach the variables.
     int evaluate(lua_State* T, size_t frame, const std::string& code);
 
     // Whether the text of the function at `index` mentions breakpoint.
     static bool calls_breakpoint(lua_State* L, int index);
-    // Whether a front end or a breakpoint is there.
+    // Whether there is a front end or a breakpoint.
     bool is_active() const;
     void on_line(lua_State* L, lua_Debug* record);
     void on_call_error(lua_State* L);
@@ -143,7 +143,7 @@ class Debugger : public ProgramEvents {
         size_t machine = 0;              // frames of the machine, 0 for a function of Lua
         const void* function = nullptr;  // null: any
     };
-    // Breakpoints as Lua's thread sees them.
+    // Breakpoints as Lua's thread uses them.
     struct Lines {
         std::vector<Breakpoint> list;
         std::vector<bool> at;  // by line
@@ -153,7 +153,7 @@ class Debugger : public ProgramEvents {
     static void line_hook(lua_State* L, lua_Debug* record);
     static int breakpoint_function(lua_State* L);
     bool is_armed() const;
-    void changed();  // from any thread
+    void changed();  // callable from any thread
     void refresh();
     bool matches(const std::string& wanted, const std::string& source);
     bool hits(lua_State* L, const Place& place, Stop& s);
@@ -171,7 +171,7 @@ class Debugger : public ProgramEvents {
     std::function<std::string(const std::string&)> rename_;
     std::unordered_map<std::string, std::string> paths_;  // of sources, made absolute
 
-    mutable std::mutex mutex_;  // for what follows, up to the atomics
+    mutable std::mutex mutex_;  // for the following members, up to the atomics
     std::vector<Breakpoint> breakpoints_;
     int next_id_ = 1;
     Front front_;
@@ -185,12 +185,12 @@ class Debugger : public ProgramEvents {
     Position from_;
     std::vector<Watch> watches_;
     int next_watch_ = 1;
-    bool busy_ = false;     // stopped, or evaluating for itself: nothing stops
-    bool stopped_ = false;  // a front end has the word
+    bool busy_ = false;     // stopped, or evaluating for the debugger itself: nothing stops
+    bool stopped_ = false;  // a front end is in control
     bool left_ = false;
-    bool reported_ = false;  // the error on its way was shown
+    bool reported_ = false;  // the present error was shown
     DebugStack stack_;
-    uint64_t stop_count_ = 0;  // what was made for a stop knows by it that the stop is over
+    uint64_t stop_count_ = 0;  // identifies the stop: an object made for an earlier stop is no longer valid
 };
 
 }  // namespace lunaria

@@ -1,5 +1,5 @@
-// Stops at errors, where they are raised and all frames are still there. Lua tells of an error only by the message
-// handler of a protected call: pcall and xpcall have one while somebody wants to know.
+// Stops at errors, where they are raised and all frames are still there. Lua reports an error only to the message
+// handler of a protected call: pcall and xpcall have one while a front end wants to know of errors.
 #include "core/base/interrupt.h"
 #include "interpreter/debugger/debugger.h"
 #include "interpreter/errors/error_report.h"
@@ -20,7 +20,7 @@ int note_error(lua_State* L) {
     return 1;
 }
 
-// Of a function that the machine calls: nothing of it is left when the machine learns of the error.
+// For a function that the machine calls: its frames are gone when the machine learns of the error.
 int note_call_error(lua_State* L) {
     note_error(L);
     State::of(L).debugger().on_call_error(L);
@@ -28,7 +28,7 @@ int note_call_error(lua_State* L) {
     return 1;
 }
 
-// The same before the handler of the program: upvalue 1.
+// The same before the program's own handler: upvalue 1.
 int note_and_handle(lua_State* L) {
     note_error(L);
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -58,7 +58,7 @@ int pcall(lua_State* L) {
     return finish(L, status, handlers);
 }
 
-// Where xpcall has the message handler, from which Lua takes it when there is an error.
+// The position of xpcall's message handler, where Lua looks for it when there is an error.
 constexpr int kHandler = 2;
 
 int keep_message(lua_State*) { return 1; }
@@ -79,7 +79,7 @@ int xpcall(lua_State* L) {
     return finish(L, lua_pcallk(L, count - 2, LUA_MULTRET, kHandler, 2, finish), 2);
 }
 
-// The function on the level: whether it is one that keeps errors from its caller.
+// Whether the function on the level keeps errors from its caller.
 bool catches(lua_State* L, lua_Debug& record) {
     lua_getinfo(L, "f", &record);
     const lua_CFunction f = lua_tocfunction(L, -1);
@@ -90,8 +90,8 @@ bool catches(lua_State* L, lua_Debug& record) {
 }  // namespace
 
 void Debugger::skip_handlers(lua_State* L) {
-    // A level is found by walking from the top, so not all of a deep recursion. What is farther out comes closer: the
-    // error is raised anew wherever it was caught.
+    // Reaching a level takes a walk from the top, so that not all of a deep recursion is searched. Levels further out
+    // come closer later: the error is raised anew wherever it was caught.
     constexpr int kSearched = 1000;
     lua_Debug record;
     luaL_checkstack(L, 2, "error");

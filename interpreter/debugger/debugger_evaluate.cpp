@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kScope = "lunaria.debugger.scope";
 constexpr std::string_view kOwnPlace = "(debug):1: ";
 
-// Which frame of which stop the code means. What outlives the stop (a function that was made there) finds globals only.
+// The stop and the frame of the code. A function that outlives the stop finds globals only.
 struct Scope {
     Debugger* debugger;
     const uint64_t* current;
@@ -82,7 +82,7 @@ bool Debugger::guarded(const std::function<void(lua_State*)>& body, std::string&
         error = "stack overflow";
         return false;
     }
-    // What is evaluated does not stop.
+    // Evaluated code does not stop.
     struct Busy {
         bool& busy;
         bool before;

@@ -58,7 +58,7 @@ std::string type_text(lua_State* T, int index) {
     return type;
 }
 
-// A key as it is written behind a table, and alone.
+// A key in the form after a table, and by itself.
 std::pair<std::string, std::string> key_texts(lua_State* T, int index) {
     if (lua_type(T, index) == LUA_TSTRING && is_name(lua_tostring(T, index))) {
         const std::string name = lua_tostring(T, index);
@@ -224,7 +224,7 @@ void DebugVariables::for_each_part(lua_State* T, const Reference& r, const std::
     }
 }
 
-// Of the value on top of the stack, which stays.
+// For the value on top of the stack, which stays.
 void DebugVariables::for_each_field(lua_State* T, const std::string& path, const std::string& filter,
                                     const Visit& visit) {
     const int object = lua_gettop(T);
@@ -262,7 +262,7 @@ void DebugVariables::for_each_field(lua_State* T, const std::string& path, const
         if (!give(str("[", i, "]"), inner(str("[", i, "]")))) return;
     }
     if (filter == "indexed") return;
-    // In the order of their names, which a table does not have.
+    // In the order of their names, since a table has no order.
     lua_newtable(T);
     std::vector<std::pair<std::string, std::string>> keys;
     std::vector<lua_Integer> order;
@@ -338,7 +338,7 @@ ShownValue DebugVariables::set(int reference, const std::string& name, const std
             bool found = false;
             const int object = lua_gettop(T);
             if (tensor_at(T, object) || lua_istable(T, object)) {
-                // The key is what stands in the name: [1], ["a b"], a name.
+                // The key is given by the name: [1], ["a b"], a name.
                 const bool bracket = name.starts_with('[') && name.ends_with(']');
                 if (bracket)
                     found = state_.debugger().evaluate(T, npos, name.substr(1, name.size() - 2)) > 0;

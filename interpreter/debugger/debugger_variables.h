@@ -1,5 +1,5 @@
-// The values of a stopped program as a tree for graphical front ends: what a protocol of theirs shows line by line and
-// asks for by number.
+// The values of a stopped program as a tree for graphical front ends, whose protocols show them line by line and ask
+// for parts by number.
 #pragma once
 
 #include <functional>
@@ -18,12 +18,12 @@ std::string value_line(lua_State* T, int index);
 
 struct ShownValue {
     std::string name, value, type;
-    std::string evaluate;           // Lua that gives it, in its frame; may be empty
+    std::string evaluate;           // Lua code for the value, in its frame; may be empty
     int reference = 0;              // to its parts, 0 when there are none
-    size_t named = 0, indexed = 0;  // how many parts; indexed ones come first
+    size_t named = 0, indexed = 0;  // numbers of parts; indexed ones come first
 };
 
-// Everything belongs to Lua's thread. A frame of npos means globals alone. Errors of the program's code are thrown as
+// Everything is for Lua's thread. A frame of npos means globals alone. Errors of the program's code are thrown as
 // state_error with Lua's message.
 class DebugVariables {
   public:
@@ -34,17 +34,17 @@ class DebugVariables {
         size_t count;
     };
 
-    // The global names of that moment are no user's, and not shown.
+    // Globals that exist already at this moment do not belong to the user and are not shown.
     explicit DebugVariables(State& state);
     ~DebugVariables();
     DebugVariables(const DebugVariables&) = delete;
     DebugVariables& operator=(const DebugVariables&) = delete;
 
-    // The program goes on: references end.
+    // To be called when the program goes on: references become invalid.
     void clear();
     std::vector<Scope> scopes(size_t frame);
-    // Throws argument_error for a reference that is none. `start` and `count` (0: all) choose among the parts;
-    // `filter` "named" or "indexed" may leave out a kind.
+    // Throws argument_error for an invalid reference. `start` and `count` (0: all) select parts; `filter` "named" or
+    // "indexed" restricts them to a kind.
     std::vector<ShownValue> parts(int reference, const std::string& filter = {}, size_t start = 0, size_t count = 0);
     std::vector<ShownValue> globals();
     ShownValue evaluate(size_t frame, const std::string& code);
@@ -59,7 +59,7 @@ class DebugVariables {
         Kind kind;
         size_t frame;
         std::string evaluate;
-        int slot = 0;  // of a value, in the table of those that are kept
+        int slot = 0;  // place of a value in the table of kept ones
     };
     using Visit = std::function<bool(const std::string& name, const std::string& evaluate)>;
 

@@ -1,5 +1,4 @@
-// What a value looks like in a notebook: the same thing in several formats, of which the front end takes the richest
-// that it knows.
+// The formats of a value in a notebook: the front end takes the richest one that it knows.
 #pragma once
 
 #include <lua.hpp>
@@ -29,13 +28,13 @@ bool is_binary_type(std::string_view type);
 // Whether data of the type are JSON.
 bool is_json_type(std::string_view type);
 
-// The value at `index` in every format that is known of it. A metamethod __mime(value) gives a table {[type] = string,
-// or a table for JSON types} and, if it likes, a table of metadata; what it leaves out is added, and when it fails the
-// message stands in text/plain. Raises no error.
+// The value at `index` in every known format. A metamethod __mime(value) returns a table {[type] = string, or a table
+// for JSON types} and, optionally, a table of metadata. Formats that it omits are added, and when it fails text/plain
+// holds the message. Raises no error.
 MimeBundle mime_bundle(lua_State* L, int index, const PrettyOptions& options = {});
 
 // The table {[type] = data} at `index` as it is, with metadata from the table at `metadata` unless that is nil or none.
-// Throws type_error when it is no such table.
+// Throws type_error when it is not such a table.
 MimeBundle mime_table(lua_State* L, int index, int metadata);
 
 }  // namespace lunaria

@@ -43,7 +43,7 @@ int standard_file(lua_State* L, int index) {
     return file->f == stdout ? 1 : file->f == stderr ? 2 : 0;
 }
 
-// file:write(...); upvalue 2 is Lua's own.
+// file:write(...); upvalue 2 is Lua's own function.
 int write_file(lua_State* L) {
     if (const int which = standard_file(L, 1)) {
         check_written(L, 2);
@@ -57,7 +57,7 @@ int write_file(lua_State* L) {
     return lua_gettop(L);
 }
 
-// io.write(...); upvalue 2 is Lua's own, for when io.output() is another file.
+// io.write(...); upvalue 2 is Lua's own function, for when io.output() is another file.
 int write(lua_State* L) {
     lua_getglobal(L, LUA_IOLIBNAME);
     lua_getfield(L, -1, "output");

@@ -1,5 +1,5 @@
 // Lua's standard output as text for a hook instead of the process's streams: print, io.write and the files io.stdout
-// and io.stderr. What C libraries write is not seen.
+// and io.stderr. Output of C libraries does not pass through it.
 #pragma once
 
 #include <functional>

@@ -30,7 +30,7 @@ int to_text(lua_State* L) {
     return 1;
 }
 
-// What tostring says; an error in a __tostring is shown instead of the text.
+// The result of tostring; an error in a __tostring is shown instead of the text.
 std::string safe_tostring(lua_State* L, int index) {
     index = lua_absindex(L, index);
     lua_pushcfunction(L, to_text);
@@ -85,7 +85,7 @@ class Printer {
         return size > options_.text ? shown + str(" ... (", size, " bytes)") : shown;
     }
 
-    // A tensor within a table is told in one line.
+    // A tensor within a table is described in one line.
     std::string other(int index, int depth) {
         TensorBody** place = State::of(L_).memory().handle(lua_touserdata(L_, index));
         if (depth > 0 && place && *place) {
@@ -138,7 +138,7 @@ class Printer {
         return entries;
     }
 
-    // The entries beside the list 1..length: names first, in order; then what other keys there are.
+    // The entries beside the list 1..length: names first, in order; then all other keys.
     void add_named(int index, lua_Integer length, int depth, int indent, std::vector<std::string>& entries) {
         struct Row {
             int group;

@@ -11,18 +11,18 @@ struct PrettyOptions {
     int width = 80;      // a table that does not fit gets one line per entry
     int depth = 4;       // deeper tables are {...}
     int entries = 100;   // of one table
-    int total = 2000;    // of all tables together
+    int total = 2000;    // of all nested tables together
     size_t text = 4000;  // bytes of one string
     bool color = false;
 };
 
-// Never raises an error and calls no code of the user but __tostring and __name of metatables.
+// Never raises an error; of the user's code it only calls __tostring and __name of metatables.
 std::string pretty(lua_State* L, int index, const PrettyOptions& options = {});
 
 // "function f(a, b) In[1]:3", "builtin function", "operator relu(x: float)".
 std::string describe_function(lua_State* L, int index);
 
-// In quotes, with escapes for what does not print; UTF-8 stays.
+// In quotes, with escapes for characters that do not print; UTF-8 stays.
 std::string quoted(std::string_view text);
 
 // The text between ANSI escapes, if `color`.

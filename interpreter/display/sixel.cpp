@@ -36,7 +36,7 @@ std::string sixel_text(const Picture& picture) {
                     percent(c % kLevels));
     }
     for (int64_t top = 0; top < picture.height; top += kBand) {
-        // For each colour of the band, which of the six pixels of every column have it.
+        // For each colour of the band, the pixels of every column of six that have it.
         std::vector<std::vector<unsigned char>> columns(kColors);
         for (int64_t y = top; y < std::min(top + kBand, picture.height); ++y)
             for (int64_t x = 0; x < picture.width; ++x) {

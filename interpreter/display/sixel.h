@@ -7,7 +7,7 @@
 
 namespace lunaria {
 
-// In the 216 colours of a cube; where the picture is transparent the terminal's own colour stays.
+// In the 216 colours of a cube; transparent parts keep the terminal's own colour.
 std::string sixel_text(const Picture& picture);
 
 }  // namespace lunaria

@@ -11,7 +11,7 @@ namespace lunaria {
 
 namespace {
 
-// The few functions of librsvg, cairo and GLib that are called, with the parts of their types that matter.
+// The functions of librsvg, cairo and GLib that are used, with the relevant parts of their types.
 struct GError {
     uint32_t domain;
     int code;

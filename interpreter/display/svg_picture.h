@@ -1,5 +1,5 @@
-// SVG drawn as pixels by librsvg, which is opened when the first picture is asked for: it takes some 15 MB and nobody
-// else needs it.
+// SVG drawn as pixels by librsvg, which is opened for the first picture: it takes some 15 MB that other programs do not
+// need.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Picture {
 // Whether librsvg is installed.
 bool can_draw_svg();
 
-// The drawing at `scale` times the size that it states. Throws value_error for what is no SVG or has no size,
+// The drawing at `scale` times the size that it states. Throws value_error for text that is not SVG or has no size,
 // state_error without librsvg.
 Picture draw_svg(std::string_view svg, double scale);
 

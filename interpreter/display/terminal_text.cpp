@@ -19,7 +19,8 @@ std::string_view environment(const char* name) {
     return value ? value : "";
 }
 
-// Known by name: asking the terminal itself would read what the user types meanwhile. LUNARIA_GRAPHICS overrules.
+// Known by name: a query to the terminal itself would read text that the user types meanwhile. LUNARIA_GRAPHICS
+// overrules.
 bool has_sixels() {
     constexpr std::string_view kTerms[] = {"foot", "mlterm", "yaft", "contour", "sixel"};
     constexpr std::string_view kPrograms[] = {"WezTerm", "mintty", "rio"};
@@ -29,7 +30,7 @@ bool has_sixels() {
            std::ranges::find(kPrograms, program) != std::end(kPrograms);
 }
 
-// The value at 1, after which stand width, height, color and sixel.
+// The value at 1; width, height, color and sixel follow it.
 int call_terminal(lua_State* L) {
     luaL_getmetafield(L, 1, "__terminal");
     lua_pushvalue(L, 1);

@@ -21,7 +21,7 @@ constexpr int kMostVarargs = 1000;
 std::string function_name(lua_State* L, lua_Debug& frame) {
     if (*frame.what == 'm') return "main chunk";
     if (*frame.namewhat && frame.name) return frame.name;
-    // Lua does not know who made a tail call; the text knows the name.
+    // Lua does not know the caller of a tail call; the program's text has the name.
     luaL_checkstack(L, 4, "function");
     lua_getinfo(L, "f", &frame);
     const FunctionSource source = State::of(L).loader().source_of(L, -1);
@@ -30,7 +30,7 @@ std::string function_name(lua_State* L, lua_Debug& frame) {
     return str("function at line ", frame.linedefined);
 }
 
-// Names of what has none in the program: temporaries, and the variable of kShowPrefix.
+// Names of variables that have none in the program: temporaries, and the variable of kShowPrefix.
 bool is_hidden(const char* name) { return *name == '(' || std::strcmp(name, "__cell") == 0 || !*name; }
 
 std::string text_field(lua_State* T, const char* name) {
@@ -57,7 +57,7 @@ int stack_depth(lua_State* L) {
         below = above - 1;
         above *= 2;
     }
-    // Reaching a level takes time in its height, so that they are not tried one by one.
+    // Reaching a level takes time in its height, so that levels are not tried one by one.
     int end = above - 1;
     while (below + 1 < end) {
         const int middle = below + (end - below) / 2;
@@ -84,7 +84,7 @@ std::vector<std::string> source_lines(State& state, const std::string& chunk) {
 
 DebugStack::DebugStack(lua_State* L) {
     const State& state = State::of(L);
-    // The library's frames are better than none.
+    // Frames of the library are better than none.
     for (bool library : {false, true}) {
         add_lua_frames(L, library);
         if (L == state.running())
@@ -138,7 +138,7 @@ void DebugStack::add_machine_frames(lua_State* thread, const lua_Debug& call, in
             frame.index = i;
             frame.function = view.function;
             frame.source = *view.chunk;
-            // Of the names that Lua may have for it, the one whose text is kept.
+            // Of the two names that Lua may have for it, the one with a kept text.
             frame.chunk = "=" + frame.source;
             if (State::of(thread).loader().sources(frame.chunk).empty()) frame.chunk = "@" + frame.source;
             frame.line = view.line;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostVariables = 200;
 constexpr size_t kLinesAbove = 60;
 
-// Sets names of the table on top of the stack to whether their variable has a value.
+// For each name in the table on top of the stack, sets whether its variable has a value.
 void note_variables(lua_State* L, const DebugStack& stack, size_t frame) {
     int count = 0;
     for (const VariableKind kind : {VariableKind::upvalue, VariableKind::local})
@@ -38,7 +38,7 @@ std::string text_field(lua_State* L, int index, const char* name) {
     return result;
 }
 
-// Lines of earlier cells that declare locals, which end with their cell; empty for chunks that are no cell.
+// The lines of earlier cells that declare locals, which end with their cell; empty for chunks that are not cells.
 std::string locals_of_earlier_cells(lua_State* L, const std::string& chunk) {
     constexpr long kMostCells = 50;
     const size_t at = chunk.find("In[");
@@ -51,8 +51,8 @@ std::string locals_of_earlier_cells(lua_State* L, const std::string& chunk) {
     return found;
 }
 
-// Pushes a line of a chunk, where it is ("file.lua:3"), and the lines above it, after those of
-// locals_of_earlier_cells and a form feed.
+// Pushes a line of a chunk, its place ("file.lua:3"), and the lines above it, after those of locals_of_earlier_cells
+// and a form feed.
 void push_text(lua_State* L, const std::string& chunk, const std::string& source, size_t line) {
     const auto lines = source_lines(State::of(L), chunk);
     push(L, line > 0 && line <= lines.size() ? std::string_view(lines[line - 1]) : std::string_view());
@@ -63,7 +63,7 @@ void push_text(lua_State* L, const std::string& chunk, const std::string& source
     push(L, std::string_view(above));
 }
 
-// Pushes the line at which the error happened, where it is, the lines above it, and the variables there.
+// Pushes the line of the error, its place, the lines above it, and the variables there.
 void push_place(lua_State* L) {
     if (push_machine_frame(L)) {
         const int frame = lua_gettop(L);
@@ -105,7 +105,7 @@ std::string with_hint(lua_State* L, std::string message) {
     const int top = lua_gettop(L);
     lua_getglobal(L, "require");
     lua_pushliteral(L, "lunaria.help.hints");
-    // What is wrong with a hint does not hide the error.
+    // An error in a hint does not hide the error itself.
     if (lua_isfunction(L, -2) && lua_pcall(L, 1, 1, 0) == LUA_OK) {
         push(L, std::string_view(message));
         push_place(L);

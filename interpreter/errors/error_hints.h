@@ -1,5 +1,5 @@
-// What an error that ends a program is told beside its own words: which variable has no value, and what to write
-// instead of a habit of another language or framework (lua/lunaria/help/hints.lua).
+// Additions to the message of an error that ends a program: the variable that has no value, and the Lunaria form of a
+// habit from another language or framework (lua/lunaria/help/hints.lua).
 #pragma once
 
 #include <lua.hpp>
@@ -7,7 +7,7 @@
 
 namespace lunaria {
 
-// The message with what can be added to it. Called where the error's frames are still there, in its message handler.
+// The message with its hint. Called where the error's frames are still there, in its message handler.
 std::string with_hint(lua_State* L, std::string message);
 
 }  // namespace lunaria

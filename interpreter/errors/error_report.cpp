@@ -102,7 +102,7 @@ std::string text_of(lua_State* L, const char* name) {
     return result;
 }
 
-// What keep_machine_frames kept of the error, which is innermost; onto the list on top of the stack.
+// Appends the machine's frames of the error, the innermost ones, to the list on top of the stack.
 void note_machine_frames(lua_State* L, ErrorReport& report) {
     lua_getfield(L, LUA_REGISTRYINDEX, kMachineFrames);
     const size_t count = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
@@ -119,7 +119,7 @@ void note_machine_frames(lua_State* L, ErrorReport& report) {
     forget_machine_frames(L);
 }
 
-// Onto the list on top of the stack, those of the library or the others.
+// Appends frames to the list on top of the stack: those of the library, or the others.
 void note_lua_frames(lua_State* L, bool library, ErrorReport& report) {
     State& state = State::of(L);
     const bool all = logs(LogTopic::library);
@@ -128,7 +128,7 @@ void note_lua_frames(lua_State* L, bool library, ErrorReport& report) {
     for (int level = 1; level <= kFramesKept && lua_getstack(L, level, &frame); ++level) {
         lua_getinfo(L, "Slnt", &frame);
         if (std::exchange(stood_for, is_entry_call(frame)) || stood_for) continue;
-        // Below the cell is only the session itself, and commands are a part of it.
+        // Below the cell there is only the session itself, and commands are a part of it.
         if (*frame.what == 'C' && !*frame.namewhat) continue;
         const std::string chunk(frame.source, frame.srclen);
         if (std::ranges::find(kCommandsChunks, chunk) != std::end(kCommandsChunks)) continue;
@@ -146,9 +146,9 @@ void note_frames(lua_State* L, ErrorReport& report) {
     lua_newtable(L);
     note_machine_frames(L, report);
     note_lua_frames(L, false, report);
-    // The library's frames are better than none.
+    // Frames of the library are better than none.
     if (!has_line()) note_lua_frames(L, true, report);
-    // An error of a command itself does not hide what went wrong before.
+    // An error in a command itself does not hide the error before.
     if (!has_line())
         lua_pop(L, 1);
     else
@@ -174,8 +174,8 @@ std::string_view without_place(std::string_view message, const ErrorFrame& frame
     return message.starts_with(place) ? message.substr(place.size()) : message;
 }
 
-// Where in the line the failing name stands: the function that the message begins with, or the variable that it quotes
-// as Lua does ("local 'x'"). npos when it is not there exactly once.
+// The position in the line of the failing name: the function with which the message begins, or the variable that it
+// quotes as Lua does ("local 'x'"). npos unless the line has it exactly once.
 size_t find_culprit(std::string_view line, std::string_view message, size_t& length) {
     std::string_view word = message.substr(0, message.find_first_of(": \n"));
     const size_t quote = message.find(" '");
@@ -197,7 +197,7 @@ size_t find_culprit(std::string_view line, std::string_view message, size_t& len
     return found;
 }
 
-// A line of source as it is shown: tabs as one space, so that carets stand below what they mean.
+// A line of source for display: tabs as one space, so that carets are below their targets.
 std::string excerpt(std::string line, size_t& margin) {
     std::replace(line.begin(), line.end(), '\t', ' ');
     margin = std::min(line.find_first_not_of(' '), line.size());
@@ -214,7 +214,7 @@ bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report
     const int status = lua_pcall(L, arguments, results, base);
     lua_remove(L, base);
     if (status == LUA_OK) return true;
-    // Running out of memory does not pass through the handler, nor do errors within it.
+    // An error for lack of memory does not pass through the handler, nor does an error within it.
     if (report.message.empty()) report.message = printable(error_text(L));
     lua_pop(L, 1);
     if (interrupt_requested()) {
@@ -229,7 +229,7 @@ namespace {
 
 std::string name_in_report(const StackFrame& frame) {
     if (frame.backward) return "the derivative of " + frame.function;
-    // What has no name is called by its place.
+    // A function without a name is called by its place.
     return frame.function.find(' ') == std::string::npos ? str("function '", frame.function, "'") : frame.function;
 }
 
@@ -237,12 +237,12 @@ std::string name_in_report(const StackFrame& frame) {
 
 void keep_machine_frames(lua_State* L, std::string_view message) {
     luaL_checkstack(L, 12, "no room for a traceback");
-    // What is farther out on the way of an error does not hide where it comes from.
+    // A later report from further out does not hide the origin of the error.
     if (lua_getfield(L, LUA_REGISTRYINDEX, kMachineFrames) == LUA_TTABLE && message.ends_with(text_of(L, "message")))
         return lua_pop(L, 1);
     lua_pop(L, 1);
     const DebugStack stack(L);
-    // Those behind the last one are still there when the error is reported.
+    // Frames after the last one are still there when the error is reported.
     const auto& frames = stack.frames();
     const auto outermost =
         std::find_if(frames.rbegin(), frames.rend(), [](const auto& f) { return f.kind == StackFrame::Kind::machine; });

@@ -1,5 +1,5 @@
-// What went wrong in a cell: the message with its place, the frames of the stack with their source lines, and, for
-// post-mortem debugging, the values of the locals.
+// The report of an error in a cell: the message with its place, the frames of the stack with their source lines, and,
+// for post-mortem debugging, the values of the locals.
 #pragma once
 
 #include <lua.hpp>
@@ -27,12 +27,12 @@ struct ErrorReport {
 // False: `report` is filled in, and the frames with their locals are kept for push_post_mortem.
 bool call_reported(lua_State* L, int arguments, int results, ErrorReport& report);
 
-// An error is about to end the functions that run in the virtual machine; what is told of it later tells of them too.
+// Keeps the frames of the virtual machine when an error is about to end its functions, for the report of the error.
 void keep_machine_frames(lua_State* L, std::string_view message);
 void forget_machine_frames(lua_State* L);
 // Pushes the innermost of these frames, {name =, source =, line =, text =, variables =}; false: there is none.
 bool push_machine_frame(lua_State* L);
-// These frames, innermost first, which are forgotten with that.
+// Returns these frames, innermost first, and drops them.
 std::vector<ErrorFrame> take_machine_frames(lua_State* L);
 
 // Pushes the frames of the last error, innermost first: {name =, source =, chunk =, line =, text =, variables = {{name
@@ -40,7 +40,8 @@ std::vector<ErrorFrame> take_machine_frames(lua_State* L);
 // =, kind = "local" or "upvalue"}, ...}}; nil when there was none.
 void push_post_mortem(lua_State* L);
 
-// As a session shows it: the message, the line with a caret below what failed where that can be told, the other frames.
+// The text that a session shows: the message, the line with a caret below the failing name where that is known, the
+// other frames.
 std::string format_error(const ErrorReport& report, bool color);
 
 // "KeyboardInterrupt"-like names for protocols: Error, SyntaxError, Interrupted, OutOfMemory.

@@ -18,9 +18,9 @@ namespace lunaria {
 
 namespace {
 
-// How many levels Lua shows at the beginning and at the end of a long stack.
+// The numbers of levels that Lua shows at the beginning and at the end of a long stack.
 constexpr size_t kShownFirst = 10, kShownLast = 11;
-// Of a very long stack only the levels at either end are looked at: to reach one takes a step for each above it.
+// Of a very long stack only the levels at both ends are visited: reaching a level takes a step for each above it.
 constexpr int kExamined = 1000, kExaminedLast = 40;
 constexpr std::string_view kFrame = "\n\t", kTailCall = "\n\t(...tail calls...)";
 
@@ -43,13 +43,13 @@ void on_event(lua_State* L, lua_Debug* event) {
 
 lua_State* thread_of(lua_State* L) { return lua_isthread(L, 1) ? lua_tothread(L, 1) : L; }
 
-// The library's own function, in this very call of ours.
+// Calls the library's own function, within this call.
 int original(lua_State* L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
 
 int gethook(lua_State* L) {
     lua_State* thread = thread_of(L);
     if (lua_gethook(thread) != on_event) return original(L);
-    // Lua's own knows no hook but its own.
+    // Lua's own function knows no hook but its own.
     const int mask = lua_gethookmask(thread), count = lua_gethookcount(thread);
     lua_sethook(thread, library_hook(L), mask, count);
     const int results = original(L);
@@ -57,7 +57,8 @@ int gethook(lua_State* L) {
     return results;
 }
 
-// What Lua writes about the levels from the first on, each with its line break; of a long stack those of its beginning.
+// Lua's texts for the levels from the first on, each with its line break; for a long stack, only those at its
+// beginning.
 std::vector<std::string> described(lua_State* L, lua_State* thread, int first) {
     luaL_traceback(L, thread, nullptr, first);
     const std::string text = lua_tostring(L, -1);
@@ -136,7 +137,7 @@ std::vector<int> reported_levels(lua_State* thread, int first) {
     const int depth = levels.empty() ? 0 : levels.back() + 1;
     bool in_library = false, any = false;
     lua_Debug frame;
-    // From the outermost: a function of C belongs to what calls it.
+    // From the outermost level on: a function of C belongs to its caller.
     for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
         if (*level < kExamined || *level >= depth - kExaminedLast) {
             lua_getstack(thread, *level, &frame);
@@ -165,7 +166,7 @@ int compiled_line(lua_State* thread, int level) {
     lua_getinfo(thread, "S", &frame);
     const std::string before = str(frame.short_src, ":");
     if (!place.starts_with(before)) return 0;
-    // A function that it calls may have become a part of it.
+    // The call may have been inlined, so that the line belongs to another function.
     const int line = std::atoi(place.c_str() + before.size());
     return line >= frame.linedefined && line <= frame.lastlinedefined ? line : 0;
 }
@@ -177,7 +178,7 @@ bool is_watched(lua_State* thread) {
 
 namespace {
 
-// Where the argument is a level as the program counts, the level as Lua counts takes its place.
+// Where the argument is a level in the program's count, replaces it by the level in Lua's count.
 void use_program_level(lua_State* L, int argument, lua_State* thread) {
     if (State::of(L).prologue_calls == 0 || !lua_isinteger(L, argument)) return;
     const lua_Integer wanted = lua_tointeger(L, argument);
@@ -224,7 +225,7 @@ int dump(lua_State* L) {
     return original(L);
 }
 
-// Whether the upvalue that argument `position` of the function at `function` names is a hidden one.
+// Whether the upvalue that argument `position` selects in the function at `function` is a hidden one.
 bool names_hidden(lua_State* L, int function, int position) {
     int is_integer = 0;
     const lua_Integer wanted = lua_tointegerx(L, position, &is_integer);
@@ -259,7 +260,7 @@ int upvaluejoin(lua_State* L) {
 }
 
 int getinfo(lua_State* L) {
-    // The function is found before Lua's own looks at the arguments and moves them.
+    // The function is found before Lua's own function checks the arguments and moves them.
     const int first = lua_isthread(L, 1) ? 2 : 1;
     use_target(L, first);
     lua_State* thread = first == 2 ? lua_tothread(L, 1) : L;

@@ -1,5 +1,5 @@
-// The stack and its events as the program knows them: without the call that a prologue makes
-// (interpreter/loader/prologue.h), in which the body of the Lua function around it is run by compiled code.
+// The stack and its events as the program sees them: without the call that a prologue makes
+// (interpreter/loader/prologue.h), in which compiled code runs the body of the Lua function around it.
 #pragma once
 
 #include <lua.hpp>
@@ -7,19 +7,19 @@
 
 namespace lunaria {
 
-// Which levels of the stack are the program's: all but the calls of prologues.
+// The levels of the stack that belong to the program: all but the calls of prologues.
 std::vector<int> program_levels(lua_State* thread);
-// Of these those that a report of an error shows, from `first` on: without the functions of Lunaria's library and what
+// The levels that a report of an error shows, from `first` on: without functions of Lunaria's library and those that
 // they call, unless LUNARIA_LOG asks for them or there are no others, and without the call of the program by its host.
 std::vector<int> reported_levels(lua_State* thread, int first);
-// The line that the Lua function at the level is at, where compiled code does its work; 0: it runs by itself.
+// The current line of the Lua function at the level, if compiled code runs in its place; 0: Lua runs it.
 int compiled_line(lua_State* thread, int level);
 
-// Whether a hook of debug.sethook wants to know of calls or lines of the thread, which compiled code has none of.
+// Whether a hook of debug.sethook watches calls or lines of the thread, which compiled code does not have.
 bool is_watched(lua_State* thread);
 
-// Has the debug library keep to that, and leave the variables of prologues out; with type and string.dump it takes
-// compiled functions for functions.
+// Makes the debug library follow these rules and hide the variables of prologues; together with type and string.dump it
+// treats compiled functions as functions.
 void install_frames(lua_State* L);
 
 }  // namespace lunaria

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kShownAtEitherEnd = 12;
 
-// A line as it is shown below its frame.
+// A line of source below its frame.
 std::string indented(std::string_view line) {
     const size_t start = line.find_first_not_of(" \t");
     if (start == std::string_view::npos) return {};
@@ -30,7 +30,7 @@ std::string source_line(State& state, const lua_Debug& frame) {
     return frame.currentline > 0 && at < lines.size() ? indented(lines[at]) : std::string();
 }
 
-// `line`: where it is, if Lua does not know.
+// `line`: its line, if Lua does not know it.
 std::string describe_frame(State& state, lua_State* L, lua_Debug& frame, int line) {
     lua_getinfo(L, "Slnt", &frame);
     if (line > 0) frame.currentline = line;
@@ -71,7 +71,7 @@ std::string stack_text(State& state, lua_State* L) {
         text += describe_frame(state, L, frame, compiled_line(L, at));
         any_line |= frame.currentline > 0;
     }
-    // A text that did not compile or a file that is not there has no Lua function to point to.
+    // A text that did not compile, or a missing file, has no Lua function to point to.
     return any_line ? text : std::string();
 }
 
@@ -126,7 +126,7 @@ Outcome call_protected(State& state, int arguments, int results) {
     state.closers().settle();
     if (status == LUA_OK) return outcome;
     outcome.ok = false;
-    // Out of memory and errors in the message handler itself do not pass through the handler.
+    // Errors for lack of memory and in the message handler itself do not pass through the handler.
     if (outcome.message.empty()) outcome.message = error_text(L);
     lua_pop(L, 1);
     outcome.interrupted = interrupt_requested();

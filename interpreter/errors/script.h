@@ -9,7 +9,7 @@
 
 namespace lunaria {
 
-// How a run ended.
+// The outcome of a run.
 struct Outcome {
     bool ok = true;
     bool interrupted = false;
@@ -17,22 +17,23 @@ struct Outcome {
     std::string traceback;  // "stack traceback:\n\t..." with the source line below each place that has one
 };
 
-// Runs `body`, which may use the Lua API without further protection; errors of Lua and of C++ end up in the outcome.
-// The stack is as before, but for what the body left on it when all went well.
+// Runs `body`, which may use the Lua API without further protection; errors of Lua and of C++ go to the outcome. The
+// stack is as before, except for values that the body left on it without an error.
 Outcome run_protected(State& state, const std::function<void(lua_State*)>& body);
 
 // Calls the function below `arguments` values on the stack with a message handler that collects the traceback. Leaves
 // `results` values (or LUA_MULTRET) if all went well.
 Outcome call_protected(State& state, int arguments, int results);
 
-// Pushes a message handler, for lua_pcall, that fills in the message and the traceback of `outcome`, which outlives it.
+// Pushes a message handler, for lua_pcall, that fills in the message and the traceback of `outcome`, which must outlive
+// the handler.
 void push_message_handler(lua_State* L, Outcome& outcome);
 
-// The message of an interrupt that came as a request for memory that was refused (interpreter/memory.h).
+// The message of an interrupt that was raised by refusing memory (interpreter/memory.h).
 inline constexpr const char* kRefusedMemory = "interrupted!";
 
-// Text of the error object on top of the stack: a string, what its __tostring says, or the contents of a table with the
-// place of who runs now.
+// Text of the error object on top of the stack: a string, the result of its __tostring, or the contents of a table with
+// the running place.
 std::string error_text(lua_State* L);
 
 }  // namespace lunaria

@@ -1,9 +1,10 @@
 // Circles through Lua and the machine: a table holds a function that the machine made, whose captures hold the table.
 // Lua sees only that the registry has the table, the machine only that Lua has the function.
 //
-// So that Lua's collector can see it, objects of the machine that only Lua has, in boxes, are mirrored for the length
-// of one collection: each is a table that holds the tables of what it refers to, and Lua's objects themselves; it hangs
-// on its box. The registry lets go of those objects meanwhile. What is left afterwards is referred to as before.
+// So that Lua's collector can see the circle, objects of the machine that only Lua refers to, in boxes, are mirrored
+// for the length of one collection: the mirror of an object is a table that holds the mirrors of the objects it refers
+// to, and Lua's objects themselves; its box refers to it. The registry releases those objects meanwhile, and afterwards
+// refers to the remaining ones as before.
 #include "interpreter/host/boxes.h"
 
 #include <typeinfo>
@@ -17,8 +18,8 @@ namespace lunaria {
 namespace {
 
 constexpr const char* kBox = "lunaria.value";
-// Boxes made since the last search that call for one; and how many for each kilobyte that Lua has, since a search costs
-// a full collection.
+// The number of boxes made since the last search that calls for another; and per kilobyte of Lua's heap, since a search
+// costs a full collection.
 constexpr size_t kManyBoxes = 1000;
 constexpr int kKilobytesPerBox = 16;
 
@@ -35,7 +36,7 @@ LuaReference* strong_reference(Object& object) {
     return r.is_kept() ? nullptr : &r;
 }
 
-// The collector stands still for as long as it lives.
+// Stops the collector while it lives.
 class Standstill {
   public:
     explicit Standstill(lua_State* L) : L_(L), ran_(lua_gc(L, LUA_GCISRUNNING) != 0) { lua_gc(L, LUA_GCSTOP); }

@@ -13,14 +13,14 @@ class Boxes {
     explicit Boxes(lua_State* main);
     // The value as a userdata.
     void push(lua_State* L, const Value& v);
-    // The value that a userdata is; null: it is something else.
+    // The value in a userdata; null: it is something else.
     const Value* at(lua_State* L, int index);
-    // Whether so many were made that circles should be searched for.
+    // Whether so many boxes were made that circles should be searched for.
     bool many() const;
     // Frees objects of the machine and of Lua that only refer to each other: a full collection of Lua's garbage. False:
-    // there are none of the machine's objects in Lua, and nothing was collected.
+    // Lua refers to no objects of the machine, and nothing was collected.
     bool collect_cycles(lua_State* L);
-    // What the registry let go of for a collection it has again.
+    // The registry refers again to the objects that it released for a collection.
     void end_collection() {
         if (weakened_) strengthen();
     }
@@ -33,7 +33,7 @@ class Boxes {
     lua_State* main_;
     int boxes_;  // all of them, as weak keys
     size_t new_boxes_ = 0, settled_boxes_ = 0;
-    bool weakened_ = false;  // a collection of circles runs
+    bool weakened_ = false;  // a collection of circles is running
 };
 
 }  // namespace lunaria

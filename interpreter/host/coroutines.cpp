@@ -36,8 +36,8 @@ int run_thread(lua_State* L, lua_State* thread, int count) {
     return results;
 }
 
-// A coroutine of the virtual machine, which a differentiated function has left behind: whether the call was its own.
-// Then the results are on the stack.
+// For a coroutine of the virtual machine that a differentiated function has left behind: whether the argument is one.
+// The results are then on the stack.
 bool machine_coroutine(lua_State* L, vm::NativeFunction::Kind kind) {
     LuaHost* host = LuaHost::existing(L);
     if (!host || host->coroutine_at(L, 1).is_nil()) return false;
@@ -52,13 +52,13 @@ bool machine_coroutine(lua_State* L, vm::NativeFunction::Kind kind) {
     return true;
 }
 
-// What the thread left open is closed by functions that run in it. An error of theirs ends up on its stack.
+// Functions that run in the thread close the variables that it left open. Their error ends up on its stack.
 int close_thread(lua_State* L, lua_State* thread) {
     const State::RunningThread note(State::of(L), thread);
     return lua_resetthread(thread);
 }
 
-// As in the library, which knows nothing of the machine: upvalue 1.
+// The library's function, which knows nothing of the machine, is upvalue 1.
 int status(lua_State* L) {
     if (machine_coroutine(L, vm::NativeFunction::Kind::status)) return lua_gettop(L);
     if (!lua_isthread(L, 1)) return luaL_typeerror(L, 1, "coroutine");
@@ -85,7 +85,7 @@ int call_wrapped(lua_State* L) {
     if (results >= 0) return results;
     const int status = lua_status(thread);
     if (status != LUA_OK && status != LUA_YIELD) {
-        // Closes what the coroutine left open; an error in there takes the place of the first one.
+        // Closes the variables that the coroutine left open; an error in doing so replaces the first one.
         close_thread(L, thread);
         lua_xmove(thread, L, 1);
     }
@@ -112,7 +112,7 @@ int wrap(lua_State* L) {
     return 1;
 }
 
-// Why a coroutine cannot be closed: what the library calls its status. Empty when it can be.
+// The reason why a coroutine cannot be closed: its status in the library's words. Empty when it can be closed.
 const char* why_open(lua_State* L, lua_State* thread) {
     if (thread == L) return "running";
     lua_Debug frame;

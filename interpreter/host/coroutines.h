@@ -1,5 +1,5 @@
-// coroutine.resume and coroutine.wrap as in Lua's library, plus a note of the thread that runs: an interrupt sets its
-// hook there, and stock Lua does not tell which thread that is.
+// coroutine.resume and coroutine.wrap as in Lua's library, plus a note of the running thread: an interrupt sets its
+// hook there, and stock Lua does not tell which thread runs.
 #pragma once
 
 #include <lua.hpp>
@@ -8,7 +8,7 @@ namespace lunaria {
 
 void track_coroutines(lua_State* L);
 
-// Whether it is coroutine.resume, which keeps errors from its caller.
+// Whether the function is coroutine.resume, which keeps errors from its caller.
 bool is_coroutine_resume(lua_CFunction f);
 
 }  // namespace lunaria

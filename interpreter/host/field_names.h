@@ -1,6 +1,6 @@
-// Names of fields that were read, by a hash of the string's address, with the operator that was found last by each: a
-// name is hashed by Lua and an operator recognised once. What Lua has under the two references keeps it from using the
-// addresses for something else.
+// Names of fields that were read, by a hash of the string's address, with the operator last found by each: a name is
+// hashed by Lua and an operator recognised only once. References in Lua's registry keep the addresses from being used
+// for something else.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ class FieldNames {
         const void* pointer = nullptr;
         Value found;
     };
-    // A string, on the stack.
+    // Pushes the name, a string.
     Name& push(lua_State* L, const Value& name);
-    // The value on top of the stack, found by the name.
+    // The value on top of the stack, which was found by the name.
     Value value_by(lua_State* L, Name& name);
 
   private:

@@ -38,7 +38,7 @@ bool Handles::push(lua_State* state, const void* body) {
 
 namespace {
 
-// Whether the value at the index is a handle of that tensor: not one that was released by hand.
+// Whether the value at the index is a handle of that tensor, and not one that was released by hand.
 bool holds(lua_State* state, int index, const TensorBody* body) {
     TensorBody** place = State::of(state).memory().handle(lua_touserdata(state, index));
     return place && *place == body;
@@ -59,7 +59,7 @@ void Handles::note_tensor(lua_State* state, int index, TensorBody** place) {
 }
 
 void Handles::push_tensor(lua_State* state, const Tensor& t) {
-    // Nobody else has it, and Lua has no object of it.
+    // The tensor has no other owner, so that Lua has no object for it.
     if (t.body()->refs.load(std::memory_order_relaxed) == 1) return push_shared(state, t);
     luaL_checkstack(state, 6, "tensor");
     lua_rawgeti(state, LUA_REGISTRYINDEX, handles_);

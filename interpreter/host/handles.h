@@ -1,6 +1,6 @@
-// The objects that Lua has of tensors and of what the machine made. To Lua a tensor is the object that holds it: what
-// it is found by as a key of a table, and what it is equal to. So what comes back from the machine is the object that
-// went in, while the program has it.
+// Lua's objects for tensors and for objects of the machine. To Lua a tensor is the object that holds it: as a key of a
+// table it is found by that object, and it is equal to that object. So a tensor that comes back from the machine is the
+// object that went in, as long as the program has it.
 #pragma once
 
 #include <lua.hpp>
@@ -12,11 +12,11 @@ namespace lunaria {
 class Handles {
   public:
     explicit Handles(lua_State* main);
-    // What is at the index was made for a closure or a coroutine.
+    // Notes that the value at the index was made for a closure or a coroutine.
     void note(lua_State* L, int index, const void* body);
-    // False, and nothing is pushed: the program has no object of it.
+    // False, with nothing pushed: the program has no object for it.
     bool push(lua_State* L, const void* body);
-    // The same of a tensor, whose object is at the index; one is made where there is none.
+    // The same for a tensor, whose object is at the index; push_tensor makes one where there is none.
     void note_tensor(lua_State* L, int index, TensorBody** place);
     void push_tensor(lua_State* L, const Tensor& t);
 

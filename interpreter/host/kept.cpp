@@ -15,7 +15,8 @@ namespace {
 
 int keepers_key;
 
-// Enters the table on the stack into the table of keepers; its number there. `reference`: that table in the registry.
+// Enters the table on the stack into the table of keepers; returns its number there. `reference`: the table of keepers
+// in the registry.
 int add_keeper(lua_State* L, int& reference) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &keepers_key) == LUA_TNIL) {
         lua_pop(L, 1);

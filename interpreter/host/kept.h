@@ -1,6 +1,6 @@
-// What the records of a compiled function refer to, kept by the function itself: it may be collected together with what
-// only its records know. Objects and keys of questions lie a second time on the stack of a Lua thread that never runs,
-// where guards find them by their place.
+// Objects that the records of a compiled function refer to. The function itself keeps them, so that it can be collected
+// together with objects that only its records refer to. Objects and keys of guards are also on the stack of a Lua
+// thread that never runs, where guards find them by their place.
 #pragma once
 
 #include <lua.hpp>
@@ -13,12 +13,12 @@ namespace lunaria {
 
 class Kept {
   public:
-    // What has to be free above what lies in the pool.
+    // The free space needed above the pool's content.
     static constexpr int kSpace = 40;
 
     // Begins anew: pushes the table and the thread, which the function has to keep.
     void begin(lua_State* L);
-    // Has the objects of the tree's new steps kept in the table at the index, and tells the steps where they are.
+    // Keeps the objects of the tree's new steps in the table at the index, and tells the steps their places.
     void keep(lua_State* L, int table, trace::Tree& tree);
     lua_State* pool() const { return pool_; }
 
@@ -27,7 +27,7 @@ class Kept {
 
     int keepers_ = LUA_NOREF, keeper_ = -1;  // see LuaReference
     lua_State* pool_ = nullptr;
-    std::unordered_map<std::string, int> keys_;  // where the texts are that tables are indexed by
+    std::unordered_map<std::string, int> keys_;  // places of the texts that are keys of tables
 };
 
 }  // namespace lunaria

@@ -1,5 +1,6 @@
-// What a coroutine of Lua's own can come to: its variables, what its functions have of others, and whatever hangs on
-// that. Of the global table only what the functions' texts mention counts, since all of them have it.
+// The objects that a coroutine of Lua's own can reach: its variables, the upvalues of its functions, and everything
+// that these refer to. From the global table only names in the functions' texts count, since every function has that
+// table.
 #include <cctype>
 #include <unordered_set>
 
@@ -16,8 +17,8 @@ namespace lunaria {
 
 namespace {
 
-// Beyond so many objects, those of a large set of data say, the rest is taken not to have to do with anything: looking
-// at all of them would cost more than what the coroutine does.
+// Beyond so many objects, for instance of a large set of data, the rest counts as unrelated: visiting all of them would
+// cost more than the coroutine's work.
 constexpr size_t kMostObjects = 20000;
 
 class Search {
@@ -25,7 +26,7 @@ class Search {
     Search(LuaHost& host, lua_State* L, const vm::Context& context, const std::function<bool(const Value&)>& follows)
         : host_(host), L(L), context_(context), follows_(follows) {}
 
-    // Whether what is on top of the stack comes to something that is followed. Takes it off.
+    // Whether the value on top of the stack reaches an active one. Pops it.
     bool run() {
         lua_newtable(L);
         lua_insert(L, -2);
@@ -41,11 +42,11 @@ class Search {
     }
 
   private:
-    // What is on top of the stack is looked at later, once. Takes it off.
+    // Notes the value on top of the stack for a later visit, once. Pops it.
     void add() {
         const int type = lua_type(L, -1);
         if (type == LUA_TUSERDATA) {
-            // A compiled function has the one that it stands for.
+            // A compiled function refers to its original.
             if (luaL_testudata(L, -1, jit::kMetatable)) {
                 lua_getiuservalue(L, -1, jit::kCompiledTarget);
                 lua_remove(L, -2);
@@ -92,7 +93,7 @@ class Search {
     }
 
     void look_at_function(int index) {
-        // Graph mode's entry, which all functions have, knows every compiled one.
+        // Graph mode's entry, which all functions have, knows every compiled function.
         if (is_entry_function(L, index)) return;
         const bool in_lua = !lua_iscfunction(L, index);
         for (int i = 1; lua_getupvalue(L, index, i); ++i) {
@@ -102,7 +103,7 @@ class Search {
         }
     }
 
-    // Those whose names are words of the function's text.
+    // Adds the globals whose names are words of the function's text.
     void look_at_globals(int function) {
         const FunctionSource source = State::of(L).loader().source_of(L, function);
         if (!source.function) return;
@@ -138,7 +139,7 @@ class Search {
             for (int i = 1; lua_getlocal(thread, &frame, i); ++i) take();
             for (int i = -1; lua_getlocal(thread, &frame, i); --i) take();
         }
-        // One that has not begun has its function on the stack.
+        // A coroutine that has not begun has its function on the stack.
         if (lua_status(thread) == LUA_OK)
             for (int i = 1, n = lua_gettop(thread); i <= n; ++i) {
                 lua_pushvalue(thread, i);
@@ -150,7 +151,7 @@ class Search {
     lua_State* L;
     const vm::Context& context_;
     const std::function<bool(const Value&)>& follows_;
-    int waiting_ = 0;  // the table of what is to be looked at, in the order in which it was found
+    int waiting_ = 0;  // the table of objects still to be visited, in the order in which they were found
     std::unordered_set<const void*> seen_;
     bool found_ = false;
 };
@@ -168,7 +169,7 @@ Value LuaHost::resumed_by(const Value& f, std::span<const Value> args) {
         push(L, args[0]);
         if (lua_isthread(L, -1)) thread = args[0];
     } else {
-        // What coroutine.wrap gave has the coroutine.
+        // The function from coroutine.wrap has the coroutine.
         push(L, f);
         if (lua_getupvalue(L, -1, 1) && lua_isthread(L, -1)) thread = to_value(L, -1);
     }

@@ -30,7 +30,7 @@ Value LuaOutside::function() {
     return f;
 }
 
-// What is protected runs in another C function, in which the arguments are taken from a table.
+// The protected body runs in another C function, which takes the arguments from a table.
 vm::Host::Protected LuaOutside::protect(const std::function<void()>& body) {
     lua_State* L = host_.lua();
     lua_createtable(L, places_.count, 0);
@@ -47,7 +47,7 @@ vm::Host::Protected LuaOutside::protect(const std::function<void()>& body) {
     return host_.call_protected(body);
 }
 
-// Leaves the answer on top of the stack, above what was asked.
+// Pushes the answer, above the queried objects.
 void LuaOutside::push(lua_State* L, const Question& q) {
     if (q.kind == Step::Kind::count) return lua_pushinteger(L, count);
     if (q.kind == Step::Kind::argument) {
@@ -167,7 +167,7 @@ bool fits(const Guards::Check& check, lua_State* L, int type, int index) {
                    std::bit_cast<int64_t>(static_cast<double>(lua_tonumber(L, index))) == check.bits;
         case Kind::text: {
             if (type != LUA_TSTRING) return false;
-            // Lua has a short text once only; of a long one there may be two.
+            // Lua has a short text only once; a long one may exist twice.
             if (lua_topointer(L, index) == check.pointer) return true;
             size_t size = 0;
             const char* text = lua_tolstring(L, index, &size);
@@ -177,7 +177,7 @@ bool fits(const Guards::Check& check, lua_State* L, int type, int index) {
     return false;
 }
 
-constexpr int kPile = Kept::kSpace - 8;  // answers that are left on the stack before they are taken away at once
+constexpr int kPile = Kept::kSpace - 8;  // answers that are left on the stack before they are popped together
 
 }  // namespace
 
@@ -224,7 +224,7 @@ bool LuaOutside::hold(const Guards& guards) {
                 type = LUA_TNONE;
                 break;
             case Check::What::next:
-                // Above the pool lies the key before it, with its value.
+                // The previous key, with its value, is above the pool.
                 lua_settop(pool, check.first ? top : top + 1);
                 if (check.first) lua_pushnil(pool);
                 pile = 0;
@@ -397,7 +397,7 @@ void LuaOutside::run(vm::Machine& machine, const std::function<void()>& body) {
 
 void LuaOutside::make_room() {
     lua_State* L = host_.lua();
-    constexpr int kMostKilobytes = 64 << 10;  // of Lua's own: more takes long to go through
+    constexpr int kMostKilobytes = 64 << 10;  // of Lua's own heap: a larger one takes long to traverse
     if (lua_gc(L, LUA_GCCOUNT) <= kMostKilobytes) lua_gc(L, LUA_GCCOLLECT);
 }
 

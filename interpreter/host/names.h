@@ -1,4 +1,4 @@
-// Functions of Lua's standard library and of Lunaria's that a saved program refers to by their names.
+// Functions of Lua's standard library and of Lunaria's that a saved program refers to by name.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ class FunctionNames {
     };
 
     explicit FunctionNames(LuaHost& host);
-    // Null for a function that has no name.
+    // Null for a function without a name.
     const Entry* find(const Value& f) const;
     // The steps of `for ... in ipairs(t)`.
     bool is_ipairs_step(const Value& f) const { return vm::identity_of(f) == ipairs_step_; }

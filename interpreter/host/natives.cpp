@@ -25,7 +25,7 @@ Natives::Natives(lua_State* L) {
             lua_pop(L, 1);
         }
 
-    // What core.original gives: a function that calls another one.
+    // The result of core.original: a function that calls another one.
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     lua_getfield(L, -1, "lunaria.autodiff");
     if (lua_istable(L, -1)) {

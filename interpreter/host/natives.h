@@ -1,4 +1,4 @@
-// What a recording makes of Lua's and the module's functions that are written in C.
+// The treatment in a recording of functions of Lua and of the module that are written in C.
 #pragma once
 
 #include <lua.hpp>
@@ -11,9 +11,9 @@ namespace lunaria {
 
 class Natives {
   public:
-    // Looks the functions up in the libraries as they are now.
+    // Looks up the functions in the libraries as they are now.
     explicit Natives(lua_State* L);
-    // Of the C function at the index; seen through what stands for it.
+    // For the C function at the index; a stand-in counts as the function that it replaces.
     Native find(lua_State* L, int index) const;
 
   private:
@@ -21,11 +21,11 @@ class Natives {
     lua_CFunction original_ = nullptr;
 };
 
-// Of the libraries of a Lua state, looked up once.
+// For the libraries of a Lua state, looked up once.
 const Natives& natives_of(lua_State* L);
-// The same for the numbers in variables that are met.
+// The same for the numbers in captured variables.
 trace::CapturedNumbers& captured_numbers_of(lua_State* L);
-// Destroys it, if it was made: the state is about to be closed.
+// Destroys it, if it was made, before the state is closed.
 void end_natives(lua_State* L);
 
 }  // namespace lunaria

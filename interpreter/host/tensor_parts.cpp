@@ -50,7 +50,7 @@ vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const
     for (IndexItem& item : index.items) {
         name += str(static_cast<int>(item.kind), ":", item.integer, ":", item.start.value_or(INT64_MIN), ":",
                     item.stop.value_or(INT64_MIN), ":", item.step, ":");
-        // A mask picks as many elements as it has trues: the graph is for this one.
+        // A mask selects as many elements as it has trues: the graph is for this mask.
         if (item.kind == IndexItem::Kind::tensor) {
             if (item.tensor.tensor().dtype() == DType::boolean) {
                 name += "mask";

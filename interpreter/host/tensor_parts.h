@@ -1,4 +1,4 @@
-// What brackets and properties of a tensor stand for, as functions of it: t[i], t[i] = v, t.T.
+// Brackets and properties of a tensor as functions of it: t[i], t[i] = v, t.T.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ class LuaHost;
 class TensorParts {
   public:
     explicit TensorParts(LuaHost& host) : host_(host) {}
-    // tensor[key], or what the tensor is after tensor[key] = *value.
+    // tensor[key], or the tensor after tensor[key] = *value.
     vm::Host::Part indexed(const Value& tensor, const Value& key, const Value* value);
     // The properties that are functions of the elements: the transposed matrix.
     vm::Host::Part property(const Value& tensor, const std::string& name);

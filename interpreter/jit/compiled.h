@@ -1,4 +1,4 @@
-// What a compiled function has in Lua beside its records.
+// The state of a compiled function in Lua beside its records.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ struct Function : trace::Compiled {
     vm::Values results;  // of the last call, until they are taken
 };
 
-// Of what ms.jit gave, at the index; throws a Lua error where it is something else.
+// For a result of ms.jit at the index; throws a Lua error where it is something else.
 Function& function_at(lua_State* L, int index);
 
-// For the module: the records as text, the kernels of their regions, and what is known of the function as a table.
+// For the module: the records as text, the kernels of their regions, and the facts about the function as a table.
 int text(lua_State* L);
 int kernels(lua_State* L);
 int report(lua_State* L);

@@ -25,7 +25,7 @@ namespace lunaria::jit {
 
 namespace {
 
-// Empty once it was collected: what is finalized after it may still have it.
+// Empty once it was collected: an object that is finalized after it may still refer to it.
 using Held = std::optional<Function>;
 
 Held& held_at(lua_State* L, int index) { return *static_cast<Held*>(luaL_checkudata(L, index, kMetatable)); }
@@ -39,7 +39,7 @@ Function& function_at(lua_State* L, int index) {
 
 namespace {
 
-// The same for functions that know the metatable: their upvalue 1.
+// The same for functions with the metatable as upvalue 1.
 Held& own_function(lua_State* L) {
     if (lua_isuserdata(L, 1) && lua_getmetatable(L, 1)) {
         const bool ours = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
@@ -49,7 +49,7 @@ Held& own_function(lua_State* L) {
     return held_at(L, 1);
 }
 
-// What its records refer to is kept by the function at the index, and may be collected with it.
+// The function at the index keeps the objects that its records refer to, which may be collected with it.
 void begin_keeping(Function& f, lua_State* L, int index) {
     f.kept.begin(L);
     lua_setiuservalue(L, index, kCompiledPool);
@@ -78,7 +78,7 @@ int make(lua_State* L) {
 
 constexpr size_t kWaysUnasked = 64, kStepsUnasked = 20000, kLiveUnasked = 1 << 20;
 
-// Begins anew with nothing recorded: what the function keeps for branches that were taken out goes.
+// Begins anew with nothing recorded: objects kept for removed branches are dropped.
 void start_over(Function& f, lua_State* L) {
     f.start_over();
     begin_keeping(f, L, 1);
@@ -86,7 +86,7 @@ void start_over(Function& f, lua_State* L) {
 
 // Whether the function is left to Lua for this call.
 bool is_left_to_lua(Function& f, lua_State* L) {
-    // A program that is debugged runs as it is written.
+    // A program that is debugged runs in Lua.
     if (!f.stops) {
         lua_getiuservalue(L, 1, kCompiledTarget);
         f.stops = Debugger::calls_breakpoint(L, -1);
@@ -131,7 +131,7 @@ bool is_left_to_lua_for_good(lua_State* L, int compiled) {
 
 bool is_collected(lua_State* L, int compiled) { return !held_at(L, compiled); }
 
-// try(f, arguments...): whether the call is done; take(f) gives its results then.
+// try(f, arguments...): whether the call is done; take(f) then returns its results.
 int try_call(lua_State* L) {
     Held& held = own_function(L);
     if (!held) {
@@ -164,7 +164,7 @@ int try_call(lua_State* L) {
 
 namespace {
 
-// Pushes the arguments in the table at `list`[i], whose number it has as n.
+// Pushes the arguments in the table at `list`[i], whose number is in its field n.
 void push_batch(lua_State* L, int list, lua_Integer i) {
     lua_rawgeti(L, list, i);
     const int batch = lua_gettop(L);
@@ -177,8 +177,8 @@ void push_batch(lua_State* L, int list, lua_Integer i) {
 }
 
 // sink(f, steps, batches, each): calls f `steps` times with the batches in turn, tables of arguments with their number
-// as n; or with what the function `batches` gives, up to nil. The results of the last call, after the number of calls;
-// the first result of each goes to the table `each`, if there is one.
+// as n; or with the results of the function `batches`, up to nil. Returns the number of calls, then the results of the
+// last one; the first result of each goes to the table `each`, if there is one.
 int sink(lua_State* L) {
     Function& f = function_at(L, 1);
     const lua_Integer steps = luaL_checkinteger(L, 2);
@@ -231,7 +231,7 @@ int sink(lua_State* L) {
             LuaOutside outside(f.host, {kKept, kKept + 1, lua_gettop(L) - kKept}, f.kept);
             compiled = f.attempt(outside, results);
             f.progress.steady = nullptr;
-            // The records have grown, or something was met that they do not know.
+            // The records have grown, or met something new.
             if (listed && (f.runs == runs || done == 0 || !steady.is_of(f.tree))) steady.prepare(f.tree);
         }
         check_full(f, compiled);
@@ -279,7 +279,7 @@ int is_jit(lua_State* L) {
     return 1;
 }
 
-// Whether a machine runs: what it calls belongs to what it records or differentiates. A recorder answers in
+// Whether a machine runs: functions that it calls are part of its recording or differentiation. A recorder answers in
 // this function's place as long as it records.
 int inside(lua_State* L) {
     lua_pushboolean(L, LuaHost::of(L).runs());

@@ -16,13 +16,12 @@ namespace lunaria::jit {
 
 namespace {
 
-// Calls during or since which tensors were made, before a function is compiled. The first may be a warm-up, as it is
-// for cells.
+// The number of calls that make tensors before a function is compiled. The first may be a warm-up, as it is for cells.
 constexpr int kWorking = 2;
-// Calls without any, after which a function is left alone.
+// The number of calls that make none after which a function is left alone.
 constexpr int kIdle = 64;
 
-// Where a function was defined.
+// The place of a function's definition.
 struct Definition {
     const char* source = nullptr;
     int line = 0;
@@ -36,15 +35,16 @@ Definition definition_of(lua_State* L, int function) {
     return {info.source, info.linedefined};
 }
 
-// By address, of the functions that were called lately.
+// Recently called functions, by address.
 struct Calls {
     const void* function = nullptr;
     int working = 0, idle = 0;
-    uint64_t bytes = 0;     // of tensors that this thread had made at the last call
+    uint64_t bytes = 0;     // bytes of tensors that this thread had made at the last call
     Definition definition;  // of the function that was called first
 };
-// Few functions share a set, the one that was called last in front. A newcomer mostly takes the last place, so that of
-// many that take turns some stay long enough; now and then the first one, so that none stays that is never called.
+// A few functions share a set, with the one called last in front. A new function mostly takes the last place, so that
+// of many functions called in turn some stay long enough; now and then it takes the first place, so that a function
+// that is never called again does not stay.
 struct Counts {
     static constexpr size_t kSets = 512;
     std::array<std::array<Calls, 4>, kSets> sets;
@@ -52,7 +52,7 @@ struct Counts {
 
     Calls& of(lua_State* L, int index, uint64_t bytes) {
         const void* function = lua_topointer(L, index);
-        // Addresses lie at steps of a few sizes.
+        // Addresses are multiples of a few sizes, so that their bits are mixed.
         const uint64_t mixed = reinterpret_cast<uintptr_t>(function) * uint64_t{0x9e3779b97f4a7c15};
         auto& set = sets[(mixed >> 32) % kSets];
         constexpr unsigned kNowAndThen = 8;
@@ -71,7 +71,7 @@ struct Counts {
 
 int compiled_key, entry_key, mode_key;
 
-// For as long as it lives, a call of entry() is on a stack.
+// While it lives, a call of entry() is on a stack.
 class OnStack {
   public:
     explicit OnStack(State& state) : state_(state) { ++state_.prologue_calls; }
@@ -83,7 +83,7 @@ class OnStack {
     State& state_;
 };
 
-// The table of compiled functions: by the function or the object that they stand for.
+// The table of compiled functions, by the original function or object.
 void push_compiled(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &compiled_key) != LUA_TNIL) return;
     lua_pop(L, 1);
@@ -109,15 +109,15 @@ bool is_hot(Counts& counts, lua_State* L, int function, bool& idle) {
     if (!hot && !idle) return false;
     const bool is_known = c.definition == definition_of(L, function);
     c = {};
-    if (is_known) return hot;  // it is not asked for again
-    // Another was made there before, whose calls say nothing of this one.
+    if (is_known) return hot;  // the prologue does not ask again
+    // Another function was defined there before, whose calls tell nothing about this one.
     counts.of(L, function, bytes);
     idle = false;
     return false;
 }
 
 // entry(false, arguments...): the compiled function if it did the call, false if the body has to; entry(compiled): the
-// results. Upvalues: the metatable of compiled functions, the table of those, Counts.
+// results. Upvalues: the metatable of compiled functions, the table of compiled functions, Counts.
 int entry(lua_State* L) {
     if (!lua_isboolean(L, 1)) return take(L);
     const OnStack here(State::of(L));
@@ -142,7 +142,7 @@ int entry(lua_State* L) {
             return decline();
         }
         lua_settop(L, function);
-        // What stands for the library's functions has to be there before anything is recorded.
+        // The stand-ins for the library's functions must exist before anything is recorded.
         lua_getglobal(L, "require");
         lua_pushliteral(L, "lunaria.graph");
         lua_call(L, 1, 0);

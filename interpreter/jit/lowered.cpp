@@ -1,4 +1,4 @@
-// What became of a compiled function's operators, stage by stage, as tables for lunaria/lowered.lua.
+// Stages of a compiled function's operators, as tables for lunaria/lowered.lua.
 #include "core/ir/text.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/values/values.h"

@@ -1,4 +1,4 @@
-// What a compiled function did so far, for ms.jit_report and its kin.
+// Counters and reasons of a compiled function, for ms.jit_report and its kin.
 #include <functional>
 #include <map>
 
@@ -62,7 +62,7 @@ int kernels(lua_State* L) {
     return 1;
 }
 
-// What is known of a compiled function, as a table.
+// The facts about a compiled function, as a table.
 int report(lua_State* L) {
     const Function& f = function_at(L, 1);
     lua_createtable(L, 0, 12);
@@ -76,7 +76,7 @@ int report(lua_State* L) {
         lua_pushinteger(L, n);
         lua_setfield(L, -2, name);
     }
-    // Nothing of it is compiled, or some of it is not.
+    // The reason why nothing of it is compiled, or why some of it is not.
     const bool none = f.eager.empty() && f.tree.steps == 0;
     for (auto [name, words] : {std::pair("name", &f.label), std::pair("eager", none ? &f.refusal : &f.eager),
                                std::pair("refused", none ? &f.eager : &f.refusal)})

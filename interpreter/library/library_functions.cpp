@@ -132,7 +132,7 @@ constexpr LibraryFunction kFunctions[] = {
     {"tensor", "asnumpy tolist", "", N::reader, S::unnamed, false, V::computes, D::rule},
 };
 
-// How a saved program calls the libraries, where that is not by their names.
+// The libraries whose names in saved programs differ from their own.
 constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"_G", ""},
                                                                        {"lunaria", "ms."},
                                                                        {"lunaria.autodiff", "autodiff."},
@@ -140,7 +140,7 @@ constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"_G", ""
                                                                        {"lunaria.nn.arguments", "arguments."},
                                                                        {"lunaria.nn.cell", "nn."}};
 
-// Methods of tensors, as open_autodiff finds them.
+// Pushes the methods of tensors.
 bool push_methods(lua_State* L) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, State::of(L).tensor_metatable);
     lua_getfield(L, -1, "__index");

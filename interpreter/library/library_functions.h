@@ -1,5 +1,5 @@
-// What Lua's own library functions do, and those of the module that are written in C: one table, which recording,
-// saving, derivatives and formulas read. A function of the library that has no row fails a test.
+// Facts about Lua's own library functions, and those of the module that are written in C: one table, which recording,
+// saving, derivatives and formulas read. A function of the library without a row fails a test.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 
 namespace lunaria {
 
-// What it does with the values that it is given.
+// The use that it makes of its arguments.
 enum class Values : uint8_t {
-    computes,  // with what they are
-    moves,     // hands them on
-    tells,     // says what kind of things they are
-    controls   // goes on elsewhere: assert, error, pcall
+    computes,  // with their values
+    moves,     // passes them on
+    tells,     // tells their kinds
+    controls   // continues elsewhere: assert, error, pcall
 };
 
-// What comes of it where a derivative is computed.
+// The treatment where a derivative is computed.
 enum class Derivative : uint8_t {
-    none,     // nothing that is differentiated goes through it
-    rule,     // something stands for it: lunaria/adjoints.lua
-    machine,  // the virtual machine has its own
-    harmless  // it looks or prints, but computes nothing with numbers, keeps nothing and calls nobody
+    none,     // no derivative flows through it
+    rule,     // it has a stand-in: lunaria/adjoints.lua
+    machine,  // the virtual machine has its own form of it
+    harmless  // it reads or prints, but computes nothing with numbers, keeps nothing and calls no function
 };
 
 struct LibraryFunction {
-    const char* library;         // as `require` knows it, or "tensor": its methods
-    const char* names;           // one or more that have these facts in common
+    const char* library;         // its name for `require`, or "tensor": methods of tensors
+    const char* names;           // the names of functions with these facts
     std::string_view arguments;  // see LuaArguments; "": any
     Native recorded;
     Saved saved;
-    bool reads;  // it only looks at tables that it is given, and gives none of them back
+    bool reads;  // it only reads the tables that it gets, and returns none of them
     Values values;
     Derivative derivative;
-    // The operator that it is on scalars; "=": that of the same name. With two arguments where the second may be
-    // missing: another operator; "/": the quotient of what it is of both.
+    // The operator on scalars that it is; "=": the operator of the same name. For a function whose second argument may
+    // be missing, op_of_two is the operator for two; "/": the quotient of op of both.
     std::string_view op = {}, op_of_two = {};
 };
 
@@ -47,8 +47,8 @@ struct LibraryFunction {
 void for_each_library_function(const std::function<void(const LibraryFunction&, std::string_view name)>& f);
 // The name in saved programs: "math.sin", "ms.grad", "pairs".
 std::string saved_name(const LibraryFunction& row, std::string_view name);
-// Pushes the function as the library has it now, or nil. `name`: "name" or "table.name". `load`: a module of Lunaria
-// that was not required yet is required.
+// Pushes the library's present function, or nil. `name`: "name" or "table.name". `load`: a module of Lunaria that was
+// not required yet is required.
 void push_library_function(lua_State* L, const LibraryFunction& row, std::string_view name, bool load = false);
 
 }  // namespace lunaria

@@ -16,7 +16,7 @@ bool is_whole(const std::optional<lua::NumberValue>& x) {
     return x && (std::holds_alternative<int64_t>(*x) || is_whole(std::get<double>(*x)));
 }
 
-// Whether Lua has a value of the type; what stands for a value that is not known yet may be any.
+// Whether the value may be of this Lua type; a value that is still unknown may be of any.
 bool is(const Value& v, char kind) {
     const auto* reference = v.kind() == Value::Kind::object ? dynamic_cast<const LuaReference*>(v.object()) : nullptr;
     const bool known = v.kind() != Value::Kind::object || reference;

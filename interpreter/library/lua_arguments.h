@@ -1,6 +1,6 @@
-// What functions of Lua's standard library take, for those that the machine runs in its own way: it does so only with
-// arguments for which Lua's function raises no error about them and converts none. With all others Lua's own function
-// is called, and what it says is what the user reads.
+// Argument types of functions of Lua's standard library, for those that the machine runs in its own way. It does so
+// only with arguments about which Lua's function raises no error and of which it converts none. With all others Lua's
+// own function is called, and the user sees its message.
 #pragma once
 
 #include <lua.hpp>
@@ -17,7 +17,7 @@ class LuaArguments {
   public:
     // One letter per argument: A anything, N number, I number with an integer value, L the same or such a text, T
     // table, F function, # a number or the string "#", S string, X table or tensor; lower case: may be missing or nil;
-    // -: is missing or nil; * at the end: any number of the one before. "": not known.
+    // -: is missing or nil; * at the end: any number of the last one. "": unknown.
     std::string_view of(lua_State* L, lua_CFunction f);
     void note(lua_State* L, lua_CFunction f, std::string_view kinds);
     static bool fit(std::string_view kinds, std::span<const Value> args);

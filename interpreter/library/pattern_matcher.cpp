@@ -52,7 +52,7 @@ bool in_class(unsigned char c, unsigned char name) {
             found = c == '\0';
             break;
         default:
-            return name == c;  // any other sign stands for itself
+            return name == c;  // any other sign matches itself
     }
     return std::isupper(name) ? !found : found;
 }
@@ -72,7 +72,7 @@ class PatternMatcher::Level {
     PatternMatcher& matcher_;
 };
 
-// Behind the single item that begins at p: a sign, %x or a set.
+// The end of the single item that begins at p: a sign, %x or a set.
 const char* PatternMatcher::item_end(const char* p) const {
     if (*p == kEscape) {
         if (p + 1 == pattern_end_) throw PatternError("malformed pattern (ends with '%')");
@@ -80,7 +80,7 @@ const char* PatternMatcher::item_end(const char* p) const {
     }
     if (*p++ != '[') return p;
     if (*p == '^') ++p;
-    // A bracket that comes first belongs to the set.
+    // A bracket in the first place belongs to the set.
     do {
         if (p == pattern_end_) throw PatternError("malformed pattern (missing ']')");
         const char c = *p++;

@@ -8,7 +8,7 @@
 
 namespace lunaria {
 
-// What is wrong with a pattern, in the words of Lua.
+// The error in a pattern, in the words of Lua.
 struct PatternError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -37,7 +37,7 @@ class PatternMatcher {
     }
     const char* begin() const { return begin_; }
     const char* end() const { return end_; }
-    // Of the last match.
+    // For the last match.
     int captures() const { return captures_; }
     const Capture& capture(int i) const { return capture_[static_cast<size_t>(i)]; }
 

@@ -21,10 +21,10 @@ using Capture = PatternMatcher::Capture;
 
 // As in Lua's library.
 constexpr size_t kLongestText = static_cast<size_t>(std::numeric_limits<int>::max());
-// Bytes between two looks at an interrupt when a text is repeated.
+// The number of bytes between two looks at an interrupt when a text is repeated.
 constexpr size_t kCopied = size_t{1} << 18;
 
-// A mistake in a pattern is told like one in the call of a function of Lua's library.
+// An error in a pattern is reported like one in the call of a function of Lua's library.
 template <lua_CFunction F>
 int with_pattern(lua_State* L) {
     try {
@@ -40,7 +40,7 @@ std::string_view check_text(lua_State* L, int index) {
     return {text, size};
 }
 
-// Where a search begins, from 0; behind the end when it is farther.
+// The start of a search, counted from 0; past the end when it is further.
 size_t start_of(lua_State* L, int index, size_t size) {
     const lua_Integer at = luaL_optinteger(L, index, 1);
     if (at > 0) return static_cast<size_t>(at) - 1;
@@ -113,11 +113,11 @@ int search(lua_State* L, bool is_find) {
 int find(lua_State* L) { return search(L, true); }
 int match(lua_State* L) { return search(L, false); }
 
-// What gmatch goes on with; its texts are upvalues.
+// The state of gmatch; its texts are upvalues.
 struct Progress {
     PatternMatcher matcher;
     const char* at;
-    const char* last;  // the end of the match before, which an empty one must not repeat
+    const char* last;  // the end of the last match, which an empty one must not repeat
 };
 
 int next_match(lua_State* L) {
@@ -165,7 +165,7 @@ void add_replacement_text(lua_State* L, luaL_Buffer& result, const PatternMatche
     }
 }
 
-// Whether something took the place of the match.
+// Whether a replacement took the place of the match.
 bool add_replacement(lua_State* L, luaL_Buffer& result, const PatternMatcher& m, const char* s, const char* e) {
     switch (lua_type(L, 3)) {
         case LUA_TFUNCTION:
@@ -202,7 +202,7 @@ int gsub(lua_State* L) {
     if (anchored) pattern.remove_prefix(1);
     PatternMatcher m(text, pattern);
     const char* s = m.begin();
-    const char* last = nullptr;  // the end of the match before
+    const char* last = nullptr;  // the end of the last match
     lua_Integer count = 0;
     bool changed = false;
     luaL_Buffer result;
@@ -230,8 +230,7 @@ int gsub(lua_State* L) {
     return 2;
 }
 
-// As in Lua's library, but in as few copies as there are doublings: a long string is there before anybody grows
-// impatient.
+// As in Lua's library, but by doubling, in few copies: even a long string takes little time.
 int repeat(lua_State* L) {
     const std::string_view text = check_text(L, 1);
     const lua_Integer count = luaL_checkinteger(L, 2);
@@ -251,7 +250,7 @@ int repeat(lua_State* L) {
     std::copy_n(gap, first - text.size(), to + text.size());
     for (size_t done = first; done < size;) {
         poll_interrupt();
-        // Whole pieces, few enough to stay in the cache.
+        // Whole copies, few enough to stay in the cache.
         const size_t some = std::max(piece, std::min(done, kCopied / std::max<size_t>(1, piece) * piece));
         const size_t next = std::min(some, size - done);
         std::memcpy(to + done, to, next);

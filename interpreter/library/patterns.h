@@ -1,6 +1,6 @@
-// string.find, match, gmatch, gsub and rep: the same functions of Lua's manual (6.4.1) with a matcher and a loop of our
-// own, which a pattern that tries too much, or a string of gigabytes, does not keep from being interrupted. Lua's are C
-// code without a place to look up from.
+// string.find, match, gmatch, gsub and rep: the functions of Lua's manual (6.4.1), with a matcher and a loop of our
+// own, so that an interrupt stops a pattern that tries too much, or a string of gigabytes. Lua's own are C code that
+// never checks for an interrupt.
 #pragma once
 
 #include <lua.hpp>

@@ -12,7 +12,7 @@ namespace lunaria {
 
 namespace {
 
-// A table, or a value whose metatable has what the function does with it.
+// Checks for a table, or a value whose metatable has the events that the function needs.
 void check_table(lua_State* L, int index, std::initializer_list<const char*> needs) {
     if (lua_istable(L, index)) return;
     bool has_all = lua_getmetatable(L, index) != 0;
@@ -27,7 +27,7 @@ void check_table(lua_State* L, int index, std::initializer_list<const char*> nee
     lua_pop(L, 1);
 }
 
-// Once in a while, among calls that take some ten nanoseconds each.
+// Looks at an interrupt once in a while, in functions whose calls take some ten nanoseconds each.
 class Look {
   public:
     void operator()() {
@@ -39,13 +39,13 @@ class Look {
     unsigned count_ = 0;
 };
 
-// Quicksort around the median of three, as in Lua's library, so that what is equal and what is in no order at all come
-// out in the same places and with the same errors. The table is argument 1, the order argument 2 or nil.
+// Quicksort around the median of three, as in Lua's library, so that equal elements, and elements in an inconsistent
+// order, end in the same places and with the same errors. The table is argument 1, the order argument 2 or nil.
 class TableSort {
   public:
     explicit TableSort(lua_State* L) : L_(L), has_order_(!lua_isnil(L, 2)) {}
 
-    // `turn` picks other pivots than the middle, once a split was bad.
+    // `turn` selects other pivots than the middle once a split was bad.
     void sort(lua_Unsigned low, lua_Unsigned high, lua_Unsigned turn = 0) {
         while (low < high) {
             order(low, high);
@@ -118,9 +118,10 @@ class TableSort {
         const lua_Unsigned quarter = (high - low) / 4;
         return turn % (quarter * 2) + low + quarter;
     }
-    // Moves what comes before the pivot to its left and what comes after it to its right; gives its place.
+    // Moves elements that come before the pivot to its left and elements that come after it to its right; returns its
+    // place.
     lua_Unsigned partition(lua_Unsigned low, lua_Unsigned pivot, lua_Unsigned high) {
-        const lua_Unsigned kept = high - 1;  // where the pivot waits
+        const lua_Unsigned kept = high - 1;  // the pivot's place meanwhile
         get(pivot);
         lua_pushvalue(L_, -1);
         get(kept);
@@ -140,7 +141,7 @@ class TableSort {
             set(i);
             set(j);
         }
-        // The pivot, and in its waiting place what stands where it belongs.
+        // Exchanges the pivot, in its temporary place, with the element in its final place.
         lua_pop(L_, 1);
         set(kept);
         set(i);
@@ -186,7 +187,7 @@ int concat(lua_State* L) {
     for (lua_Integer i = first; i <= last; ++i) {
         look();
         add_element(L, text, i);
-        if (i == last) break;  // the largest integer has none behind it
+        if (i == last) break;  // the largest integer has no successor
         luaL_addlstring(&text, gap, gap_size);
     }
     luaL_pushresult(&text);
@@ -209,7 +210,7 @@ int move(lua_State* L) {
             lua_geti(L, 1, first + i);
             lua_seti(L, target, to + i);
         };
-        // What is overwritten must have been read.
+        // Elements must be read before they are overwritten.
         const bool apart = to > last || to <= first || (target != 1 && !lua_compare(L, 1, target, LUA_OPEQ));
         if (apart)
             for (lua_Integer i = 0; i < count; ++i) copy(i);

@@ -1,6 +1,6 @@
-// table.sort, concat and move: the same functions of Lua's manual (6.6) with loops of our own that look at an
-// interrupt. Lua's are C code without a place to look up from, and millions of elements keep them busy for seconds.
-// (insert and remove stay Lua's: what is half moved up or down would be lost.)
+// table.sort, concat and move: the functions of Lua's manual (6.6), with loops of our own that check for an interrupt.
+// Lua's own are C code that never does, and millions of elements keep them busy for seconds. (insert and remove stay
+// Lua's: an interrupt in the middle of moving elements would lose some.)
 #pragma once
 
 #include <lua.hpp>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostTries = 64;
 
-// Whether a semicolon stands in what follows the last statement, which can only be semicolons, space and comments.
+// Whether there is a semicolon after the last statement, where only semicolons, space and comments can be.
 bool ends_silently(std::string_view rest) {
     for (size_t i = 0; i < rest.size(); ++i) {
         if (rest[i] == ';') return true;
@@ -45,8 +45,8 @@ Cell from_expressions(const lua::Chunk& chunk, size_t offset, const std::string&
     return {with_prefix(text, offset + span.begin, offset + span.end), chunk.is_silent()};
 }
 
-// `local x = 3` and then `x + 1`: statements with expressions at the end. Tries the places where those can begin, from
-// the end of the text. False when there are none.
+// `local x = 3` and then `x + 1`: statements with expressions at the end. Tries the possible starts of these, from the
+// end of the text. False when there are none.
 bool find_last_expressions(const std::string& text, Cell& cell) {
     size_t tries = 0;
     for (size_t at = text.size(); at-- > 1 && tries < kMostTries;) {
@@ -82,7 +82,7 @@ Cell prepare_cell(const std::string& text, const std::string& name) {
         if (statements.empty()) return {text, false};
         const lua::Stat& last = *statements.back();
         const bool silent = ends_silently(std::string_view(text).substr(last.span.end));
-        // What a call at the end returns is shown as well.
+        // The results of a call at the end are shown as well.
         if (last.kind == lua::StatKind::call && !silent)
             return {with_prefix(text, last.span.begin, text.size()), false};
         return {text, silent};

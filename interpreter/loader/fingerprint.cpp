@@ -25,7 +25,7 @@ uint64_t address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 
 struct Fingerprint::Walk {
     std::map<const void*, Seen> tensors;
-    std::vector<const void*> path;  // tables that are being looked at, outermost first
+    std::vector<const void*> path;  // tables that are being visited, outermost first
     int parts = 0;
 };
 
@@ -65,7 +65,7 @@ Fingerprint::Digest Fingerprint::elements_of(const Tensor& t, Walk& walk) {
     const void* body = t.body();
     const auto now = walk.tensors.find(body);
     if (now != walk.tensors.end()) return now->second.elements;
-    // The tensor was kept, so what has its address is the same one.
+    // The tensor was kept, so that a tensor with its address is the same one.
     const auto before = tensors_.find(body);
     Seen seen{t, t.version(), {}};
     if (before != tensors_.end() && before->second.version == seen.version && !t.is_exported()) {
@@ -107,8 +107,8 @@ void Fingerprint::add_value(lua_State* L, int index, Walk& walk, Digest& digest)
     digest.add(address(lua_topointer(L, index)));
 }
 
-// Fields have no order that would stay: their digests are added up. The table itself does not count, so that an equal
-// one in its place is no change.
+// Fields have no stable order, so that their digests are added up. The identity of the table does not count: an equal
+// table in its place is no change.
 void Fingerprint::add_table(lua_State* L, int index, Walk& walk, Digest& digest) {
     const void* self = lua_topointer(L, index);
     for (size_t i = 0; i < walk.path.size(); ++i)
@@ -124,7 +124,7 @@ void Fingerprint::add_table(lua_State* L, int index, Walk& walk, Digest& digest)
         }
         Digest field;
         const int top = lua_gettop(L);
-        // A table as a key is what it is.
+        // A table as a key counts by its identity.
         if (lua_istable(L, top - 1))
             field.add(address(lua_topointer(L, top - 1)));
         else

@@ -1,6 +1,6 @@
-// Whether a Lua value is still what it was: by types and bits, not by the text that is printed of it. Numbers differ
-// when a bit of them does, tensors when an element, the shape or the dtype does, tables when a field does, as deep as
-// kDeepest. Functions, coroutines and other objects are what they are.
+// Change detection for Lua values, by types and bits, not by the text that is printed of them. Numbers differ when a
+// bit of them does, tensors when an element, the shape or the dtype does, tables when a field does, as deep as
+// kDeepest. Functions, coroutines and other objects are compared by identity.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace lunaria {
 class Fingerprint {
   public:
     static constexpr int kDeepest = 10;       // tables within tables
-    static constexpr int kMostParts = 20000;  // fields looked at, in all
+    static constexpr int kMostParts = 20000;  // fields visited, in all
 
-    // Takes the values at `first` up to the top of the stack. Whether they are others than the last time, the first
-    // time included. Tensors are kept until the next time, so that one that has not been written to needs no second
-    // look.
+    // Takes the values at `first` up to the top of the stack, and returns whether they have changed since the last
+    // time; the first time counts as a change. Tensors are kept until the next time, so that one that has not been
+    // written to is not compared again.
     bool take(lua_State* L, int first);
 
   private:
-    // Two sums over the same numbers, so that an accident is out of the question.
+    // Two sums over the same numbers, so that accidental equality is practically impossible.
     struct Digest {
         uint64_t one = 0x9E3779B97F4A7C15u, two = 0xC2B2AE3D27D4EB4Fu;
         void add(uint64_t number);

@@ -12,7 +12,7 @@ enum : uint8_t { kNil = 0, kFalse = 1, kTrue = 17, kInteger = 3, kFloat = 19, kS
 
 constexpr size_t kUpvalueSize = 3;  // in stack or not, index, kind
 
-// Reads within the dump only: past its end, or at what no dump holds, everything is zero and good() false.
+// Reads within the dump only: past its end, or at bytes that no dump holds, everything is zero and good() false.
 class DumpReader {
   public:
     explicit DumpReader(std::string_view dump) : dump_(dump) {}
@@ -35,7 +35,7 @@ class DumpReader {
     }
 
     void function(std::vector<FunctionCode>& list) {
-        string();  // the chunk's name, where it is not the outer function's
+        string();  // the chunk's name, if it differs from the outer function's
         const size_t begin = at_, place = list.size();
         list.emplace_back();
         list[place].first_line = static_cast<uint32_t>(number());
@@ -50,7 +50,7 @@ class DumpReader {
         for (size_t n = number(); n > 0 && good_; --n) function(list);
         lines(list[place], variadic);
         for (size_t n = number(); n > 0 && good_; --n) {
-            string();  // a local variable and where it is in scope
+            string();  // a local variable and its scope
             number();
             number();
         }
@@ -77,8 +77,8 @@ class DumpReader {
         return take(count * size);
     }
 
-    // Fields of upvalues by their names, which are constants. One beyond the first 256 is named by another instruction:
-    // of a function with so many all texts may be names.
+    // Looks up fields of upvalues by their names, which are constants. A constant after the first 256 is loaded by
+    // another instruction: in a function with so many, all texts may be names.
     void look_up(std::string_view instructions, const std::vector<std::string_view>& texts) {
         constexpr uint32_t kGetField = 11, kSetField = 15;  // OP_GETTABUP, OP_SETTABUP
         constexpr size_t kNamed = 256;
@@ -109,14 +109,14 @@ class DumpReader {
         return 0;
     }
 
-    // Its length plus one, as zero stands for no string.
+    // The length is stored plus one, since zero means no string.
     std::string_view string() {
         const size_t n = number();
         return n > 0 ? take(n - 1) : std::string_view();
     }
 
-    // Of each instruction the difference to the line before, or a mark: then the line is in a list of its own. The
-    // first instruction of a variadic function only sorts arguments, which no debugger stops at.
+    // For each instruction the difference to the line before, or a mark: then the line is in a list of its own. The
+    // first instruction of a variadic function only sorts arguments, and no debugger stops there.
     void lines(FunctionCode& f, bool variadic) {
         constexpr signed char kMark = -0x80;
         const size_t count = number();
@@ -138,7 +138,7 @@ class DumpReader {
         }
     }
 
-    // Texts among them, empty for others.
+    // The texts among them; other constants give empty texts.
     std::vector<std::string_view> constants() {
         std::vector<std::string_view> texts;
         for (size_t n = number(); n > 0 && good_; --n) {

@@ -21,12 +21,13 @@ namespace lunaria {
 namespace {
 
 constexpr size_t kVersionsKept = 16;
-// Texts named by themselves need no keeping. Of the others, a session of a hundred thousand cells fits.
+// The number of bytes of kept texts; texts that are their own names need no keeping. A session of a hundred thousand
+// cells fits.
 constexpr size_t kBytesKept = size_t{1} << 25;
-constexpr size_t kBytesOfName = 256;  // what a name takes besides its characters and texts
+constexpr size_t kBytesOfName = 256;  // bytes for a name beside its characters and texts
 constexpr size_t kTreesKept = 64;
 
-// What has no end, such as /dev/zero, is no program.
+// A file without end, such as /dev/zero, is not a program.
 constexpr size_t kLongestText = size_t{1} << 30;
 
 std::string read_stream(std::FILE* file) {
@@ -45,7 +46,7 @@ void skip_comment(std::string& text) {
     if (text.starts_with('#')) text.erase(0, std::min(text.find('\n'), text.size()));
 }
 
-// What a global holds, without asking its metatable.
+// The value of a global, without asking its metatable.
 lua::GlobalValue value_of_global(lua_State* L, std::string_view name) {
     const int top = lua_gettop(L);
     lua_pushglobaltable(L);
@@ -72,14 +73,14 @@ void advise(lua_State* L, const lua::Chunk& chunk) {
         warn(str(chunk.name(), ":", advice.line), advice.text, advice.hint);
 }
 
-// What load and loadfile return instead of raising.
+// The results of load and loadfile in place of an error.
 int nil_and_message(lua_State* L) {
     luaL_pushfail(L);
     lua_insert(L, -2);
     return 2;
 }
 
-// `file`: where the text is from; may be empty.
+// `file`: the origin of the text; may be empty.
 void check_text(std::string_view text, std::string_view file) {
     if (text.starts_with(LUA_SIGNATURE[0]))
         throw Error(ErrorKind::syntax, file, "attempt to load a binary chunk: only Lua text is accepted");
@@ -109,7 +110,7 @@ int finish_load(lua_State* L, int environment, Compile&& compile) {
     return 1;
 }
 
-// The pieces that a function at index 1 gives, until it gives nil or an empty string.
+// The pieces that a function at index 1 returns, until it returns nil or an empty string.
 std::string read_pieces(lua_State* L) {
     std::string text;
     luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -152,7 +153,7 @@ int loadfile(lua_State* L) {
     });
 }
 
-// What the file's chunk gave, also after it has yielded.
+// The results of the file's chunk, also after it has yielded.
 int results_of_file(lua_State* L, int, lua_KContext) { return lua_gettop(L) - 1; }
 
 int dofile(lua_State* L) {
@@ -163,8 +164,8 @@ int dofile(lua_State* L) {
     return results_of_file(L, LUA_OK, 0);
 }
 
-// The second searcher of require: a Lua file on package.path. Upvalue 1 is the package table, so that the search goes
-// on as set up even when the global of that name is changed.
+// The second searcher of require: a Lua file on package.path. Upvalue 1 is the package table, so that the search uses
+// it even when the global of that name is changed.
 int search_file(lua_State* L) {
     const char* name = luaL_checkstring(L, 1);
     lua_getfield(L, lua_upvalueindex(1), "searchpath");
@@ -172,7 +173,7 @@ int search_file(lua_State* L) {
     if (lua_getfield(L, lua_upvalueindex(1), "path") != LUA_TSTRING)
         return luaL_error(L, "'package.path' must be a string");
     lua_call(L, 2, 2);
-    if (lua_isnil(L, -2)) return 1;  // the message: where it was looked for
+    if (lua_isnil(L, -2)) return 1;  // the message: the places that were searched
     const char* path = lua_tostring(L, -2);
     lua_pop(L, 1);
     try {
@@ -192,7 +193,7 @@ std::string own_code(lua_State* L, int index) {
 }
 
 // Whether two functions with the same code hold their upvalues in the same way: as values, or as variables that others
-// change. That is decided by what stands around them.
+// change. The code around the functions decides that.
 bool treat_alike(lua::List<lua::Upvalue> a, lua::List<lua::Upvalue> b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const lua::Upvalue& x, const lua::Upvalue& y) {
         return x.local->assigned_after_capture == y.local->assigned_after_capture;
@@ -266,7 +267,7 @@ int Loader::load_text(lua_State* L, std::string_view text, const std::string& na
 
 void Loader::compile(lua_State* L, std::string_view text, const std::string& name) {
     check_text(text, name.starts_with('@') ? display_name(name) : std::string());
-    // Also refuses what only our parser refuses: later stages read its trees.
+    // Also refuses texts that only our parser refuses: later stages read its trees.
     const auto tree = lua::parse(std::string(text), display_name(name));
     if (load_text(L, text, name) != LUA_OK) {
         const char* found = lua_tostring(L, -1);
@@ -291,7 +292,7 @@ void Loader::keep(const std::string& name, std::string_view text) {
     const auto [at, is_new] = texts_.try_emplace(name);
     Versions& versions = at->second;
     if (is_new) {
-        versions.complete = !dropped_names_;  // else a function of an older text of this name may be about
+        versions.complete = !dropped_names_;  // otherwise a function of an older text of this name may still exist
         kept_bytes_ += kBytesOfName + name.size();
         if (!name.starts_with(kLibraryChunks)) (name.starts_with('@') ? droppable_files_ : droppable_).push_back(at);
     }
@@ -332,7 +333,7 @@ std::vector<std::string_view> Loader::sources(std::string_view name) const {
     return result;
 }
 
-// The texts that a chunk of this name may have come from; certain: it can only be the one.
+// The texts from which a chunk of this name may have been compiled; certain: there is only one possible.
 std::vector<std::string_view> Loader::candidates(const std::string& name, bool& certain) const {
     std::vector<std::string_view> texts = sources(name);
     const auto kept = texts_.find(name);
@@ -361,7 +362,7 @@ std::span<const FunctionCode> Loader::code_of(lua_State* L, Tree& tree, const st
     const bool compiles = load_text(L, text, name) == LUA_OK;
     if (compiles) tree.dump = dump_function(L, -1);
     lua_pop(L, 1);
-    if (!compiles) return {};  // for want of memory or stack: the next time it may
+    if (!compiles) return {};  // for lack of memory or stack: the next time it may succeed
     auto& code = tree.code.emplace(read_dump(tree.dump));
     const auto functions = tree.chunk->functions();
     const auto same_lines = [](const FunctionCode& c, const lua::Function* f) {

@@ -1,7 +1,7 @@
-// How Lua text becomes a function. All of it comes through here (load, loadfile, dofile, require, the session's cells
-// and scripts): our own parser checks it, so that messages about syntax are ours, Lua compiles it, and the text is kept
-// for whoever needs the source of a function later. Compiled chunks are refused: Lua does not check them, and a damaged
-// one crashes the process.
+// The loader turns Lua text into functions. All of it passes through here (load, loadfile, dofile, require, the
+// session's cells and scripts): our own parser checks it, so that messages about syntax are ours, Lua compiles it, and
+// the text is kept for code that needs the source of a function later. Compiled chunks are refused: Lua does not check
+// them, and a damaged one crashes the process.
 #pragma once
 
 #include <deque>
@@ -27,9 +27,9 @@ struct Function;
 
 // The tree of a Lua function: its node in the tree of its chunk. Both null when there is no source.
 struct FunctionSource {
-    std::shared_ptr<const lua::Chunk> chunk;  // shared by whoever works with the node and the loader's cache
+    std::shared_ptr<const lua::Chunk> chunk;  // shared by users of the node and the loader's cache
     const lua::Function* function = nullptr;
-    std::string problem;  // why there is none: a clause for a message, such as "its source is not known"
+    std::string problem;  // the reason why there is none: a clause for a message, such as "its source is not known"
 };
 
 class Loader {
@@ -40,8 +40,8 @@ class Loader {
     // Replaces load, loadfile, dofile and the searcher of require for Lua files.
     void install(lua_State* L);
 
-    // Pushes the function that the text compiles to. `name` as Lua wants it: "@file", "=name" or the text itself.
-    // Throws Error(ErrorKind::syntax).
+    // Pushes the function that the text compiles to. `name` in Lua's form: "@file", "=name" or the text itself. Throws
+    // Error(ErrorKind::syntax).
     void compile(lua_State* L, std::string_view text, const std::string& name);
     // Pushes the function of a file; `path` null: standard input. A first line that starts with '#' is skipped.
     // Throws file_error and syntax errors.
@@ -57,10 +57,10 @@ class Loader {
     // Whether a text of the user's mentions the global `breakpoint`.
     bool mentions_breakpoint() const { return mentions_breakpoint_; }
 
-    // The tree of the function at `index`: in the text that its chunk keeps as long as one of its functions lives, or
-    // where it has none, in those of the chunk's name that are still known; by lines, parameters and upvalues; where
-    // several fit, by its compiled code. What it gives for a Lua function is never another function's
-    // tree, except of one with the same code and upvalues that are treated alike.
+    // The tree of the function at `index`. It is looked for in the text that its chunk keeps as long as one of its
+    // functions lives or, without one, in the known texts of the chunk's name: by lines, parameters and upvalues, and
+    // if several match, by its compiled code. The tree of a Lua function is never another function's, except of one
+    // with the same code and upvalues that are treated alike.
     FunctionSource source_of(lua_State* L, int index);
 
   private:
@@ -75,7 +75,7 @@ class Loader {
     // luaL_loadbufferx of a text, whose functions get their prologues.
     int load_text(lua_State* L, std::string_view text, const std::string& name);
 
-    // Texts by chunk name. A name that is used over and over (load in a loop) keeps its last few.
+    // Texts by chunk name. For a name that is used over and over (load in a loop) the last few are kept.
     struct Versions {
         std::list<std::string> texts;  // the latest first
         bool complete = true;          // none was dropped
@@ -84,13 +84,13 @@ class Loader {
     void make_room(Texts::iterator latest);
 
     Texts texts_;
-    // What make_room() drops, the oldest first: cells and what was loaded, then files. The library's are kept.
+    // The texts that make_room() drops, the oldest first: cells and loaded texts, then files. The library's are kept.
     std::deque<Texts::iterator> droppable_, droppable_files_;
     size_t kept_bytes_ = 0;
     bool dropped_names_ = false;
     bool mentions_breakpoint_ = false;
     Prologues prologues_;
-    // Trees that were asked for lately, the latest first.
+    // Recently used trees, the latest first.
     std::deque<Tree> trees_;
 };
 
@@ -98,7 +98,7 @@ class Loader {
 // Lua. From any thread.
 std::vector<int> lines_with_code(const std::string& text);
 
-// What messages call a chunk: lua_Debug::short_src for a given name, uncut.
+// The name of a chunk in messages: lua_Debug::short_src for a given name, uncut.
 std::string display_name(const std::string& name);
 
 // The whole file; throws file_error with the system's reason.

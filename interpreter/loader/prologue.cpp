@@ -15,17 +15,17 @@ namespace {
 
 constexpr int kMostParameters = 100;
 constexpr size_t kMostUpvalues = 255;
-// Of a header: signature, version, format and a sample of bytes; sizes, an integer, a float; then the number of the
-// chunk's upvalues.
+// The parts of a header: signature, version, format and a sample of bytes; sizes, an integer, a float; then the number
+// of the chunk's upvalues.
 constexpr size_t kUpvaluesAt = 12 + 3 + sizeof(lua_Integer) + sizeof(lua_Number), kHeaderSize = kUpvaluesAt + 1;
 constexpr size_t kInstruction = 4, kUpvalue = 3;
-// How lines of instructions are kept: as differences, or as a mark with a list beside it, which has an entry at least
+// The form of instructions' lines: differences, or a mark with a separate list beside it, which has an entry at least
 // for every 128 instructions.
 constexpr int kMark = -0x80, kLargest = 0x7f, kRun = 128;
 
 }  // namespace
 
-// A function of a dump: the parts that change with other instructions, the others as they are.
+// A function of a dump: the parts that change with other instructions are decoded, the others are kept as they are.
 struct Prologues::Proto {
     std::string_view source, constants;
     size_t first_line = 0, last_line = 0;
@@ -33,13 +33,13 @@ struct Prologues::Proto {
     bool variadic = false;
     std::string code, upvalues;
     std::vector<Proto> inner;
-    std::vector<int> lines;  // of each instruction; empty: none are known
+    std::vector<int> lines;  // of each instruction; empty: unknown
     struct Local {
         std::string_view name;
         size_t begin, end;
     };
     std::vector<Local> locals;
-    std::vector<std::string> names;  // of upvalues, with their sizes as the dump has them
+    std::vector<std::string> names;  // of upvalues, with their sizes as in the dump
 };
 
 class Prologues::Reader {
@@ -102,7 +102,7 @@ class Prologues::Reader {
         return take(good_ ? count * size : 0);
     }
 
-    // With its size.
+    // Includes its size.
     std::string_view string() {
         const size_t begin = at_;
         if (const size_t n = number()) take(n - 1);
@@ -248,7 +248,8 @@ const Prologues::Code* Prologues::code_for(lua_State* L, Kind kind) {
             reader.take(kHeaderSize);
             Proto chunk;
             reader.function(chunk);
-            // Without what sorts the arguments of a variadic function, and without the return at the end.
+            // Without the instruction that sorts the arguments of a variadic function, and without the return at the
+            // end.
             const size_t skipped = kind.second ? kInstruction : 0;
             if (reader.good() && chunk.inner.size() == 1 && chunk.inner[0].code.size() > skipped + kInstruction) {
                 const Proto& f = chunk.inner[0];
@@ -260,8 +261,8 @@ const Prologues::Code* Prologues::code_for(lua_State* L, Kind kind) {
     return found->second ? &*found->second : nullptr;
 }
 
-// Whether it may run operators on tensors: by arithmetic, behind which a search for metamethods stands, by calls, and
-// where it indexes with other things than names. What only reads fields, compares and passes on has nothing to compile.
+// Whether it may run operators on tensors: by arithmetic, which may call metamethods, by calls, or by indexing with
+// other keys than names. A function that only reads fields, compares and passes values on has nothing to compile.
 bool Prologues::may_compute(const Proto& f) {
     static_assert(LUA_VERSION_NUM == 504);
     // From Lua's lopcodes.h.
@@ -305,7 +306,8 @@ void Prologues::add_upvalue(Proto& f, const char* name, bool of_stack, unsigned 
     f.names.push_back(Writer::string(name));
 }
 
-// `outer_text`, `outer_entry`: where the function around it has the variables, of which it may lack that of the text.
+// `outer_text`, `outer_entry`: the places of the variables in the enclosing function, which may lack the one of the
+// text.
 void Prologues::extend(lua_State* L, Proto& f, size_t outer_text, size_t outer_entry) {
     const size_t count = f.upvalues.size() / kUpvalue;
     if (count >= kMostUpvalues || f.names.size() != count) return;
@@ -321,8 +323,8 @@ void Prologues::extend(lua_State* L, Proto& f, size_t outer_text, size_t outer_e
     for (Proto& inner : f.inner) extend(L, inner, has_text ? count : kMostUpvalues, position);
     if (!computes) return;
 
-    // All that reads an upvalue reads this one: the first instruction tells which those are, its operand B is the
-    // place.
+    // All instructions that read an upvalue read this one: the first instruction shows which instructions those are,
+    // and their operand B is the place.
     std::string prologue = code->instructions;
     for (size_t i = 0; i < prologue.size(); i += kInstruction)
         if ((prologue[i] & 0x7f) == (prologue[0] & 0x7f)) prologue[i + 2] = static_cast<char>(position);
@@ -365,7 +367,7 @@ bool is_hidden(const char* name) {
     return name && name[0] == '(' && (is_entry(name) || std::strcmp(name, kTextVariable) == 0);
 }
 
-// Two functions that have the variable: the one that all share, and one that is nil forever.
+// Two functions that have the variable: the one shared by all functions, and one whose variable is nil forever.
 int shared_key, released_key;
 
 void push_holder(lua_State* L, int* key) {
@@ -387,7 +389,7 @@ int upvalue_count(lua_State* L, int function) {
     return info.nups;
 }
 
-// As lua_getinfo fills it in for "n".
+// In the form of lua_getinfo for "n".
 bool is_entry_call(const lua_Debug& frame) {
     return frame.name && std::strcmp(frame.namewhat, "upvalue") == 0 && is_entry(frame.name);
 }
@@ -428,7 +430,7 @@ int hidden_upvalues(lua_State* L, int function) {
 
 void bind_text(lua_State* L, std::string_view text) {
     luaL_checkstack(L, 2, "text of a chunk");
-    // The collector knows its size.
+    // The collector knows the text's size.
     std::memcpy(lua_newuserdatauv(L, text.size(), 0), text.data(), text.size());
     if (!lua_setupvalue(L, -2, 2)) lua_pop(L, 1);
 }

@@ -1,6 +1,6 @@
-// liblunaria: a Lua state on a thread of its own, which loads programs and runs them. What callers ask for is done
-// there one after the other, so that the state, and the pool of threads that belongs to it, are always used by the same
-// thread.
+// liblunaria: a Lua state on a thread of its own, which loads programs and runs them. That thread runs the callers'
+// requests one after the other, so that the state, and the pool of threads that belongs to it, are always used by the
+// same thread.
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -53,7 +53,7 @@ class Engine {
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    // Does the work with the state, on the engine's thread; gives what went wrong, or an empty text.
+    // Runs the work with the state, on the engine's thread; returns its error, or an empty text.
     std::string run(const std::function<void(lua_State*)>& body) {
         Task task{&body, {}, false};
         std::unique_lock lock(mutex_);
@@ -93,11 +93,11 @@ class Engine {
     std::condition_variable changed_;
     std::deque<Task*> tasks_;
     bool ends_ = false;
-    std::thread thread_;  // last: it uses all of the above
+    std::thread thread_;  // last: it uses all other members
 };
 
 Engine& engine() {
-    // The devices first: the engine's last work waits for them.
+    // The devices come first, since the engine's last work waits for them.
     static Engine one = [] {
         set_up_devices();
         return Engine();
@@ -107,7 +107,7 @@ Engine& engine() {
 
 thread_local std::string last_error;
 
-// Whether the work could be done; if not, lunaria_error says why.
+// Whether the work could be done; if not, lunaria_error gives the reason.
 bool done(const std::function<void(lua_State*)>& body) {
     try {
         std::string problem = engine().run(body);

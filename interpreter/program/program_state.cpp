@@ -24,7 +24,7 @@ namespace lunaria {
 
 namespace {
 
-// Finalizers run in the opposite order of their making: this one, the first, after all of the program's, which may
+// Finalizers run in the reverse order of their making: this one, the first, runs after all of the program's, which may
 // compute and differentiate.
 void finish_last(lua_State* L) {
     lua_newuserdatauv(L, 0, 0);
@@ -39,8 +39,8 @@ void finish_last(lua_State* L) {
     luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
-// Lua's warnings, off at first; luaL_newstate sets up the same for the states that it makes. warn("@on") and
-// warn("@off") switch them; `more`: the next piece belongs to the same message.
+// Lua's warnings, off at first, as luaL_newstate sets them up for its states. warn("@on") and warn("@off") switch them;
+// `more`: the next piece belongs to the same message.
 void keep_warning(void* state, const char* message, int more);
 void write_warning(void* state, const char* message, int more);
 void write_more(void* state, const char* message, int more);
@@ -68,7 +68,7 @@ void write_more(void* state, const char* message, int more) {
     lua_setwarnf(L, more ? write_more : write_warning, L);
 }
 
-// os.exit as it is, when all devices have done what they were asked for: their threads run until what they use is gone.
+// os.exit, after all devices have finished their work: their threads run until the objects that they use are gone.
 int exit_after_work(lua_State* L) {
     for (Device* device : devices()) device->synchronize();
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -127,7 +127,7 @@ ProgramState::~ProgramState() {
 }
 
 std::string ProgramState::place(lua_State* L) const {
-    // The line of the user who called into the library, not the library's own, as long as there is one.
+    // The line of the user's program that called the library, rather than the library's own, if there is one.
     std::string place;
     lua_Debug frame;
     const LuaHost* host = LuaHost::existing(L);
@@ -136,7 +136,7 @@ std::string ProgramState::place(lua_State* L) const {
     for (int level = 0; lua_getstack(L, level, &frame); ++level) {
         lua_getinfo(L, "Sln", &frame);
         if (machine && frame.i_ci == machine) {
-            // What runs in the machine was called by a line of its program.
+            // Code in the machine was called by a line of its program.
             const std::string line = host->innermost_place();
             if (!line.empty()) return line + ": ";
         }
@@ -148,7 +148,7 @@ std::string ProgramState::place(lua_State* L) const {
     return place;
 }
 
-// collectgarbage as it is, but for a note of the mode, which the C API does not tell.
+// collectgarbage, with a note of the mode, which the C API does not report.
 int ProgramState::collect_garbage(lua_State* L) {
     const char* option = luaL_optstring(L, 1, "collect");
     const std::string_view asked = option;

@@ -11,7 +11,7 @@
 
 namespace lunaria {
 
-// What a state refers to, made before it and gone after it.
+// Objects that a state refers to, made before it and destroyed after it.
 struct StateParts {
     explicit StateParts(State& state) : own_debugger(state) {}
     Loader own_loader;

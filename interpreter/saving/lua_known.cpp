@@ -24,7 +24,7 @@ std::optional<DType> dtype_of(LuaHost& host, const Value& object) {
     try {
         if (lua_isuserdata(L, -1)) dtype = dtype_at(L, -1, "dtype");
     } catch (const Error&) {
-        // It is another object.
+        // The entry belongs to another object.
     }
     lua_pop(L, 1);
     return dtype;
@@ -56,7 +56,7 @@ Known::Transformed LuaKnown::transformed(const Value& f) {
     luaL_checkstack(L, 8, "transforms");
     const int base = lua_gettop(L);
     Transformed found;
-    // The table is there once lunaria/transforms.lua has run.
+    // The table exists once lunaria/transforms.lua has run.
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     if (lua_getfield(L, -1, "lunaria.autodiff") == LUA_TTABLE && lua_getfield(L, -1, "transformed") == LUA_TTABLE) {
         r->push(L);

@@ -1,4 +1,4 @@
-// Lua as what saving asks about known values.
+// Lua's answers to saving's questions about known values.
 #pragma once
 
 #include "interpreter/host/names.h"
@@ -6,7 +6,7 @@
 
 namespace lunaria {
 
-// The dtype that an object of Lua is.
+// The dtype that an object of Lua represents.
 std::optional<DType> dtype_of(LuaHost& host, const Value& object);
 
 class LuaKnown final : public Known {

@@ -26,7 +26,7 @@ const std::string_view kUsage =
 
 namespace {
 
-// What an option without an argument sets.
+// The flag that an option without an argument sets.
 bool* flag_of(CommandLine& line, std::string_view word) {
     const std::pair<std::string_view, bool*> flags[] = {{"--version", &line.version}, {"-v", &line.version},
                                                         {"--help", &line.help},       {"-h", &line.help},

@@ -1,4 +1,4 @@
-// What the program was asked to do: lunaria [options] [script [args]], as in the lua command.
+// The command line: lunaria [options] [script [args]], as in the lua command.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct CommandLine {
     std::optional<std::string> docs;  // folder to write the reference to
     bool html = false;                // as a site
 
-    // Nothing to run was named: a session, if somebody sits at the terminal.
+    // Nothing to run was named: the program starts a session, if standard input is a terminal.
     bool wants_session() const { return interactive || (!script && steps.empty() && !version && !help && !docs); }
 };
 

@@ -32,7 +32,7 @@ int get_field(lua_State* L) {
     return 1;
 }
 
-// Replaces the value on top of the stack by its field, whose key lies on top of it. Follows __index tables; calls an
+// Replaces the table on top of the stack, below a key, by the field of that key. Follows __index tables; calls an
 // __index only when it is a C function, since those are the library's own.
 void get_safely(lua_State* L) {
     for (int i = 0; i < kChain; ++i) {
@@ -110,7 +110,7 @@ class Completer {
             add(std::move(name), luaL_typename(L_, -1));
     }
 
-    // The string keys of the table at the top. Only functions: for what stands behind a colon.
+    // The string keys of the table at the top. Only functions: for a word after a colon.
     void add_keys(bool only_functions) {
         lua_pushnil(L_);
         while (lua_next(L_, -2)) {
@@ -180,7 +180,7 @@ class Completer {
                 add(name, "property");
     }
 
-    // The methods of tensors: the operators that are, and those that the handle has beside them.
+    // The methods of tensors: operators, and other methods of the handle.
     void add_any_methods() {
         for (const auto& op : registry().all())
             if (op->is_method) add(std::string(op->name()), "operator", std::string(op->signature.text));
@@ -325,7 +325,7 @@ Completions complete(State& state, const std::string& text, size_t cursor, const
         context.word_begin = space == std::string::npos ? 0 : space + 1;
         context.word = text.substr(context.word_begin, cursor - context.word_begin);
     } else {
-        // What stands before the Lua of a command line is no Lua: `?ms.ops.`, `%time f(`.
+        // The start of a command line before its Lua is not Lua: `?ms.ops.`, `%time f(`.
         std::string code = text;
         if (const size_t start = code.find_first_not_of(" \t"); start != std::string::npos) {
             if (code[start] == '%')

@@ -1,4 +1,4 @@
-// What may be typed next: names of locals, globals and keywords, fields and methods through metatables, options of
+// Completions of typed text: names of locals, globals and keywords, fields and methods through metatables, options of
 // operators, file names within strings, commands.
 #pragma once
 
@@ -23,8 +23,7 @@ struct Completions {
     std::vector<CompletionItem> items;  // sorted by text, each once
 };
 
-// Variables that hide globals: those of a function that a debugger looks at. `push` pushes the value of a name, or
-// answers false.
+// Variables that hide globals: those of a function in a debugger. `push` pushes the value of a name, or returns false.
 struct CompletionScope {
     std::function<std::vector<std::string>()> names;
     std::function<bool(lua_State* L, const std::string& name)> push;
@@ -36,8 +35,8 @@ Completions complete(State& state, const std::string& text, size_t cursor,
 
 using NamePath = std::vector<std::variant<std::string, std::int64_t>>;
 
-// Pushes the value of a chain of names and keys, looked up without calling functions of the user; false when there is
-// none, then nothing is pushed.
+// Pushes the value of a chain of names and keys, looked up without calling functions of the user; false, with nothing
+// pushed, when there is none.
 bool push_path(lua_State* L, const NamePath& path, const CompletionScope* scope = nullptr);
 
 }  // namespace lunaria

@@ -148,7 +148,7 @@ void DebuggerPrompt::line(const std::string& text) {
     const std::string rest = trim(text.substr(end));
     if (const auto alias = aliases().find(name); alias != aliases().end()) name = alias->second;
     const auto found = commands().find(name);
-    // `n = 5`, `c.x`, `l:mean()`: a variable that is called like a command.
+    // `n = 5`, `c.x`, `l:mean()`: a variable with the name of a command.
     const bool adjacent = end < text.size() && text[end] != ' ' && text[end] != '\t';
     const bool is_lua = found == commands().end() || adjacent || (rest.starts_with('=') && !rest.starts_with("==")) ||
                         (!found->second.takes_text && !rest.empty());
@@ -346,7 +346,7 @@ std::optional<Breakpoint> DebuggerPrompt::place_of(const std::string& text) {
         chunk.clear();
         for (const char* mark : {"=", "@"})
             if (!state_.loader().sources(mark + b.source).empty()) chunk = mark + b.source;
-        // A file that is not loaded yet may be any; there is nothing to compare with.
+        // A file that is not loaded yet may have any path; there is nothing to compare with.
         if (chunk.empty()) return b;
     } else {
         std::string problem;

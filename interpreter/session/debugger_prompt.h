@@ -1,5 +1,5 @@
-// The debugger at a terminal, or wherever lines can be asked for: shows where the program stopped and takes commands in
-// the manner of Python's pdb.
+// The debugger at a terminal, or wherever lines can be read: shows the place where the program stopped and takes
+// commands in the manner of Python's pdb.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class DebuggerPrompt {
 
     // For Debugger::set_front.
     Resume on_stop(const Stop& stop);
-    // Looks around where the last error happened. Throws state_error when there was none.
+    // Shows the place of the last error. Throws state_error when there was none.
     void post_mortem();
 
     static constexpr const char* kPrompt = "debug> ";
@@ -43,7 +43,7 @@ class DebuggerPrompt {
         void (DebuggerPrompt::*run)(const std::string& rest);
         const char* usage;
         const char* text;
-        bool takes_text;  // without one, what follows the name makes it Lua
+        bool takes_text;  // without one, the text after the name makes it Lua
     };
     static const std::map<std::string, Command, std::less<>>& commands();
     static const std::map<std::string, std::string, std::less<>>& aliases();
@@ -56,11 +56,11 @@ class DebuggerPrompt {
     Debugger& debugger() { return state_.debugger(); }
     const StackFrame& frame() { return debugger().stack().frames()[frame_]; }
     void write(const std::string& text) { hooks_.write(text + "\n"); }
-    // Of what the code gives in the frame; nothing after an error, which is told.
+    // The value of the code in the frame; nothing after an error, which is printed.
     std::optional<std::string> value_of(const std::string& code, const PrettyOptions& options, bool tell = true);
     void write_source(int first, int last);
     void write_variables(VariableKind kind, const char* mark);
-    // "12", "file.lua:12", "f"; tells what is wrong.
+    // "12", "file.lua:12", "f"; prints an error for other texts.
     std::optional<Breakpoint> place_of(const std::string& text);
     void add_breakpoint(const std::string& rest, bool temporary);
     std::optional<int> number_of(const std::string& text, std::string& rest);

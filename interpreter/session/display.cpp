@@ -52,7 +52,7 @@ void show(lua_State* L, const Display& display) {
 
 std::string new_display_id() {
     std::array<unsigned char, 16> bytes{};
-    // Sixteen bytes are never cut short; a notebook that is opened again keeps its ids, so a counter would not do.
+    // Sixteen bytes always come whole. A counter would not do, since a notebook that is opened again keeps its ids.
     if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
         throw state_error("display", "the system gives no random numbers");
     std::string id;

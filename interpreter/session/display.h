@@ -1,5 +1,5 @@
-// What goes between a running cell and the front end besides text: rich output, its updates, and comms, the message
-// pipes of widgets. A session's hooks carry it (interpreter/session/session.h); without hooks the text form is printed.
+// Traffic between a running cell and the front end besides text: rich output, its updates, and comms, the message pipes
+// of widgets. A session's hooks carry it (interpreter/session/session.h); without hooks the text form is printed.
 #pragma once
 
 #include <lua.hpp>
@@ -26,7 +26,7 @@ struct CommMessage {
     std::vector<std::string> buffers;  // bytes
 };
 
-// Notes the session that display and comm functions of L speak to; null when there is none any more.
+// Sets the session that the display and comm functions of L use; null when it has ended.
 void set_display_session(lua_State* L, Session* session);
 Session* display_session(lua_State* L);
 
@@ -36,7 +36,7 @@ void show(lua_State* L, const Display& display);
 // Registry key of the functions to be called when the running cell has ended.
 inline constexpr const char* kAfterCell = "lunaria.after_cell";
 
-// Registry key of the function that takes what comms of the front end send ...
+// Registry key of the function that takes messages of the front end's comms ...
 inline constexpr const char* kOnComm = "lunaria.on_comm";
 // ... which this pushes.
 void push_comm_receiver(lua_State* L);

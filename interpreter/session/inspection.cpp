@@ -26,7 +26,7 @@ Listing find_listing(lua_State* L, int index) {
 }
 
 // The parameters "(a, b)" of a function without a text of its own that the library describes
-// (lua/lunaria/help/index.lua); else "".
+// (lua/lunaria/help/index.lua); otherwise "".
 std::string described_parameters(lua_State* L, int index) {
     const int top = lua_gettop(L);
     index = lua_absindex(L, index);
@@ -34,7 +34,7 @@ std::string described_parameters(lua_State* L, int index) {
     std::string parameters;
     lua_getglobal(L, "require");
     lua_pushliteral(L, "lunaria.help.index");
-    // What is wrong with the library is no reason to answer nothing.
+    // An error in the library's help still leaves an answer.
     if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
         lua_pushvalue(L, index);
         if (lua_gettable(L, -2) == LUA_TTABLE && lua_getfield(L, -1, "list") == LUA_TSTRING)
@@ -44,7 +44,7 @@ std::string described_parameters(lua_State* L, int index) {
     return parameters;
 }
 
-// What the library's help says (lua/lunaria/help/show.lua): of the value at `index`, or of a name where that is 0.
+// The library's help (lua/lunaria/help/show.lua) for the value at `index`, or for a name where that is 0.
 Inspection ask_library(lua_State* L, int index, std::string_view name, int level) {
     const int top = lua_gettop(L);
     if (index) index = lua_absindex(L, index);
@@ -52,7 +52,7 @@ Inspection ask_library(lua_State* L, int index, std::string_view name, int level
     Inspection found;
     lua_getglobal(L, "require");
     lua_pushliteral(L, "lunaria.help.show");
-    // What is wrong with the library is no reason to answer nothing.
+    // An error in the library's help still leaves an answer.
     if (lua_isfunction(L, -2) && lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
         lua_getfield(L, -1, index ? "value" : "name");
         push(L, name);
@@ -106,8 +106,8 @@ std::string text_field(lua_State* L, int index, const char* field) {
     return text;
 }
 
-// A class of the Lua library (a layer, an initializer) or a user's class of cells: what its constructor takes, its
-// text, its methods. Nothing for other tables.
+// A class of the Lua library (a layer, an initializer) or a user's class of cells: the parameters of its constructor,
+// its text, its methods. Nothing for other tables.
 Inspection inspect_class(lua_State* L, int index, int level) {
     if (!lua_istable(L, index)) return {};
     const std::string name = text_field(L, index, "_name");
@@ -138,7 +138,7 @@ Inspection inspect_class(lua_State* L, int index, int level) {
     return result;
 }
 
-// A table that explains itself: texts _head and _doc in its metatable.
+// A table with a description of its own: texts _head and _doc in its metatable.
 Inspection inspect_described(lua_State* L, int index) {
     if (!lua_istable(L, index) || !lua_getmetatable(L, index)) return {};
     const std::string head = text_field(L, lua_gettop(L), "_head"), doc = text_field(L, lua_gettop(L), "_doc");
@@ -184,7 +184,7 @@ Inspection inspect(State& state, const std::string& text, size_t cursor, int lev
         if (push_path(L, path)) {
             found = inspect_value(L, -1, name, level);
         } else {
-            // What the library has is known by its bare name as well, and while no variable leads to it.
+            // Names in the library are also found by themselves, if no variable leads to them.
             found = ask_library(L, 0, name, level);
         }
         lua_settop(L, top);

@@ -1,4 +1,4 @@
-// What a name means: for help, `?name` and the notebook's tooltips.
+// The meaning of a name, for help, `?name` and the notebook's tooltips.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct Inspection {
 // The parameters of a function, "function(a, b)", where they are known.
 std::string signature_text(lua_State* L, int index);
 
-// The name at the cursor, or the function whose arguments it is in. Level 1 adds the source of Lua functions.
+// The name at the cursor, or the function whose arguments the cursor is in. Level 1 adds the source of Lua functions.
 Inspection inspect(State& state, const std::string& text, size_t cursor, int level = 0);
 
-// The value at `index` of L; `name` is what the user called it, may be empty.
+// The value at `index` of L; `name` is the user's name for it and may be empty.
 Inspection inspect_value(lua_State* L, int index, std::string_view name, int level = 0);
 
 }  // namespace lunaria

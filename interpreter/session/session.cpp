@@ -32,7 +32,7 @@ bool is_command(std::string_view text) {
     return text.back() == '?' && text.find_first_of(" \t\n\"'") == std::string_view::npos;
 }
 
-// A command with the lines below it, as %%sh: an empty line ends them.
+// A command that includes the lines below it, such as %%sh: an empty line ends them.
 bool is_open_cell_command(std::string_view text) {
     if (!trimmed(text).starts_with("%%")) return false;
     const size_t last = text.rfind('\n');
@@ -44,7 +44,7 @@ bool is_leave(std::string_view text) {
     return text == "exit" || text == "quit" || text == "exit()" || text == "quit()";
 }
 
-// Nothing but `---` lines: what they describe is still to come. An empty line after them says that it is not.
+// Only `---` lines: the code that they describe is still to come. An empty line after them means that there is none.
 bool is_doc_comment(std::string_view text) {
     while (!text.empty()) {
         if (!trimmed(text.substr(0, text.find('\n'))).starts_with("---")) return false;
@@ -64,13 +64,13 @@ bool asks_for_help(lua_State* L, std::string_view text) {
     return own;
 }
 
-// May be asked for by a signal handler.
+// A signal handler may call it.
 int64_t nanoseconds_now() {
     using namespace std::chrono;
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// Loads the receiver on the first message, so within the protected call.
+// Loads the receiver on the first message, which happens within the protected call.
 int receive_comm(lua_State* L) {
     push_comm_receiver(L);
     lua_insert(L, 1);
@@ -80,7 +80,7 @@ int receive_comm(lua_State* L) {
 
 }  // namespace
 
-// Marks that something runs, so that an interrupt has a target, and forgets the interrupt when all is over.
+// Marks that a cell runs, so that an interrupt has a target, and clears the interrupt when all cells have ended.
 class Session::Run {
   public:
     Run(Session& session, Execution& execution) : session_(session), before_(session.current_) {
@@ -139,7 +139,7 @@ Session::Session(State& state, PrettyOptions pretty)
         lua_setglobal(L, "ms");
     }
     lua_pop(L, 1);
-    // That of scripts gives way.
+    // The `help` of scripts is replaced.
     if (lua_getglobal(L, "help") == LUA_TNIL || lua_iscfunction(L, -1)) {
         lua_getfield(L, -2, "help");
         lua_setglobal(L, "help");
@@ -163,7 +163,7 @@ Session::~Session() {
     release_streams();
 }
 
-// Undoes what set_hooks did to Lua's input and output.
+// Undoes the changes of set_hooks to Lua's input and output.
 void Session::release_streams() {
     if (!hooks_.output) return;
     restore_output(state_.lua());
@@ -175,7 +175,7 @@ void Session::set_hooks(Hooks hooks) {
     hooks_ = std::move(hooks);
     if (!hooks_.output) return;
     redirect_output(state_.lua(), hooks_.output);
-    // On a terminal io.read needs no help.
+    // io.read works by itself on a terminal.
     if (hooks_.input) redirect_input(state_.lua(), *this);
 }
 
@@ -183,12 +183,12 @@ Execution Session::execute(const std::string& text, const ExecuteOptions& option
     Execution execution = execute_cell(text, options);
     if (running_) return execution;
     run_after_cell(execution);
-    // Giving back gigabytes takes longer than who interrupts wants to wait: that is left to the next cell.
+    // Freeing gigabytes takes longer than a user who interrupts wants to wait: that is left to the next cell.
     if (!execution.error || execution.error->kind != ErrorReport::Kind::interrupt) trim_memory_cache();
     return execution;
 }
 
-// Calls what asked for it during the cell. An interrupt of the cell is over by then.
+// Calls the functions that the cell registered. An interrupt of the cell is over by then.
 void Session::run_after_cell(Execution& execution) {
     lua_State* L = state_.running();
     const int top = lua_gettop(L);
@@ -261,9 +261,9 @@ bool Session::call(lua_State* L, int arguments, Execution& execution) {
     ErrorReport report;
     if (call_reported(L, arguments, LUA_MULTRET, report)) return true;
     if (exit_status_) return false;
-    // Whoever left the debugger knows where it was.
+    // A user who left the debugger knows where the program was.
     if (state_.debugger().take_left()) report = {ErrorReport::Kind::interrupt, "the debugger ended the program", {}};
-    // An interrupt goes through every call there is: where it came says more than what it passed.
+    // An interrupt unwinds every call: its place tells more than its trace.
     if (!execution.error) execution.error = std::move(report);
     return false;
 }
@@ -271,7 +271,7 @@ bool Session::call(lua_State* L, int arguments, Execution& execution) {
 void Session::show_results(lua_State* L, int count, bool rich, Execution& execution) {
     for (int i = 0; i < count; ++i)
         execution.results.push_back(rich ? pretty(L, i - count, pretty_) : shown_text(L, i - count, pretty_));
-    // A call that gives nothing and one that gives nil show nothing in a notebook, which has no prompt to keep company.
+    // In a notebook, a call without results and a result of nil show nothing.
     if (!rich || count == 0 || (count == 1 && lua_isnil(L, -1))) return;
     if (count == 1) {
         execution.rich = mime_bundle(L, -1, pretty_);
@@ -336,7 +336,7 @@ bool Session::run_notebook_cell(lua_State* L, const std::string& text, const std
     Execution cell = execute_cell(text, {.name = name, .store_history = false, .rich = options_.rich});
     run_after_cell(cell);
     if (cell.error) {
-        // What ends the process or the user's patience ends the notebook as well.
+        // An exit of the process or an interrupt ends the notebook as well.
         const bool goes_on = may_fail && cell.error->kind != ErrorReport::Kind::interrupt;
         if (!goes_on) {
             outer.error = std::move(cell.error);
@@ -392,7 +392,7 @@ InputCheck Session::is_complete(const std::string& text) const {
     if (is_doc_comment(text)) return {InputKind::incomplete, ""};
     const lua::InputState input = lua::input_state(text);
     if (input.completeness == lua::Completeness::complete) return {InputKind::complete, ""};
-    // Statements and then an expression are no chunk, but a cell.
+    // Statements followed by an expression are a cell, but not a chunk.
     try {
         prepare_cell(text, "cell");
         return {InputKind::complete, ""};

@@ -23,7 +23,7 @@ struct SessionFunctions {
         return {bytes, size};
     }
 
-    // execute(text): true if all went well. Results and errors become those of the cell that the command stands in.
+    // execute(text): true if all went well. Results and errors become those of the cell with the command.
     static int execute(lua_State* L) {
         Session& s = session(L);
         const std::string& name = s.options_.name;
@@ -32,8 +32,8 @@ struct SessionFunctions {
         return 1;
     }
 
-    // notebook_cell(text, name, may_fail, debug): runs a cell of a notebook and shows what it gives; true to go on with
-    // the next. An error becomes that of the cell that the command stands in.
+    // notebook_cell(text, name, may_fail, debug): runs a cell of a notebook and shows its results; true to go on with
+    // the next. An error becomes that of the cell with the command.
     static int notebook_cell(lua_State* L) {
         Session& s = session(L);
         if (lua_toboolean(L, 4)) s.state_.debugger().stop_at_next_line();
@@ -89,7 +89,7 @@ struct SessionFunctions {
         return 0;
     }
 
-    // Ends all that runs; no pcall can keep it.
+    // Ends all running code; no pcall can stop it.
     static int leave(lua_State* L) {
         session(L).exit_status_ = static_cast<int>(luaL_checkinteger(L, 1));
         return interrupt(L);

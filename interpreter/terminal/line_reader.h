@@ -1,4 +1,4 @@
-// Where a session's cells are typed.
+// Readers of a session's cells from a terminal or a file.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class LineReader {
     };
 
     virtual ~LineReader() = default;
-    // A whole cell: reads on while the text is incomplete. `initial` stands there already.
+    // A whole cell: reads on while the text is incomplete, beginning with `initial`.
     virtual Input read_cell(const std::string& prompt, const std::string& initial) = 0;
     // One line, without history and completion.
     virtual Input read_line(const std::string& prompt) = 0;
@@ -34,7 +34,7 @@ class LineReader {
     virtual void remember(const std::string& cell) = 0;
 };
 
-// Whether Ctrl-C came since the last call. Readers ask; the signal handler of the terminal sets it.
+// Whether Ctrl-C came since the last call. Readers call it; the signal handler of the terminal sets it.
 bool take_interrupt() noexcept;
 void note_interrupt() noexcept;
 

@@ -26,14 +26,14 @@ namespace {
 
 using namespace lunaria;
 
-constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
+constexpr int kInterrupted = 130;  // 128 + SIGINT, as in shells
 
-// The state that Ctrl-C is meant for. A signal handler has no other way to know.
+// The state that Ctrl-C is meant for. A signal handler has no other way to find it.
 State* interruptible = nullptr;
 
 constexpr int64_t kSameInterrupt = 200'000'000;  // ns
 
-// When the first signal came; 0: none did.
+// The time of the first signal; 0: none came.
 volatile int64_t interrupted_at = 0;
 
 void on_interrupt(int number) {
@@ -42,8 +42,8 @@ void on_interrupt(int number) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     const int64_t time = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
     if (interrupted_at != 0) {
-        // The second one ends the process, should the first not get through. Who signals the process and its group
-        // (timeout does) sends one twice.
+        // The second signal ends the process, should the first have no effect. A sender that signals both the process
+        // and its group (timeout does) sends one twice.
         if (time - interrupted_at < kSameInterrupt) return;
         signal(SIGINT, SIG_DFL);
         raise(SIGINT);
@@ -55,7 +55,7 @@ void on_interrupt(int number) {
     note_interrupt();
 }
 
-// The debugger of scripts. What it needs is only made when the program stops.
+// The debugger of scripts. Its parts are made only when the program stops.
 class ScriptDebugger {
   public:
     explicit ScriptDebugger(State& state) : state_(state) {
@@ -97,7 +97,7 @@ class ScriptDebugger {
     std::optional<DebuggerPrompt> prompt_;
 };
 
-// A full disk is told by the exit status: the functions that write to the standard output leave it at that. Runs after
+// Reports a full disk by the exit status, since the functions that write to standard output do not. Runs after
 // everything else, os.exit included.
 void check_output() {
     if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
@@ -108,7 +108,7 @@ void check_output() {
 int report(State& state, const Outcome& outcome) {
     if (outcome.ok) return 0;
     std::fflush(stdout);
-    // Whoever left the debugger knows what was going on.
+    // A user who left the debugger knows the state of the program.
     if (state.debugger().take_left()) return 1;
     std::fprintf(stderr, "lunaria: %s\n", outcome.message.c_str());
     if (!outcome.traceback.empty()) std::fprintf(stderr, "%s\n", outcome.traceback.c_str());
@@ -217,7 +217,8 @@ int run_command(const CommandLine& command) {
         return report(state, run_protected(state, [&](lua_State*) { write_docs(state, *command.docs, command.html); }));
     std::optional<ScriptDebugger> debugger(std::in_place, state);
     interruptible = &state;
-    // Not to be restarted: a script that waits for a pipe or for input would never come to where it is stopped.
+    // Without a restart of system calls: a script that waits for a pipe or for input would otherwise never come to a
+    // point where it is stopped.
     handle_signal(SIGINT, on_interrupt);
     set_arg_table(state.lua(), command);
     lua_pushcfunction(state.lua(), protect<script_help>);
@@ -239,7 +240,7 @@ int run_command(const CommandLine& command) {
     if (code == 0 && command.script)
         code = run_script(state, command, *command.script == "-" ? nullptr : command.script->c_str());
     if (command.interactive || (code == 0 && command.wants_session() && isatty(STDIN_FILENO))) {
-        // With -i the session starts whatever became of the script.
+        // With -i the session starts however the script ended.
         signal(SIGINT, SIG_DFL);
         state.clear_interrupt();
         state.debugger().end_of_run();
@@ -251,7 +252,7 @@ int run_command(const CommandLine& command) {
     return code;
 }
 
-// Lines of the library tell nothing to those who wrote no program.
+// Removes lines of the library, which mean nothing to users who wrote no program.
 void leave_out_library(Outcome& outcome) {
     const size_t end = outcome.message.find(": ");
     const size_t colon = end == std::string::npos ? end : outcome.message.find_last_not_of("0123456789", end - 1);
@@ -261,7 +262,7 @@ void leave_out_library(Outcome& outcome) {
     if (of_library || !has_place) outcome.traceback.clear();
 }
 
-// lunaria onnx-run ... and the like: what a file of the library does with the words.
+// lunaria onnx-run ... and the like: a file of the library handles the words.
 int run_words(const char* module, int count, char** words) {
     ProgramState state({.ignore_environment = false});
     interruptible = &state;

@@ -12,7 +12,7 @@ namespace lunaria {
 
 namespace {
 
-// A signal handler has nothing else to write to.
+// A global, since a signal handler sets it.
 std::atomic<bool> interrupted{false};
 
 class PlainReader final : public LineReader {

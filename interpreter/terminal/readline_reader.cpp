@@ -1,4 +1,4 @@
-// GNU readline as reader of whole cells: one buffer with line breaks. Enter breaks the line while the text is
+// GNU readline as a reader of whole cells: one buffer with line breaks. Enter breaks the line while the text is
 // incomplete and accepts it otherwise, the arrows move within the buffer before they move in the history, pasted lines
 // arrive together. Driven by callbacks, so that Ctrl-C can end a read whatever readline is doing.
 #include "interpreter/terminal/line_reader.h"
@@ -28,7 +28,7 @@ constexpr int kHistoryLength = 10000;
 constexpr size_t kMostShown = 300;
 
 class ReadlineReader;
-// readline calls plain functions; this is whom they mean.
+// The reader for readline's callbacks, which are plain functions.
 ReadlineReader* active = nullptr;
 
 std::string_view buffer() { return {rl_line_buffer, static_cast<size_t>(rl_end)}; }
@@ -126,7 +126,7 @@ class ReadlineReader final : public LineReader {
         read_history(history_file_.c_str());
     }
 
-    // Ctrl-C is held back but for the moment of waiting, so that it cannot slip in between the look and the wait.
+    // Ctrl-C is blocked except while waiting, so that it cannot come between the check and the wait.
     Input read(const std::string& prompt, const std::string& initial) {
         sigset_t only_interrupt, before, waiting;
         sigemptyset(&only_interrupt);
@@ -181,7 +181,7 @@ class ReadlineReader final : public LineReader {
     int on_enter(int count, int key) {
         if (!cell_) return rl_newline(count, key);
         const InputCheck check = hooks_.check(std::string(buffer()));
-        // The text may be complete while lines are inserted in the middle of it; only at its end Enter accepts.
+        // The text may be complete while lines are inserted in the middle of it; Enter accepts only at its end.
         if (check.kind != InputKind::incomplete) {
             rl_point = rl_end;
             return rl_newline(count, key);
@@ -191,7 +191,7 @@ class ReadlineReader final : public LineReader {
         return 0;
     }
 
-    // `end` and its like go back to where the block began; `indent` is that of the line after.
+    // `end` and similar words are indented like the start of their block; `indent` is that of the next line.
     static void align_closing_line(const std::string& indent) {
         const std::string_view text = buffer();
         const size_t begin = text.rfind('\n') + 1;  // 0 when there is none

@@ -19,9 +19,9 @@ namespace lunaria {
 
 namespace {
 
-constexpr int kInterrupted = 130;  // 128 + SIGINT, as shells have it
+constexpr int kInterrupted = 130;  // 128 + SIGINT, as in shells
 
-// The session that Ctrl-C is meant for. A signal handler has no other way to know.
+// The session that Ctrl-C is meant for. A signal handler has no other way to find it.
 Session* running_session = nullptr;
 
 void on_interrupt(int number) {
@@ -39,8 +39,8 @@ class InterruptHandler {
         running_session = &session;
         sigaction(SIGINT, nullptr, &before_);
         handle_signal(SIGINT, on_interrupt);
-        // A child that ends before it has read all is no reason for the session to end. Not ignored: children would be
-        // told to ignore it as well.
+        // A child that ends before it has read everything must not end the session. The signal is not ignored: children
+        // would inherit that.
         sigaction(SIGPIPE, nullptr, &pipe_before_);
         handle_signal(SIGPIPE, [](int) {});
     }
@@ -62,7 +62,7 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-// A folder of the user as freedesktop.org's base directories have it; empty when there is no home.
+// A folder of the user by freedesktop.org's base directories; empty when there is no home.
 std::string user_folder(const char* variable, const char* below_home) {
     if (const std::string folder = environment(variable); folder.starts_with('/')) return folder + "/lunaria";
     const std::string home = environment("HOME");

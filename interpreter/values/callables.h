@@ -1,5 +1,5 @@
-// What ms.jit gives is an object with methods; to the program it is a function: type() says so, and functions of the
-// standard library that want a function take it.
+// Compiled functions as values. A result of ms.jit is an object with methods, but to the program it is a function:
+// type() says so, and functions of the standard library that want a function take it.
 #pragma once
 
 #include <initializer_list>
@@ -15,9 +15,9 @@ inline constexpr const char* kMetatable = "lunaria.jit";
 // The user values.
 enum CompiledSlot : int {
     kCompiledTarget = 1,   // the function that was compiled
-    kCompiledKept = 2,     // a table of what its records refer to
-    kCompiledPool = 3,     // a thread, on whose stack questions are asked
-    kCompiledStandIn = 4,  // once it was asked for: a Lua function that calls it
+    kCompiledKept = 2,     // a table of objects that its records refer to
+    kCompiledPool = 3,     // a thread on whose stack guards are asked
+    kCompiledStandIn = 4,  // a Lua function that calls it, made on demand
     kCompiledSlots = 4
 };
 
@@ -25,13 +25,12 @@ enum CompiledSlot : int {
 
 // Whether the argument is such an object.
 bool is_compiled(lua_State* L, int argument);
-// Where the argument is a compiled function, a plain function that calls it takes its place.
+// Replaces a compiled function among the arguments by a plain function that calls it.
 void use_as_function(lua_State* L, int argument);
-// The same with the function that was compiled, for code that looks at a function or runs it in a coroutine, where
-// nothing is compiled.
+// The same with its original, for code that inspects a function or runs it in a coroutine, where nothing is compiled.
 void use_target(lua_State* L, int argument);
 
-// Puts a function in the place of one of Lua's own, which is its first upvalue.
+// A replacement for one of Lua's own functions, which is its first upvalue.
 struct Replacement {
     const char *library, *name;
     lua_CFunction function;

@@ -1,4 +1,4 @@
-// Devices by the names that programs give them.
+// Devices by name, for programs.
 #pragma once
 
 #include <lua.hpp>
@@ -8,11 +8,11 @@
 
 namespace lunaria {
 
-// Null where the value at `index` is no device's name.
+// Null where the value at `index` is not the name of a device.
 Device* device_named(lua_State* L, int index);
-// Throws where there is no such device; `argument` is how the message calls the value.
+// Throws where there is no such device; `argument` is the value's name in the message.
 Device& device_at(lua_State* L, int index, std::string_view where, std::string_view argument);
-// As storage names it: null for host memory.
+// The device as storage has it: null for host memory.
 Device* place_of(Device& device);
 
 }  // namespace lunaria

@@ -17,8 +17,7 @@ class LuaReference final : public Object {
         reference_ = luaL_ref(L, LUA_REGISTRYINDEX);
     }
     // The same by `position` in a table that is kept alive elsewhere, as entry `keeper` of the registry's table
-    // `keepers`, whose values are weak: so that an owner of the reference that is kept by what it refers to can be
-    // collected.
+    // `keepers`, whose values are weak: so that an owner of the reference that its target keeps alive can be collected.
     LuaReference(const LuaReference& other, int keepers, int keeper, int position)
         : type(other.type),
           main_(other.main_),
@@ -38,7 +37,7 @@ class LuaReference final : public Object {
             return;
         }
         lua_rawgeti(L, LUA_REGISTRYINDEX, keepers_);
-        // The keeper is gone when it was collected together with all that knew of this reference.
+        // The keeper is gone if it was collected together with everything that had this reference.
         if (lua_rawgeti(L, -1, keeper_) == LUA_TTABLE)
             lua_rawgeti(L, -1, reference_);
         else
@@ -47,9 +46,9 @@ class LuaReference final : public Object {
         lua_pop(L, 1);
     }
     bool is_kept() const { return keeper_ >= 0; }
-    int position() const { return reference_; }  // of one that is kept
+    int position() const { return reference_; }  // for a kept one
     const void* identity() const override { return pointer_; }
-    // Lets go of the object, and takes it back: see boxes.cpp.
+    // Releases the object, and takes it back: see boxes.cpp.
     void weaken() {
         luaL_unref(main_, LUA_REGISTRYINDEX, reference_);
         reference_ = LUA_NOREF;

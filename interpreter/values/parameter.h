@@ -1,4 +1,4 @@
-// What a parameter has beside what every tensor has: name, requires_grad, a text of its own.
+// Fields of a parameter beyond those of every tensor: name, requires_grad, a text of its own.
 #pragma once
 
 #include <lua.hpp>
@@ -9,11 +9,11 @@
 
 namespace lunaria {
 
-// The name of a parameter that was given none; a cell gives it the name of the field that it is put into.
+// The name of a parameter without one; a cell gives it the name of the field that it is put into.
 inline constexpr std::string_view kUnnamedParameter = "Parameter";
 
-// Pushes p.name, p.requires_grad or p.data (the value as a plain tensor). False: the tensor is no parameter, or there
-// is no such field.
+// Pushes p.name, p.requires_grad or p.data (the value as a plain tensor). False: the tensor is not a parameter, or has
+// no such field.
 bool push_parameter_field(lua_State* L, const Tensor& t, std::string_view name);
 // Sets p.name or p.requires_grad to the value at `index`. False as above; throws argument_error for a value of the
 // wrong kind.

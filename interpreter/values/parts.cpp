@@ -1,4 +1,4 @@
-// C functions, so that completion, which runs no code of Lua, may call them.
+// Tables of parts in C functions, so that completion, which runs no code of Lua, may call them.
 #include "interpreter/values/parts.h"
 
 #include "interpreter/protect.h"
@@ -7,7 +7,7 @@ namespace lunaria {
 
 namespace {
 
-// __index of such a table. Upvalue 1: a function that gives the value of a name or raises an error.
+// __index of such a table. Upvalue 1: a function that returns the value of a name or raises an error.
 int index_part(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 2);
@@ -51,7 +51,8 @@ int all_parts(lua_State* L) {
     return 2;
 }
 
-// set_parts(table, load, names): from now on the table has all names, each of which load(name) gives when it is used.
+// set_parts(table, load, names): from now on the table has all names; load(name) returns the value of each when it is
+// used.
 int set_parts(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_checktype(L, 2, LUA_TFUNCTION);

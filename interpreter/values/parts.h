@@ -1,4 +1,4 @@
-// Tables of the library whose names lie in many files, such as ms.nn: a file is loaded when one of its names is first
+// Tables of the library whose names are in many files, such as ms.nn: a file is loaded when one of its names is first
 // used (lua/lunaria/parts.lua).
 #pragma once
 
@@ -8,7 +8,7 @@ namespace lunaria {
 
 // The module behind lunaria/parts.lua.
 int open_parts(lua_State* L);
-// Has a table of that kind load all of its names, which are fields of it then; false where it is no such table.
+// Makes such a table load all of its names, which then are its fields; false for other tables.
 bool load_parts(lua_State* L, int table);
 
 }  // namespace lunaria

@@ -63,7 +63,8 @@ class Reader {
         lua_pop(L_, 1);
     }
 
-    // Shape of what is at `index`, `depth` tables down: the first item of each table decides, the others must agree.
+    // The shape of the value at `index`, `depth` tables down: the first item of each table decides, the others must
+    // agree.
     void measure(int index, size_t depth) {
         const int type = lua_type(L_, index);
         if (type == LUA_TTABLE) {
@@ -184,7 +185,7 @@ class Reader {
         }
     }
 
-    // Fractions are cut off as in a cast; what does not fit is an error, since it can only be a mistake.
+    // Fractions are truncated as in a cast; a number out of range is an error, since it can only be a mistake.
     template <class T>
     T integer(int index) {
         if (lua_isinteger(L_, index)) {
@@ -227,7 +228,8 @@ void push_axis(lua_State* L, const Tensor& tensor, int axis, int64_t& next) {
     }
 }
 
-// Refuses what would fill the memory with tables: an axis of size 0 behind a large one makes very many empty ones.
+// Refuses tensors that would fill the memory with tables: an axis of size 0 after a large one makes very many empty
+// ones.
 void check_table_size(const Tensor& tensor) {
     constexpr int64_t kMost = int64_t{1} << 28;
     int64_t made = 1;

@@ -8,9 +8,9 @@
 
 namespace lunaria {
 
-// A new tensor of the number, boolean, tensor or nested table at `index`. Without a dtype: int64 when all numbers are
-// integers, float32 when there is a float, bool when all are booleans. Tensors of one shape may stand in place of
-// tables. Respects __index and __len. Throws Error that names the place, such as data[2][1].
+// A new tensor from the number, boolean, tensor or nested table at `index`. Without a dtype: int64 when all numbers are
+// integers, float32 when there is a float, bool when all are booleans. Tensors of one shape may replace tables.
+// Respects __index and __len. Throws Error that names the place, such as data[2][1].
 Tensor tensor_from(lua_State* L, int index, std::optional<DType> dtype, std::string_view where = "tensor");
 
 // Pushes nested tables; a number or boolean for rank 0.

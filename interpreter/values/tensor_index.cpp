@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kWhere = "index";
 
-// x[i], the everyday case, without the detour over an Index.
+// x[i], the common case, without an Index.
 Tensor row(const Tensor& t, int64_t i) {
     check_indexable(t.shape());
     const int64_t n = t.dim(0);
@@ -123,7 +123,7 @@ void set_by_index(lua_State* L, int handle, int index, int value) {
         source = Value(static_cast<double>(lua_tonumber(L, value)));
     else
         source = Value(tensor_from(L, value, std::nullopt, kWhere));
-    // The handle's own place: its tensor is written to, not a copy of it.
+    // The handle's own tensor is written to, not a copy of it.
     index_set(reinterpret_cast<Tensor&>(*tensor_place(L, handle)), where, source);
 }
 

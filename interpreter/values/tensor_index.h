@@ -1,4 +1,4 @@
-// Reading and writing parts of a tensor by what stands in the brackets: x[0], x["1:3, ::2"], x[{0, ms.slice(1, 3)}],
+// Reading and writing of parts of a tensor by an index in brackets: x[0], x["1:3, ::2"], x[{0, ms.slice(1, 3)}],
 // x[mask], x[index_tensor].
 #pragma once
 
@@ -13,10 +13,10 @@ namespace lunaria {
 // Whether the text can only be a slice, not the name of a field: it has a character that names do not have.
 bool is_slice_text(std::string_view text);
 
-// What stands at stack position `index`, read as an index.
+// The value at stack position `index`, read as an index.
 Index index_at(lua_State* L, int index);
 
-// What the index at stack position `index` picks.
+// The part of the tensor selected by the index at stack position `index`.
 Tensor index_tensor(lua_State* L, const Tensor& tensor, int index);
 
 // x[index] = value for the handle, the index and the value at these stack positions.

@@ -80,7 +80,7 @@ int element_count(lua_State* L) {
     return 1;
 }
 
-// The tensor of a method that makes another one: garbage of the same size may make place for it.
+// The tensor of a method that makes another one of the same size; garbage is collected first if memory is short.
 const Tensor& to_copy(lua_State* L, const char* method) {
     const Tensor& t = check_tensor(L, 1, method);
     State::of(L).pace(L);
@@ -164,7 +164,7 @@ int bytes(lua_State* L) {
     return 1;
 }
 
-// All elements of the memory that the tensor and views of it lie in, in a row.
+// All elements of the memory that the tensor and its views share, in order.
 Tensor whole_storage(lua_State* L, const char* method) {
     const Tensor& t = check_tensor(L, 1, method);
     const auto count = static_cast<int64_t>((*tensor_place(L, 1))->storage->bytes / size_of(t.dtype()));
@@ -193,7 +193,7 @@ std::optional<DType> dtype_option(lua_State* L, int index, std::string_view wher
     return dtype_at(L, index, where);
 }
 
-// Sizes in a table or spelled out from index 2; `next` is the index behind them.
+// Sizes in a table or spelled out from index 2; `next` is the index after them.
 Shape sizes(lua_State* L, std::string_view where, DType dtype, int& next) {
     std::vector<int64_t> result;
     next = 2;
@@ -238,7 +238,7 @@ int new_tensor(lua_State* L) {
 
 // The value at `index` as a tensor that may replace `t` element by element.
 Tensor broadcast_like(lua_State* L, int index, const Tensor& t, std::string_view where) {
-    // Numbers are float32 by themselves, which float64 would show.
+    // Numbers are float32 by default, which would show in float64.
     const auto read_as = t.dtype() == DType::f64 ? std::optional(DType::f64) : std::nullopt;
     const Tensor source = tensor_from(L, index, read_as, where).cast(t.dtype()).to(t.device());
     if (source.shape() == t.shape()) return source;
@@ -251,7 +251,7 @@ Tensor broadcast_like(lua_State* L, int index, const Tensor& t, std::string_view
     return source.view(t.shape(), strides);
 }
 
-// The handle's own body takes the new value, so that a parameter stays what it is.
+// The handle's own body takes the new value, so that a parameter stays a parameter.
 void become(lua_State* L, int index, const Tensor& value) {
     reinterpret_cast<Tensor&>(*tensor_place(L, index)).become(value);
 }
@@ -298,7 +298,7 @@ int next_row(lua_State* L) {
     }
     lua_pushinteger(L, i);
     if (t.rank() == 1) {
-        // The elements of a list are wanted as numbers.
+        // Elements of a vector are returned as numbers.
         push_element(L, t, i);
         return 2;
     }
@@ -314,7 +314,7 @@ int iterate(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "iter");
     if (t.rank() == 0) throw shape_error("iter", "a tensor of rank 0 has no rows");
     lua_pushcfunction(L, protect<next_row>);
-    // A handle of its own: writing to x in the loop does not change what is iterated over.
+    // A handle of its own: writing to x in the loop does not change the iterated values.
     push(L, t);
     lua_pushnil(L);
     return 3;
@@ -357,7 +357,7 @@ int set_data(lua_State* L) {
     return 1;
 }
 
-// Whether a plain tensor has a gradient is not a property of it: grad differentiates by any of its arguments.
+// A plain tensor has no such property: grad differentiates by any of its arguments.
 int requires_grad(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "requires_grad_");
     if (ParameterInfo* info = t.parameter())
@@ -369,7 +369,7 @@ int requires_grad(lua_State* L) {
     return 1;
 }
 
-// Calls the operator with the condition first, as it wants it: x:where(condition, other).
+// Calls the operator with the condition first, its first parameter: x:where(condition, other).
 int choose(lua_State* L, const char* name) {
     check_tensor(L, 1, name);
     check_tensor(L, 2, name, "condition");

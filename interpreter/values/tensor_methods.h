@@ -1,4 +1,4 @@
-// Methods of tensor handles that are no operators: export, conversion, writes to the handle.
+// Methods of tensor handles that are not operators: export, conversion, writes to the handle.
 #pragma once
 
 #include <lua.hpp>
@@ -8,7 +8,7 @@
 
 namespace lunaria {
 
-// Adds them to the table on top of the stack.
+// Adds the methods to the table on top of the stack.
 void add_tensor_methods(lua_State* L);
 
 // x:to_dlpack() -> a capsule for other programs (interpreter/bindings/bind_dlpack.cpp).
@@ -18,13 +18,13 @@ int to_dlpack(lua_State* L);
 // and dtype allow. Pushes the function and returns true if there is such an operator.
 bool push_in_place_method(lua_State* L, std::string_view name);
 
-// Whether what the operator gives can take the place of the old value.
+// Whether the operator's result can replace the old value.
 bool fits_in_place(const Tensor& old, const Tensor& value);
 // The operator of such a method at the index, or null.
 const Op* in_place_operator_at(lua_State* L, int index);
 
-// What a == b asks of two tensors: whether they are the same one, or of one element each and equal. Throws where
-// one has more elements.
+// a == b for two tensors: whether they are the same one, or of one element each and equal. Throws where one has more
+// elements.
 bool same_or_equal(const Tensor& a, const Tensor& b);
 
 }  // namespace lunaria

@@ -20,7 +20,7 @@ std::string float_text(double x, DType dtype) {
     return text;
 }
 
-// The shortest text that reads back as the same number: what a single value looks best with.
+// The shortest text that reads back as the same number: best for a single value.
 std::string short_text(const Tensor& t) {
     char text[40];
     const double x = t.at(0);
@@ -115,7 +115,7 @@ class Writer {
     }
 
     void new_line(int depth) {
-        // Blocks of more than two axes are set apart.
+        // Blocks of more than two axes are separated.
         out_ += '\n';
         out_.append(static_cast<size_t>(indent_ + depth + 1), ' ');
     }

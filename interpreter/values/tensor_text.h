@@ -1,4 +1,4 @@
-// How a tensor prints, in MindSpore's style:
+// The printed form of a tensor, in MindSpore's style:
 //     Tensor(shape=[2, 2], dtype=Float32, value=
 //     [[ 1.00000000e+00,  2.00000000e+00],
 //      [ 3.00000000e+00,  4.00000000e+00]])
@@ -21,7 +21,7 @@ std::string dtype_text(DType dtype);
 
 std::string tensor_text(const Tensor& tensor, const PrintOptions& options = {});
 
-// The elements alone, in brackets; what stands before the first line is `indent` characters wide.
+// The elements alone, in brackets; the text before the first line is `indent` characters wide.
 std::string elements_text(const Tensor& tensor, const PrintOptions& options = {}, int indent = 0);
 
 }  // namespace lunaria

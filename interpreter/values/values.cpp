@@ -17,7 +17,7 @@ namespace {
 // Registry key of the dtype objects' metatable.
 constexpr const char* kDTypeMetatable = "lunaria.dtype";
 
-// An integer, or a float that is one (x.size / 2) and not so large that it is likelier a slip.
+// An integer, or a float with an integer value (x.size / 2) that is not so large that it is more likely a mistake.
 std::optional<int64_t> integral(lua_State* L, int index) {
     if (lua_type(L, index) == LUA_TNUMBER) {
         if (!lua_isinteger(L, index) && std::abs(lua_tonumber(L, index)) >= 2147483648.0) return std::nullopt;
@@ -73,7 +73,7 @@ Value any_value(lua_State* L, int index, const Op& op, const Param& param, int d
     }
 }
 
-// What to do with the table at an index of the stack where one tensor is expected.
+// A hint for a table at an index of the stack where one tensor is expected.
 std::string_view hint_for_table(lua_State* L, int index) {
     lua_rawgeti(L, index, 1);
     const bool of_tensors = tensor_at(L, lua_gettop(L)) != nullptr;
@@ -112,7 +112,7 @@ Value tensors_value(lua_State* L, int index, std::string_view where, std::string
     return Value::list(std::move(items));
 }
 
-// A view of few elements may be as large as it likes; a list of its elements may not.
+// A view of few elements may be of any size; a list of its elements may not.
 void check_list_size(const Tensor& t, std::string_view where, std::string_view argument) {
     constexpr int64_t kMost = int64_t{1} << 24;
     if (t.size() > kMost)
@@ -205,7 +205,7 @@ std::string raw_text(lua_State* L, int table, const char* field) {
     return text;
 }
 
-// What an object is by its metatable: "a cell (Dense)", "a compiled function"; empty where that does not say.
+// The kind of an object by its metatable: "a cell (Dense)", "a compiled function"; empty where that does not tell.
 std::string object_at(lua_State* L, int index) {
     luaL_checkstack(L, 4, nullptr);
     if (lua_istable(L, index)) {
@@ -288,8 +288,8 @@ void set_tensor(lua_State* L, int index, Tensor tensor) {
 }
 
 void push(lua_State* L, Tensor tensor) {
-    // Each handle has a body of its own, so that writing through one is not seen through another. An operator may have
-    // given back its operand.
+    // Each handle has a body of its own, so that writing through one does not change another. An operator may have
+    // returned its operand.
     if (!tensor.is_apart()) [[unlikely]]
         tensor = tensor.apart();
     push_shared(L, std::move(tensor));
@@ -342,7 +342,7 @@ void push(lua_State* L, const Shape& shape) {
 }
 
 Tensor take_tensor(Value value) {
-    // Moved to where no destructor runs: the tensor takes over the reference, and nothing is counted.
+    // Moved into storage whose destructor never runs: the tensor takes over the reference, and nothing is counted.
     alignas(Value) std::byte storage[sizeof(Value)];
     const auto* moved = new (storage) Value(std::move(value));
     return Tensor::adopt(moved->tensor().body());
@@ -516,10 +516,10 @@ bool is_options(lua_State* L, int index) {
     if (!lua_istable(L, index)) return false;
     if (lua_getmetatable(L, index)) {
         lua_pop(L, 1);
-        // The fields of an object or a class of the library name no arguments.
+        // The fields of an object or a class of the library do not name arguments.
         if (!object_at(L, index).empty()) return false;
     }
-    // Any name will do, for the order of the fields differs from run to run; table.pack gives a list the field n.
+    // Any name decides, since the order of the fields differs from run to run; table.pack gives a list the field n.
     const bool list = lua_rawlen(L, index) > 0;
     bool named = false;
     lua_pushvalue(L, index);

@@ -12,7 +12,7 @@ namespace lunaria {
 bool is_plain(const ir::Graph& g) {
     bool plain = g.inner().empty() && !g.variadic && !g.order && g.result.is_list();
     for (const ir::Node* node : g.body()) {
-        // A weight of a network that was loaded.
+        // Whether the node is a weight of a loaded network.
         const bool weight = node->op == &lua::primitive("index") && g.captures == 1 && node->args[0].is_node() &&
                             node->args[0].node() == g.parameters()[0];
         plain &=
@@ -24,11 +24,11 @@ bool is_plain(const ir::Graph& g) {
 
 namespace {
 
-// What the inputs are in the trace.
+// The inputs as the trace has them.
 std::vector<Value> follow_inputs(TracingHost& tracing, std::span<const Value> inputs) {
     std::vector<Value> args;
     for (size_t i = 0; i < inputs.size(); ++i) {
-        // A body of its own, which is not a parameter of a network and not the same input twice.
+        // A body of its own, which is neither a parameter of a network nor the same input twice.
         args.emplace_back(inputs[i].tensor().view(inputs[i].tensor().shape(), inputs[i].tensor().strides()));
         tracing.add_input(args.back().tensor(), inputs.size() == 1 ? "x" : str("x", i));
     }
@@ -51,7 +51,7 @@ bool set_results(TracingHost& tracing, ir::Graph& graph, std::span<const Value> 
 
 namespace {
 
-// While it lives graph mode is off: what it compiles cannot be followed.
+// While it lives graph mode is off, since compiled code cannot be traced.
 class EagerMode {
   public:
     explicit EagerMode(lua_State* L) : L_(L) {
@@ -92,7 +92,7 @@ std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<c
     std::vector<Value> results;
     auto* closure = vm::object_as<vm::Closure>(f);
     if (closure && is_plain(closure->function->graph)) {
-        // A network that was loaded: its graph as it is, but for what it captures.
+        // A loaded network: its graph as it is, with its captured values as arguments.
         args.insert(args.begin(), closure->captures.begin(), closure->captures.end());
         results = tracing.run_graph(closure->function->graph, args);
     } else if (closure) {

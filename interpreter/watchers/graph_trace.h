@@ -1,5 +1,5 @@
-// The straight-line graph of the operators that a Lua function calls on given tensors, for saving: control flow, tables
-// and Lua functions are run by the virtual machine and leave no trace, tensors of parameters become named constants.
+// The straight-line graph of the operators that a Lua function calls on given tensors, for saving: the virtual machine
+// runs control flow, tables and Lua functions, which leave no trace; tensors of parameters become named constants.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace lunaria {
 
-// Whether what a function does with the sizes of its inputs is taken as it is for these ones.
+// Whether the function's use of its inputs' sizes is recorded for these sizes only (fixed).
 enum class TracedSizes { open, fixed };
 
 // `f` is called with the tensors in the Lua thread L. The graph has one parameter per tensor; its result is the list of
-// f's results. Null where f gives anything but tensors, or does something that depends on its inputs other than by
-// operators: a comparison, an element that is read, a function that is not followed. Throws what f throws.
+// f's results. Null where f returns anything but tensors, or does something that depends on its inputs other than by
+// operators: a comparison, a read of an element, a function that is not traced. Throws f's errors.
 std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs,
                                        TracedSizes sizes = TracedSizes::open);
 
-// The same for a function that has to be one that can be called any number of times with the graph instead: null also
-// where it writes into what is there without it, reads a parameter, or calls what is not known to give the same every
-// time, all that before it does. Errors of f are not thrown, but give null. Its random operators are in the graph, and
-// tensors that it knows are there as they are now.
+// The same for a function that is to be replaced by the graph in any number of calls: also null where the function
+// writes into something that exists without it, reads a parameter, or calls a function that may give another result the
+// next time; null is returned before any of that happens. Errors of f give null. Its random operators are in the graph,
+// and so are the present values of tensors that it captures.
 std::unique_ptr<ir::Graph> trace_pure_graph(lua_State* L, const Value& f, std::span<const Value> inputs);
 
-// Whether the graph consists of operators on tensors alone and gives a list of results.
+// Whether the graph consists of operators on tensors alone and returns a list of results.
 bool is_plain(const ir::Graph& graph);
 
 }  // namespace lunaria

@@ -7,7 +7,7 @@ namespace lunaria {
 vm::Callee WatchingHost::resolve(const Value& f) {
     vm::Callee callee = inner_.resolve(f);
     if (callee.kind != vm::Callee::Kind::op && callee.kind != vm::Callee::Kind::function) return callee;
-    // What the library puts in place of Lua's own functions is for derivatives; here those themselves will do.
+    // The library's stand-ins for Lua's own functions are for derivatives; here Lua's functions themselves are used.
     if (callee.kind == vm::Callee::Kind::function && !callee.intrinsic && !is_c_function(f)) {
         callee.intrinsic = true;
         return callee;

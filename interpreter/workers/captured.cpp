@@ -47,7 +47,7 @@ bool Captured::operator==(const Captured& o) const {
            refused_ == o.refused_ && path_ == o.path_;
 }
 
-// Takes values one after the other, those found in them later: what is nested deep needs no stack.
+// Takes values one after the other, and values found in them later, so that deep nesting needs no stack.
 class Taker {
   public:
     Taker(lua_State* L, Captured& to, std::string_view where) : L_(L), to_(to), where_(where), paths_(L) {
@@ -64,7 +64,7 @@ class Taker {
     void take(int function) {
         add(function, "the function");
         finish();
-        // More functions bring more names.
+        // Further functions bring further names.
         for (size_t i = 0; i < names_.size(); ++i) take_global(std::string(names_[i]));
         take_modules();
         lua_getglobal(L_, LUA_LOADLIBNAME);
@@ -80,14 +80,14 @@ class Taker {
         lua_pushvalue(L_, index);
         lua_rawget(L_, numbers_);
         const auto known = static_cast<size_t>(lua_tointeger(L_, -1));
-        // A number may be one that was taken back.
+        // The number may belong to a value that was dropped again.
         lua_rawgeti(L_, values_, static_cast<lua_Integer>(known));
         const bool same = known > 0 && known <= to_.parts_.size() && lua_rawequal(L_, -1, index);
         lua_pop(L_, 2);
         return same ? std::optional(known - 1) : std::nullopt;
     }
 
-    // The number of the value at `index`, which is called `label` in messages.
+    // The number of the value at `index`, whose name in messages is `label`.
     size_t add(int index, std::string label) {
         index = lua_absindex(L_, index);
         const bool shared = lua_type(L_, index) >= LUA_TTABLE;
@@ -223,7 +223,7 @@ class Taker {
         if (const Tensor* tensor = tensor_at(L_, index)) {
             part.kind = Kind::tensor;
             part.tensor = *tensor;
-            // Parameters are those of the network, which goes on learning.
+            // Parameters are shared with the network, which goes on learning.
             if (!tensor->parameter()) {
                 part.content = tensor->apart();
                 part.version = tensor->version();
@@ -251,7 +251,7 @@ class Taker {
             .hint("make it within the function, or leave python_multiprocessing out");
     }
 
-    // What require gives: the program's own modules.
+    // Results of require: the program's own modules.
     void take_modules() {
         luaL_getsubtable(L_, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
         const int loaded = lua_gettop(L_);
@@ -280,7 +280,7 @@ class Taker {
             lua_settop(L_, values_);
             return;
         }
-        // Where a part of it is refused, nothing of it is taken.
+        // If a part of it is refused, nothing of it is taken.
         const size_t parts = to_.parts_.size(), variables = to_.variables_.size();
         try {
             const size_t number = add(value, str("the global '", name, "'"));
@@ -303,13 +303,13 @@ class Taker {
     int numbers_ = 0, values_ = 0;  // on the stack: the number + 1 of a value, and values by it
     std::vector<std::string> labels_;
     std::map<const void*, size_t> variables_;  // by their ids
-    std::vector<std::string> names_;           // that functions look up
+    std::vector<std::string> names_;           // looked up by functions
     size_t done_ = 0;
 };
 
 Captured::Captured(lua_State* L, int index, std::string_view where) { Taker(L, *this, where).take(index); }
 
-// Makes all values first, and then what is in them.
+// Makes all values first, and then fills them.
 class Putter {
   public:
     Putter(lua_State* L, const Captured& from) : L_(L), from_(from) {
@@ -422,7 +422,7 @@ class Putter {
         lua_setupvalue(L_, at, n);
     }
 
-    // The globals that could not be copied are asked for here.
+    // Called for globals that could not be copied.
     static int refused_global(lua_State* L) {
         lua_pushvalue(L, 2);
         if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TSTRING) return 0;
@@ -445,7 +445,7 @@ class Putter {
     lua_State* L_;
     const Captured& from_;
     int values_ = 0;
-    std::vector<std::optional<std::pair<size_t, int>>> places_;  // of variables: a function and the position there
+    std::vector<std::optional<std::pair<size_t, int>>> places_;  // of variables: a function and the position in it
 };
 
 void Captured::put(lua_State* L) const { Putter(L, *this).put(); }

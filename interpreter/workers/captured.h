@@ -1,5 +1,5 @@
-// A Lua function with all that it needs, taken out of one state to be put into others: values are copied, what belongs
-// to the library is looked up where it goes to. Variables that functions share are shared by the copies too.
+// A Lua function with everything that it needs, taken out of one state to be put into others: values are copied, values
+// of the library are looked up in the target state. Variables that functions share are shared by the copies too.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace lunaria {
 class Captured {
   public:
     // The function at `index`, with the globals that it and the functions in it name. Throws, in the name of `where`,
-    // where something cannot be copied: a coroutine, an open file, a function of C that the library does not know. A
+    // where something cannot be copied: a coroutine, an open file, a function of C that the library does not have. A
     // global of that kind raises the error where a copy uses it.
     Captured(lua_State* L, int index, std::string_view where);
 
-    // Pushes a copy of the function. The state has the library's modules, but nothing else yet.
+    // Pushes a copy of the function. The state needs the library's modules only.
     void put(lua_State* L) const;
 
     // Whether there are globals that raise an error in a copy.
@@ -52,11 +52,11 @@ class Captured {
         Kind kind = Kind::nil;
         int64_t integer = 0;  // also a boolean and a dtype
         double number = 0;
-        std::string text;        // also a function's code, the way to what is the library's, the type of a handle
+        std::string text;        // also a function's code, the path of a library value, the type of a handle
         std::string chunk;       // of a function
-        Tensor tensor, content;  // the one captured, and a view of what it held, which stays as it is
+        Tensor tensor, content;  // the captured one, and a view of its content, which stays as it is
         uint32_t version = 0;    // of the tensor
-        std::shared_ptr<const void> object;  // what a handle holds, which never changes
+        std::shared_ptr<const void> object;  // the content of a handle, which never changes
         std::vector<std::pair<size_t, size_t>> fields;
         size_t metatable = kNone;
         std::vector<size_t> variables;  // of a function; kNone: the one of its prologue

@@ -25,7 +25,7 @@ Names names_at(lua_State* L, int index) {
     return names;
 }
 
-// Counted from 0, below `count`.
+// Positions counted from 0, below `count`.
 std::vector<size_t> positions_at(lua_State* L, int index, size_t count) {
     std::vector<size_t> list;
     for (int64_t at : integers_at(L, index, "dataset", "positions")) {

@@ -1,4 +1,4 @@
-// Handles of the data engine in Lua: userdata that hold shared pointers; the ones in Lua are among the owners.
+// Handles of the data engine in Lua: userdata that hold shared pointers and so are among the owners.
 #pragma once
 
 #include <lua.hpp>
@@ -23,8 +23,7 @@ T& handle_at(lua_State* L, int index, const char* type) {
     return *static_cast<T*>(luaL_checkudata(L, index, type));
 }
 
-// The finalizer of handles whose type is named by upvalue 1. A program may call it too, with anything, and more than
-// once.
+// The finalizer of handles whose type is upvalue 1. A program may call it too, with any value, and more than once.
 template <class T>
 int release_handle(lua_State* L) {
     auto* handle = static_cast<T*>(luaL_testudata(L, 1, lua_tostring(L, lua_upvalueindex(1))));
@@ -57,16 +56,16 @@ inline uint64_t seed_at(lua_State* L, int index) { return static_cast<uint64_t>(
 std::string text_at(lua_State* L, int index);
 // A list of texts.
 data::Names names_at(lua_State* L, int index);
-// Counted from 0, below `count`.
+// Positions counted from 0, below `count`.
 std::vector<size_t> positions_at(lua_State* L, int index, size_t count);
 // An integer of at least that.
 int64_t least_at(lua_State* L, int index, int64_t least);
 // A text, a tensor, a number or a boolean (as a tensor), or a list of texts; `where` and `what` are for messages.
 Value data_value_at(lua_State* L, int index, std::string_view where, std::string_view what);
-// What a later write to the tensor does not change, in host memory.
+// The tensor's present value, which a later write to the tensor does not change, in host memory.
 Value data_value_of(const Tensor& tensor);
 
-// Functions of the module "lunaria.data", by the files that have them.
+// Functions of the module "lunaria.data", by files.
 void bind_data_sources(lua_State* L);
 void bind_mindrecord(lua_State* L);
 

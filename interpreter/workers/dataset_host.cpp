@@ -12,7 +12,7 @@ using data::Row;
 
 namespace {
 
-// Random operators draw from the stream of the row while this lives: the same numbers whenever and wherever the row is
+// While it lives, random operators draw from the stream of the row: the same numbers whenever and wherever the row is
 // made.
 class RowRandom {
   public:
@@ -50,7 +50,7 @@ void DatasetHost::push_function(uint64_t function) {
     lua_rawgetp(L_, functions_, reinterpret_cast<const void*>(function));
 }
 
-// Calls what is on the stack with its arguments; an error says in which row it happened.
+// Calls the function on the stack with its arguments; an error names the row.
 void DatasetHost::run(int arguments, const Place& place) {
     const RowRandom random(place);
     if (lua_pcall(L_, arguments, LUA_MULTRET, 0) == LUA_OK) return;
@@ -79,7 +79,7 @@ void take_results(lua_State* L, int first, size_t results, Row& out, const Place
                                  " for ", results, results == 1 ? " column" : " columns", " in row ", place.row));
     for (size_t i = 0; i < results; ++i) {
         const int at = first + static_cast<int>(i);
-        // Texts for messages take longer than the rest.
+        // Texts for messages are made last, since they take longer than the rest.
         if (const Tensor* tensor = tensor_at(L, at)) {
             out.push_back(data_value_of(*tensor));
             continue;

@@ -29,8 +29,8 @@ class HostFailure final : public std::exception {
     int64_t number_;
 };
 
-// Runs the functions of a pipeline while a row is asked for: on the stack of the one that asks, in enter and leave.
-// The functions are in a table by their addresses, what streams need in another by their numbers.
+// Runs the functions of a pipeline while a row is asked for: on the stack of the caller, between enter and leave. The
+// functions are in one table by their addresses, the states of streams in another by their numbers.
 class DatasetHost final : public data::Host {
   public:
     class Use {
@@ -51,7 +51,7 @@ class DatasetHost final : public data::Host {
         DatasetHost& host_;
     };
     bool in_use() const { return L_ != nullptr; }
-    // What f() gives, which draws rows: the functions and the streams are at 2 and 3 on the stack.
+    // The result of f(), which draws rows: the functions and the streams are at 2 and 3 on the stack.
     template <class F>
     auto run_in(lua_State* L, F f) {
         int64_t failure = 0;
@@ -81,8 +81,8 @@ class DatasetHost final : public data::Host {
     bool step(int64_t stream, size_t results, data::Row& out, const data::Place& place) override;
     void stop(int64_t stream) noexcept override;
     void prepare(uint64_t function, std::string_view where) override;
-    // Of the functions whose copies run: how many run without Lua for rows of some types, and of these, for several
-    // rows at once.
+    // For functions that run as copies: how many run without Lua for rows of some types, and how many of these for
+    // several rows at once.
     std::pair<size_t, size_t> recorded() const;
     bool wants_example(uint64_t function, const void* owner) override;
     void show_example(uint64_t function, const void* owner, std::span<const Value> in) override;
@@ -98,17 +98,17 @@ class DatasetHost final : public data::Host {
     }
     void push_function(uint64_t function);
     lua_State* L_ = nullptr;
-    std::atomic<std::thread::id> thread_{};  // that of L_
+    std::atomic<std::thread::id> thread_{};  // the thread of L_
     int functions_ = 0, streams_ = 0;        // on its stack
     int64_t last_stream_ = 0;
     std::mutex mutex_;
-    std::vector<int64_t> stopped_;                          // under mutex_: streams that can go
-    std::map<uint64_t, std::shared_ptr<Workers>> workers_;  // set up before threads use them
+    std::vector<int64_t> stopped_;                          // under mutex_: streams that can be dropped
+    std::map<uint64_t, std::shared_ptr<Workers>> workers_;  // made before threads use them
 };
 
 // "in map: column 'x', row 3 of epoch 0", for messages.
 std::string text_of(const data::Place& place);
-// The random numbers of a row in this place.
+// The random numbers for a row at this place.
 RandomStream stream_of(const data::Place& place);
 // The values from `first` up to the top of the stack: as many as there are columns, or one table of them.
 void take_results(lua_State* L, int first, size_t results, data::Row& out, const data::Place& place);

@@ -13,7 +13,7 @@ namespace {
 constexpr char kSeparator = '\0';
 constexpr std::string_view kMetatable = "\1metatable", kRegistry = "\1registry";
 constexpr int kDeepest = 3;  // tables within a module
-int paths_key;               // in the registry: ways by values, whose keys are weak
+int paths_key;               // in the registry: paths by values, whose keys are weak
 
 bool is_library(std::string_view module) {
     constexpr std::array<std::string_view, 10> kOfLua = {"_G", "package", "coroutine", "table", "io",
@@ -24,7 +24,7 @@ bool is_library(std::string_view module) {
     return false;
 }
 
-// Notes the way to the value on top of the stack; false where one is known.
+// Notes the path to the value on top of the stack; false where one is known.
 bool note(lua_State* L, int paths, const std::string& path) {
     lua_pushvalue(L, -1);
     if (lua_rawget(L, paths) != LUA_TNIL) {
@@ -38,7 +38,7 @@ bool note(lua_State* L, int paths, const std::string& path) {
     return true;
 }
 
-// What is in the table on top of the stack, to which the path leads.
+// Visits the fields of the table on top of the stack, to which the path leads.
 void walk(lua_State* L, int paths, const std::string& path, int depth, bool only_c) {
     luaL_checkstack(L, 8, "workers");
     const int table = lua_gettop(L);
@@ -63,7 +63,7 @@ void walk(lua_State* L, int paths, const std::string& path, int depth, bool only
     }
 }
 
-// Modules first, as what is reached by a short way is reached by others too.
+// Modules first, since later paths may lead to the same values.
 void walk_all(lua_State* L, int paths) {
     lua_pushglobaltable(L);
     note(L, paths, "_G");
@@ -122,7 +122,7 @@ std::optional<std::string> LibraryPaths::of(int index) {
     index = lua_absindex(L_, index);
     auto path = known(index);
     if (path || looked_) return path;
-    // Once for each capture: files of the library may have been loaded since the last.
+    // Once for each capture: files of the library may have been loaded since the last one.
     looked_ = true;
     lua_newtable(L_);
     lua_createtable(L_, 0, 1);

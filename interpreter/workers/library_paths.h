@@ -1,4 +1,4 @@
-// Where values of the library are found: in another state the same way leads to the same thing.
+// Paths to values of the library: in another state the same path leads to the same thing.
 #pragma once
 
 #include <lua.hpp>
@@ -12,11 +12,11 @@ class LibraryPaths {
   public:
     explicit LibraryPaths(lua_State* L) : L_(L) {}
 
-    // The way to the table, function or userdata at `index`; nothing where the library has no such value.
+    // The path to the table, function or userdata at `index`; nothing where the library has no such value.
     std::optional<std::string> of(int index);
-    // Pushes what is there.
+    // Pushes the value at the path.
     static void push(lua_State* L, std::string_view path);
-    // The way to a global of Lua's.
+    // The path of a global of Lua's.
     static std::string global(std::string_view name);
 
   private:

@@ -1,6 +1,6 @@
-// A function of rows that consists of operators: they run without Lua, by any thread, and give bit by bit what the
-// function gives. Where no operator adds up floats they run as one executable, and for several rows at once where each
-// has a rule for batches; the others run one by one, as Lua would call them.
+// A function of rows that consists of operators: they run without Lua, on any thread, with the bits of the function's
+// results. Where no operator adds up floats they run as one executable, and for several rows at once where each has a
+// rule for batches; otherwise they run one by one, as Lua would call them.
 #pragma once
 
 #include <map>
@@ -20,12 +20,12 @@ class RowProgram {
     // The graph has tensors of known types as parameters and a list of tensors as result.
     explicit RowProgram(std::unique_ptr<ir::Graph> graph);
 
-    // Whether these are tensors of the types that it was made for.
+    // Whether these are tensors of the types for which it was made.
     bool takes(std::span<const Value> in) const;
     size_t results() const { return graph_->result.items().size(); }
-    // Throws what operators throw.
+    // Throws the errors of operators.
     data::Row run(std::span<const Value> in) const;
-    // The results of several rows, which it takes. False: they have to be run one by one.
+    // The results of several rows, whose values it takes. False: they have to be run one by one.
     bool run_together(std::span<const data::Row> in, std::span<data::Row> out) const;
 
     // Whether it runs compiled, and whether it does so for several rows.
@@ -42,7 +42,7 @@ class RowProgram {
     std::unique_ptr<graph::Executable> compiled_;
     bool batchable_ = false;
     mutable std::mutex mutex_;
-    mutable Executables together_;  // under mutex_: by numbers of rows; null: it cannot be made
+    mutable Executables together_;  // under mutex_: by numbers of rows; null: it cannot be compiled
 };
 
 }  // namespace lunaria

@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kWorkers = "lunaria.data.workers";
 int workers_key;  // in the registry: workers by functions, whose keys are weak
 
-// What math.random draws in a row: seeded where it is first called, as few functions call it.
+// The numbers that math.random draws in a row: seeded at the first call, since few functions call it.
 struct RowSeed {
     RandomStream stream;
     bool is_used = true;
@@ -33,7 +33,7 @@ struct RowSeed {
 
 RowSeed& seed_of(lua_State* L) { return *static_cast<RowSeed*>(lua_touserdata(L, lua_upvalueindex(2))); }
 
-// math.random(...). Upvalues: Lua's own, the seed, math.randomseed of Lua.
+// math.random(...). Upvalues: Lua's own function, the seed, Lua's math.randomseed.
 int random_number(lua_State* L) {
     if (RowSeed& seed = seed_of(L); !std::exchange(seed.is_used, true)) {
         lua_pushvalue(L, lua_upvalueindex(3));
@@ -47,7 +47,7 @@ int random_number(lua_State* L) {
     return lua_gettop(L);
 }
 
-// math.randomseed(...). Upvalues: Lua's own, the seed.
+// math.randomseed(...). Upvalues: Lua's own function, the seed.
 int seed_numbers(lua_State* L) {
     seed_of(L).is_used = true;
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -69,7 +69,7 @@ int no_breakpoint(lua_State*) {
 
 class Workers::Worker {
   public:
-    // `output`: what it prints goes there; none: to the streams of the process.
+    // `output`: the hook for its printed output; none: the streams of the process.
     Worker(std::unique_ptr<State> state, const Captured& captured, const OutputHook& output)
         : state_(std::move(state)) {
         if (output) redirect_output(state_->lua(), output);
@@ -89,11 +89,11 @@ class Workers::Worker {
         if (lua_pcall(L, static_cast<int>(in.size()), LUA_MULTRET, kHandler) == LUA_OK)
             return take_results(L, kFunction + 1, results, out, place);
         if (interrupt_requested()) throw_interrupted();
-        // Out of memory does not pass through the handler.
+        // An error for lack of memory does not pass through the handler.
         const std::string message = outcome_.message.empty() ? error_text(L) : outcome_.message;
         std::string text = str(message, "\n  ", text_of(place));
         if (!outcome_.traceback.empty()) text += "\n  in a worker, " + outcome_.traceback;
-        // Lua knows no more of a function whose last act was a call than that it was there.
+        // For a function that ended in a tail call, Lua only knows that there was one.
         if (outcome_.traceback.ends_with("(...tail calls...)") ||
             outcome_.traceback.find("calls...)\n\t\t") < text.size()) {
             lua_Debug info;
@@ -136,7 +136,7 @@ class Workers::Worker {
     static constexpr int kHandler = 1, kFunction = 2;  // on the stack
 
     std::unique_ptr<State> state_;
-    Outcome outcome_;  // of the call that fails, the last one
+    Outcome outcome_;  // of the last call that failed
     RowSeed seed_;
 };
 
@@ -206,7 +206,7 @@ void Workers::pass_output_on(lua_State* L) {
     }
 }
 
-// Rather the one that this thread used last: what it knows is near then.
+// Prefers the one that this thread used last, whose data is still in its cache.
 std::unique_ptr<Workers::Worker> Workers::take() {
     {
         const std::lock_guard lock(mutex_);
@@ -236,7 +236,7 @@ void Workers::record(lua_State* L, int index, std::span<const Value> example, co
         if (!v.is_tensor()) return;
         types.push_back({v.tensor().dtype(), v.tensor().shape()});
     }
-    // In a worker there is no virtual machine, and one that is recording or being debugged has other things to do.
+    // A worker has no virtual machine, and a machine that is recording or being debugged is not available.
     if (types.empty() || captured_.refuses() || recorded_.size() >= kMostRecorded || State::of(L).is_worker() ||
         vm::watcher() || State::of(L).debugger().wants_stop_points())
         return;
@@ -275,12 +275,12 @@ void Workers::call(std::span<const Value> in, size_t results, data::Row& out, co
             for (Value& v : program->run(in)) out.push_back(std::move(v));
             return;
         } catch (const Error& e) {
-            // Lua says where it happened.
+            // Lua reports where it happened.
             if (e.kind() == ErrorKind::interrupt) throw;
         }
     }
     auto worker = take();
-    // One whose function has failed begins anew: the error may have left something undone.
+    // A worker whose function has failed begins anew: the error may have left something undone.
     worker->call(in, results, out, place);
     give_back(std::move(worker));
 }
