@@ -40,7 +40,7 @@ std::string port_of(const json& document, const char* name, const std::string& p
     return std::to_string(port);
 }
 
-// Ports that are free now; all are held until all are known, so that none comes twice.
+// Ports that are free now; all are held until all are found, so that none occurs twice.
 std::vector<int> free_ports(size_t count) {
     std::vector<int> sockets, ports;
     for (size_t i = 0; i < count; ++i) {
@@ -70,7 +70,7 @@ std::string runtime_folder() {
 xeus::xconfiguration read_connection(const std::string& path) {
     constexpr uint64_t kLargest = 1 << 20;
     const std::string text = read_file(path, kLargest);
-    // Who knows the key runs code in this kernel.
+    // Anyone with the key can run code in this kernel.
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
         const bool is_ours = status.st_uid == geteuid() && chmod(path.c_str(), 0600) == 0;
@@ -110,7 +110,7 @@ std::string write_connection(std::string path) {
                      {"kernel_name", "lunaria"}};
     const std::vector<int> ports = free_ports(kPorts.size());
     for (size_t i = 0; i < kPorts.size(); ++i) document[kPorts[i]] = ports[i];
-    // For the user alone from its first byte on, and no file of somebody else's.
+    // Readable by the user alone from its first byte on; a file of another user is never opened.
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) throw file_error(path, std::strerror(errno));
     const std::string text = document.dump(2) + "\n";

@@ -61,7 +61,7 @@ const Json& part_of(const Json& object, const char* key) {
 
 std::string path_in(const Json& arguments) { return text_of(part_of(arguments, "source"), "path"); }
 
-// JupyterLab shows the type in the place of the value unless it knows the type: by Python's names.
+// JupyterLab shows the type in place of the value unless it knows the type, by Python's name.
 std::string type_name(const std::string& type) {
     if (type == "integer") return "int";
     if (type == "boolean") return "bool";
@@ -140,7 +140,7 @@ DapSession::~DapSession() {
 
 std::string DapSession::cell_path(std::string_view code) const { return str(prefix_, murmur2(code, kSeed), kSuffix); }
 
-// Cells go by their text: the same text run again is the same cell.
+// Cells are identified by their text: the same text run again is the same cell.
 std::string DapSession::path_of(const std::string& source) const {
     size_t number = 0;
     if (source.starts_with("In[") && source.ends_with("]"))
@@ -237,7 +237,7 @@ Resume DapSession::on_stop(const Stop& stop) {
             visit();
             lock.lock();
         }
-        // An interrupt of the cell ends it, wherever it stands.
+        // An interrupt of the cell ends it, wherever it is.
         if (interrupt_requested()) how_ = Resume::leave;
     }
     const Resume how = *how_;
@@ -386,7 +386,7 @@ Json DapSession::dump_cell(const Json& a) {
     const auto code = a.find("code");
     if (code == a.end() || !code->is_string()) throw argument_error("dumpCell", "the code must be a string");
     const std::string path = cell_path(code->get<std::string>());
-    // The user's alone: a cell may hold what nobody else should read.
+    // For the user alone: a cell may hold secrets.
     mkdir(prefix_.c_str(), 0700);
     write_file(path, code->get<std::string>());
     return {{"sourcePath", path}};

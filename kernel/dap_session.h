@@ -1,8 +1,8 @@
 // The Debug Adapter Protocol as JupyterLab's debugger panel speaks it, over the session's debugger: requests and
 // responses as JSON, without a socket.
 //
-// Requests come on a thread of their own. Breakpoints and the like take effect at once; what needs Lua is done by Lua's
-// thread, which takes such tasks while it stands at a stop and, by serve(), between cells.
+// Requests come on a thread of their own. Breakpoints and the like take effect at once; tasks that need Lua run on
+// Lua's thread, which takes them while it is at a stop and, by serve(), between cells.
 #pragma once
 
 #include <condition_variable>
@@ -29,20 +29,20 @@ class DapSession final : public DebugAdapter {
         std::function<void()> wake;
     };
 
-    // On Lua's thread, like the destructor. The session must outlive it.
+    // To be called on Lua's thread, like the destructor. The session must outlive it.
     DapSession(Session& session, Hooks hooks);
     ~DapSession() override;
     DapSession(const DapSession&) = delete;
     DapSession& operator=(const DapSession&) = delete;
 
-    // From any thread but Lua's. Never throws; what fails is a response without success.
+    // From any thread but Lua's. Never throws; a failure is a response without success.
     nlohmann::json answer(const nlohmann::json& request) override;
     // On Lua's thread, between cells.
     void serve();
-    // How long a request may wait for a program that runs.
+    // The time for which a request may wait for a running program.
     void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
-    // The file that stands for a cell with this text.
+    // The file that represents a cell with this text.
     std::string cell_path(std::string_view code) const;
 
   private:
@@ -56,7 +56,8 @@ class DapSession final : public DebugAdapter {
 
     Resume on_stop(const Stop& stop);
     void run_task(std::unique_lock<std::mutex>& lock);
-    // Runs it on Lua's thread and waits; throws what it throws, or state_error when the program does not come by.
+    // Runs it on Lua's thread and waits; throws its exception, or state_error when the program does not reach a point
+    // where it can run.
     void on_lua(const std::function<void()>& body);
     void event(const std::string& name, Json body = Json::object());
     void start();
@@ -101,16 +102,16 @@ class DapSession final : public DebugAdapter {
     const std::string prefix_;  // of the files of cells
     std::chrono::milliseconds patience_{2000};
     DebugVariables variables_;  // Lua's thread
-    Debugger::Front prompt_;    // what stops were shown by before
-    bool shown_stop_ = false;   // Lua's thread: references are of this stop
+    Debugger::Front prompt_;    // the front end that showed stops before
+    bool shown_stop_ = false;   // Lua's thread: references belong to this stop
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     bool started_ = false, stopped_ = false;
     std::optional<Resume> how_;
     Stop stop_{};
-    std::deque<std::shared_ptr<Task>> tasks_;  // shared by who waits and who runs it
-    std::map<std::string, Json> breakpoints_;  // as they were asked for, by source
+    std::deque<std::shared_ptr<Task>> tasks_;  // shared by the waiting thread and the thread that runs it
+    std::map<std::string, Json> breakpoints_;  // as requested, by source
     std::atomic<int64_t> sequence_{1};
 };
 

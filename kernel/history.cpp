@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMostEntries = 20000, kEntriesKept = 10000;
 constexpr size_t kLargestCell = size_t{1} << 20;  // larger ones stay out of the file
 
-// Holds the file's lock, which other kernels wait for, as long as it lives.
+// Holds the file's lock, for which other kernels wait, while it lives.
 class Locked {
   public:
     explicit Locked(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
@@ -46,7 +46,7 @@ class Locked {
 nl::json parsed(const std::string& line) {
     nl::json row = nl::json::parse(line, nullptr, false);
     const auto is_number = [&](const char* name) { return row.contains(name) && row[name].is_number_integer(); };
-    // Half a line, from a machine that stopped while it was written, is left out.
+    // A partial line, from a machine that stopped while it was written, is left out.
     if (!row.is_object() || !is_number("s") || !is_number("n") || !row.contains("c") || !row["c"].is_string())
         return nullptr;
     return row;
@@ -70,7 +70,7 @@ template <class Entries>
 nl::json answer(const Entries& entries, bool output) {
     nl::json rows = nl::json::array();
     for (const auto& entry : entries) {
-        // What cells gave is not kept.
+        // The output of cells is not kept.
         const nl::json code = output ? nl::json::array({entry.code, nullptr}) : nl::json(entry.code);
         rows.push_back(nl::json::array({entry.session, entry.line, code}));
     }

@@ -12,11 +12,11 @@ namespace lunaria::jupyter {
 
 class History final : public xeus::xhistory_manager {
   public:
-    // The file need not exist; "" is none. Nothing is read before somebody asks. `line` gives the number of the cell
-    // that ran last: xeus calls every cell the first.
+    // The file need not exist; "" means none. Nothing is read before the history is first asked for. `line` returns the
+    // number of the cell that ran last: xeus calls every cell the first.
     History(std::string path, std::function<int()> line);
 
-    // Where the user's history belongs by freedesktop.org's rules; "" when there is no home.
+    // The place of the user's history by freedesktop.org's rules; "" when there is no home.
     static std::string user_file();
 
   private:

@@ -1,4 +1,4 @@
-// What the server asks of the side that runs Lua.
+// The server's questions to the side that runs Lua.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,12 +12,12 @@ class Host {
   public:
     virtual ~Host() = default;
 
-    // From any thread: stops what runs, if something does.
+    // From any thread: stops the running cell, if there is one.
     virtual void interrupt() = 0;
-    // From any thread: has Server::visit() called on the main thread, at the next point where the cell that runs can be
-    // left for a moment.
+    // From any thread: makes the main thread call Server::visit() at the next point where the running cell can be left
+    // for a moment.
     virtual void ask_for_visit() = 0;
-    // Between the last interrupt of a cell and the end of that cell.
+    // The time from the last interrupt of a cell to the end of that cell.
     virtual double interrupt_seconds() const = 0;
 
     // On the main thread. The execution count that a cell with this text will have.
@@ -27,7 +27,7 @@ class Host {
 };
 
 // The debugger's end of the control channel. DAP requests come as JSON on a thread of their own, while the main thread
-// may be running a cell or stand at a breakpoint; events go out by Server::publish_debug_event.
+// may be running a cell or be at a breakpoint; events go out by Server::publish_debug_event.
 class DebugAdapter {
   public:
     virtual ~DebugAdapter() = default;

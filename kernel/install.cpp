@@ -22,7 +22,7 @@ std::string variable(const char* name) {
     return value ? value : "";
 }
 
-// Where Jupyter looks for what belongs to the user.
+// The folder in which Jupyter looks for files of the user.
 std::string user_data_folder() {
     if (const std::string folder = variable("JUPYTER_DATA_DIR"); !folder.empty()) return folder;
     if (const std::string folder = variable("XDG_DATA_HOME"); !folder.empty()) return folder + "/jupyter";
@@ -104,7 +104,7 @@ std::string install_spec(const InstallOptions& options) {
     write_file(folder / "logo-svg.svg", logo_svg());
     write_file(folder / "logo-32x32.png", logo_png(32));
     write_file(folder / "logo-64x64.png", logo_png(64));
-    // Last: with it the kernel is there.
+    // Written last: this file makes the kernel visible.
     write_file(folder / "kernel.json", spec.dump(1) + "\n");
     return folder.string();
 }

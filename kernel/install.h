@@ -16,7 +16,7 @@ struct InstallOptions {
 // Error.
 InstallOptions parse_install(const std::vector<std::string>& arguments);
 
-// Writes the spec for the program that runs now and gives its folder. Throws Error.
+// Writes the spec for the running program and returns its folder. Throws Error.
 std::string install_spec(const InstallOptions& options);
 
 }  // namespace lunaria::jupyter

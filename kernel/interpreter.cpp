@@ -96,8 +96,8 @@ void Interpreter::show(const Display& shown) {
 }
 
 void Interpreter::interrupt() {
-    // The signal's handler does the rest, on the thread that runs Lua. Children of the cell get it too, as they do when
-    // the front end signals by itself.
+    // The signal's handler does the rest, on the thread that runs Lua. Children of the cell get the signal too, as when
+    // the front end sends it.
     if (getpgrp() == getpid())
         kill(0, SIGINT);
     else

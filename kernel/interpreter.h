@@ -1,5 +1,5 @@
 // Requests that concern Lua, answered by a session (interpreter/session/session.h). Everything here runs on the main
-// thread but for kernel_info_request and interrupt.
+// thread, except kernel_info_request and interrupt.
 #pragma once
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     // The session's hooks become this object's. To be made on the thread that runs Lua.
     explicit Interpreter(Session& session);
 
-    // Before the server starts; it must outlive what runs.
+    // Before the server starts, which must outlive all cells.
     void connect(Server& server);
 
     void interrupt() override;
@@ -29,7 +29,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     void receive_comm(const CommMessage& message) override;
     void set_debugger(DapSession* debugger) { debugger_ = debugger; }
     void on_wake() override;
-    // What the program gave to os.exit, if it did.
+    // The status that the program passed to os.exit, if it did.
     int exit_status() const { return exit_status_; }
 
   private:
@@ -54,7 +54,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     int exit_status_ = 0;
 };
 
-// As the protocol has it: data by type, binary ones as base64, JSON as itself.
+// In the form of the protocol: data by type, binary ones as base64, JSON as itself.
 nl::json data_of(const MimeBundle& bundle);
 
 }  // namespace lunaria::jupyter

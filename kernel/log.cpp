@@ -16,10 +16,10 @@ Log::~Log() {
 void Log::line(std::string_view text) const {
     if (file_ < 0) return;
     std::string row = "lunaria kernel: ";
-    // What a stranger sent must not draw on the terminal.
+    // Bytes from outside must not control the terminal.
     for (const char c : text.substr(0, 2000)) row += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
     row += '\n';
-    // In one call, so that lines of several threads do not mix. Nobody can be told that a log cannot be written.
+    // In one call, so that lines of several threads do not mix. A failure to write the log cannot be reported.
     if (write(file_, row.data(), row.size()) < 0) return;
 }
 

@@ -1,4 +1,4 @@
-// What the kernel has to say about itself goes to the standard error that it was started with, where Jupyter shows it;
+// The kernel's messages about itself. They go to the standard error that it was started with, where Jupyter shows it;
 // the process's own is captured for the notebook.
 #pragma once
 

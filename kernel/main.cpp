@@ -1,5 +1,5 @@
-// The Jupyter kernel: `lunaria kernel ...` starts this program, and so do kernel specs. It is one of its own because
-// its libraries would cost every script the time to load them.
+// The Jupyter kernel: `lunaria kernel ...` starts this program, and so do kernel specs. It is a program of its own,
+// because loading its libraries would cost every script time.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -35,7 +35,7 @@ constexpr const char* kUsage =
     "       lunaria kernel install [--user | --prefix P | --sys-prefix] [--name N] [--display-name TEXT]\n"
     "                                         let Jupyter find the kernel\n";
 
-// What signals are meant for. A signal handler has no other way to know.
+// The targets of signals. A signal handler has no other way to find them.
 Session* running_session = nullptr;
 int crash_file = -1;
 
@@ -43,7 +43,7 @@ void on_interrupt(int) {
     if (running_session) running_session->interrupt();
 }
 
-// Says why the kernel is gone, which Jupyter does not; then the signal does what it does.
+// Reports why the kernel is gone, which Jupyter does not; then the signal has its usual effect.
 void on_crash(int number) {
     char text[] = "lunaria kernel: ended by signal 00\n";
     text[sizeof text - 4] = static_cast<char>('0' + number / 10);
@@ -53,8 +53,8 @@ void on_crash(int number) {
     raise(number);
 }
 
-// SIGINT goes to the calling thread alone: all threads that are made while this lives have it blocked. A signal must
-// not reach a thread that waits in ZeroMQ.
+// SIGINT goes to the calling thread alone: all threads that are made while this object lives have it blocked. A signal
+// must not reach a thread that waits in ZeroMQ.
 class BlockedInterrupts {
   public:
     BlockedInterrupts() {
@@ -71,7 +71,7 @@ class BlockedInterrupts {
     sigset_t before_;
 };
 
-// Children of a cell must not take the kernel's input for theirs.
+// Children of a cell must not read the kernel's input.
 void close_input() {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing < 0) return;
@@ -88,8 +88,8 @@ int run_kernel(const std::string& file) {
     Session session(state);
     running_session = &session;
     handle_signal(SIGINT, on_interrupt);
-    // A child that ends before it has read all is no reason for the kernel to end. Not ignored: children would be told
-    // to ignore it as well.
+    // A child that ends before it has read everything must not end the kernel. The signal is not ignored: children
+    // would inherit that.
     handle_signal(SIGPIPE, [](int) {});
     for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) handle_signal(number, on_crash);
 

@@ -28,7 +28,7 @@ void Outbox::put(Channel channel, zmq::multipart_t frames) {
 
 std::deque<Outbox::Letter> Outbox::take() {
     uint64_t count;
-    // Nothing to read is as good as something: the letters are looked at either way.
+    // A read without data is fine: the letters are checked either way.
     if (read(event_, &count, sizeof count) < 0) count = 0;
     const std::lock_guard lock(mutex_);
     return std::exchange(letters_, {});

@@ -1,5 +1,5 @@
-// What is to be sent: any thread puts frames in, the thread that owns the sockets takes them out, in order. ZeroMQ
-// sockets must not be shared between threads.
+// Frames to be sent: any thread puts them in, the thread that owns the sockets takes them out, in order. ZeroMQ sockets
+// must not be shared between threads.
 #pragma once
 
 #include <atomic>
@@ -24,14 +24,14 @@ class Outbox {
     Outbox& operator=(const Outbox&) = delete;
 
     void put(Channel channel, zmq::multipart_t frames);
-    // How much of what was put for iopub has not been sent; sent() takes off what has.
+    // The bytes for iopub that have not been sent; sent() subtracts those that have.
     size_t unpublished() const { return unpublished_.load(std::memory_order_relaxed); }
     void sent(size_t bytes) { unpublished_ -= bytes; }
-    // For what the taker publishes that never was a letter.
+    // For publications of the taker that were never letters.
     void add_unpublished(size_t bytes) { unpublished_ += bytes; }
-    // Everything so far; also makes wake_file() unreadable again.
+    // All letters so far; also makes wake_file() unreadable again.
     std::deque<Letter> take();
-    // Makes the taker look, with or without letters.
+    // Wakes the taker, with or without letters.
     void wake();
     // Readable when there is something to do: for poll.
     int wake_file() const { return event_; }

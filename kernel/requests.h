@@ -1,5 +1,5 @@
-// What a request may contain. A front end that leaves a field out gets its default; one that gives a wrong type gets an
-// answer that says so, for behind this check fields are read without looking.
+// The fields of requests. A field that a front end leaves out gets its default; a field of a wrong type gets an answer
+// that says so, since after this check fields are read without further checks.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace lunaria::jupyter {
 // Whether messages of that type are taken on the shell channel.
 bool is_request(const std::string& type);
 
-// Fills in defaults and brings numbers into the range of int. Gives the complaint, if there is one.
+// Fills in defaults and brings numbers into the range of int. Returns the complaint, if there is one.
 std::optional<std::string> complete_content(const std::string& type, nlohmann::json& content);
 
 // "execute_reply" for "execute_request"; empty for messages that have no reply.

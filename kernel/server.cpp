@@ -14,7 +14,7 @@ constexpr const char* kProtocol = "5.4";
 
 std::string type_of(const nl::json& header) { return header.value("msg_type", ""); }
 
-// What xeus leaves out of its replies or names otherwise than the protocol.
+// Fields of replies that xeus leaves out or that the protocol calls otherwise.
 nl::json mended(const std::string& type, nl::json content, bool has_debugger) {
     if (!type.ends_with("_reply") || !content.is_object()) return content;
     if (!content.contains("status")) content["status"] = "ok";
@@ -27,15 +27,16 @@ nl::json mended(const std::string& type, nl::json content, bool has_debugger) {
     return content;
 }
 
-// What a client may leave unread of what is published before it holds up the others.
+// The number of published messages that a client may leave unread before it delays the others.
 constexpr int kUnreadMessages = 256;
-// How long a request is let alone with requests of other shells: cells, and all else, which mostly ends at once.
+// The time for which a request runs without requests of other shells: cells, and all other requests, which mostly end
+// at once.
 constexpr auto kCellSettles = std::chrono::milliseconds(30);
 constexpr auto kMessageSettles = std::chrono::milliseconds(1000);
 
 void bind(zmq::socket_t& socket, const xeus::xconfiguration& c, const std::string& port, int most_unread = 0) {
-    // No limit but for what is published: a client that sends a thousand requests before it reads an answer gets them
-    // all.
+    // No limit except for publications: a client that sends a thousand requests before it reads an answer gets all
+    // answers.
     socket.set(zmq::sockopt::sndhwm, most_unread);
     socket.set(zmq::sockopt::rcvhwm, 0);
     socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(Wire::kLargestMessage));
@@ -44,12 +45,12 @@ void bind(zmq::socket_t& socket, const xeus::xconfiguration& c, const std::strin
 
 }  // namespace
 
-// Xeus wants one for requests of a debugger in another process.
+// Xeus needs one for requests of a debugger in another process.
 class Server::Messenger final : public xeus::xcontrol_messenger {
     nl::json send_to_shell_impl(const nl::json&) override { return {{"status", "error"}}; }
 };
 
-// Makes a request the one whose output is published, for as long as it lives.
+// While it lives, published output belongs to this request.
 class Server::Serving {
   public:
     Serving(Server& server, Current current) : server_(server) {
@@ -82,9 +83,9 @@ Server::Server(Context& context, const xeus::xconfiguration& c)
                [this] { outbox_.wake(); }) {
     if (context.key.empty())
         context.log->line("the connection file has no key: whoever reaches the ports can run code");
-    // A client may come back under the identity that it had.
+    // A client may come back under its old identity.
     for (zmq::socket_t* socket : {&shell_, &control_socket_, &stdin_}) socket->set(zmq::sockopt::router_handover, true);
-    // Every subscription is reported, also one of a topic that somebody else has, and welcome() makes it take effect.
+    // Every subscription is reported, also one to a topic that another client has, and welcome() makes it take effect.
     iopub_.set(zmq::sockopt::xpub_manual, true);
     bind(shell_, c, c.m_shell_port);
     bind(control_socket_, c, c.m_control_port);
@@ -142,7 +143,7 @@ void Server::publish_text(const char* name, std::string text) {
     nl::json parent;
     {
         const std::lock_guard lock(current_mutex_);
-        // What a thread or a child process writes after its cell belongs to that cell still.
+        // Output of a thread or a child process after its cell still belongs to that cell.
         parent = current_.empty() ? last_parent_ : current_.back().header;
     }
     publish("stream", parent, {{"name", name}, {"text", std::move(text)}});
@@ -184,7 +185,7 @@ void Server::send_shell_impl(xeus::xmessage message) {
     const auto request = current();
     if (request && content.contains("execution_count")) content["execution_count"] = request->count;
     if (request && request->stop_on_error && content["status"] == "error") abort_waiting(request->shell);
-    // Xeus answers the request that came last, also after one within another.
+    // Xeus answers the request that came last, even if it came within another.
     outbox_.put(Channel::shell, wire_.write(xeus::xmessage(
                                     request ? request->identities : message.identities(),
                                     with_session(message.header()), request ? request->header : message.parent_header(),
@@ -223,7 +224,7 @@ void Server::publish_impl(xeus::xpub_message message, xeus::channel channel) {
     wait_for_room();
     nl::json content = message.content();
     if (content.contains("execution_count")) content["execution_count"] = request->count;
-    // Text that was written before stands before, and all of it before idle.
+    // Text that was written before stays before, and all of it before idle.
     if (content.value("execution_state", "") == "idle")
         streams_.finish_cell();
     else
@@ -269,12 +270,12 @@ std::optional<std::string> Server::ask(const std::string& prompt, bool password)
     streams_.flush();
     xeus::xmessage message(request->identities, header("input_request"), request->header, nl::json::object(),
                            {{"prompt", prompt}, {"password", password}}, {});
-    // An answer to an earlier question that was interrupted is none to this one.
+    // An answer to an earlier question that was interrupted is not an answer to this one.
     Question question{message.header()["msg_id"], std::nullopt};
     std::unique_lock lock(queue_mutex_);
     questions_.push_back(&question);
     outbox_.put(Channel::stdin, wire_.write(std::move(message)));
-    // A signal does not end the wait, so it looks by itself.
+    // A signal does not end the wait, so that the flag is checked in the loop.
     while (!question.answer && !stopped_ && !interrupt_requested()) {
         queue_changed_.wait_for(lock, std::chrono::milliseconds(20));
         if (!visit_requested()) continue;
@@ -346,7 +347,7 @@ void Server::serve(xeus::xmessage message) {
                             std::move(content), std::move(message).buffers());
     {
         const Serving serving(*this, std::move(request));
-        // What came a moment ago found nothing that it could interrupt; for requests the thread of the sockets looks.
+        // A request that came a moment ago found nothing to interrupt; for requests the thread of the sockets checks.
         if (is_called()) host_->ask_for_visit();
         try {
             dispatch(std::move(complete), type);
@@ -363,7 +364,7 @@ void Server::dispatch(xeus::xmessage message, const std::string& type) {
         reply(Channel::shell, message, "shutdown_reply", {{"status", "ok"}, {"restart", message.content()["restart"]}});
         status(header, "idle");
         stop_impl();
-        host_->interrupt();  // the cell of another shell, in the middle of which this came
+        host_->interrupt();  // the cell of another shell, within which this request came
     } else if (type == "comm_info_request") {
         status(header, "busy");
         reply(Channel::shell, message, "comm_info_reply", comms(message.content()["target_name"]));
@@ -389,7 +390,7 @@ void Server::dispatch(xeus::xmessage message, const std::string& type) {
     }
 }
 
-// Done by abort_waiting: xeus asks for it when the front end has the answer and may have gone on.
+// Done by abort_waiting: xeus calls this when the front end has the answer and may have gone on.
 void Server::abort_queue_impl(const listener&, long) {}
 
 void Server::answer_aborted(const xeus::xmessage& request) {

@@ -1,13 +1,13 @@
 // The kernel's sockets. Xeus's own servers die of a signal, of a short frame and of a cell's invalid UTF-8, and they
 // ignore interrupts, so this one takes their place (xeus::xkernel's server_builder); dispatch stays with xeus.
 //
-// Threads: the caller of start() runs Lua and nothing else may; `io` owns all sockets but the heartbeat's, which has a
-// thread to itself; `control_` answers the control channel, so that an interrupt is heard while a cell runs; `debug_`
-// answers the debugger. Requests reach the main thread through a queue, what is sent leaves through the outbox.
+// Threads: only the caller of start() runs Lua; `io` owns all sockets but the heartbeat's, which has a thread to
+// itself; `control_` answers the control channel, so that an interrupt is heard while a cell runs; `debug_` answers the
+// debugger. Requests reach the main thread through a queue, and messages leave through the outbox.
 //
 // Shells: beside the main shell front ends may open others (subshells), whose requests do not wait for a cell of
-// another shell. There is one thread for Lua, so such a request is served in the middle of what runs, at its next safe
-// point, and what runs goes on afterwards. Requests of one shell keep their order.
+// another shell. There is one thread for Lua, so that such a request is served in the middle of the running cell, at
+// its next safe point, and the cell goes on afterwards. Requests of one shell keep their order.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ namespace lunaria::jupyter {
 
 class Server;
 
-// What xeus hands on to the builder of the server.
+// The data that xeus passes on to the builder of the server.
 struct Context {
     zmq::context_t zmq;
     Log* log = nullptr;
@@ -57,12 +57,12 @@ class Server final : public xeus::xserver {
     void set_debug_adapter(DebugAdapter* adapter) { debug_adapter_ = adapter; }
     bool has_debugger() const { return debug_adapter_ != nullptr; }
 
-    // On the main thread, while a cell runs: serves what other shells have asked for.
+    // On the main thread, while a cell runs: serves requests of other shells.
     void visit();
-    // The execution count of the innermost request that is being served.
+    // The execution count of the innermost request in progress.
     int count() const;
 
-    // The text of a cell goes here.
+    // Takes the text of a cell.
     Streams& streams() { return streams_; }
     // On the main thread: text that Lua prints.
     void write(bool is_error, std::string_view text);
@@ -78,8 +78,8 @@ class Server final : public xeus::xserver {
     void wake();
 
     static nl::json header(const std::string& type);
-    // One session for all: what xeus makes itself has another, and a page drops what is not of the session that came
-    // last, which it takes for something that the kernel sent before a restart.
+    // Replaces the session by a single one for all messages: messages made by xeus itself have another, and a page
+    // drops messages whose session is not that of the latest one, as if they came from before a restart.
     static nl::json with_session(nl::json header);
 
   protected:
@@ -95,8 +95,8 @@ class Server final : public xeus::xserver {
 
   private:
     static constexpr size_t kMostUnpublished = size_t{64} << 20;  // bytes
-    // A request that is being served. Xeus remembers one parent per channel, which is too few when a request comes
-    // within another.
+    // A request in progress. Xeus remembers one parent per channel, which is too few when a request comes within
+    // another.
     using Clock = std::chrono::steady_clock;
     struct Current {
         xeus::xmessage::guid_list identities;
@@ -105,14 +105,14 @@ class Server final : public xeus::xserver {
         int count = 0;
         bool allow_stdin = false;
         bool stop_on_error = false;
-        Clock::time_point settled = {};  // from then on requests of other shells are served in its middle
+        Clock::time_point settled = {};  // from then on requests of other shells are served within it
     };
     struct Waiting {
         xeus::xmessage message;
         std::string shell;        // "" is the main one
         bool is_aborted = false;  // it follows a failed cell
     };
-    // What a cell has asked its user.
+    // A question of a cell to its user.
     struct Question {
         std::string id;
         std::optional<std::string> answer;
@@ -164,7 +164,7 @@ class Server final : public xeus::xserver {
     std::optional<Current> current() const;
     // Lets the main thread leave its cell for requests that need not wait for it.
     void call_main();
-    // When the program that runs is to be asked for a visit; nothing where nothing waits for one.
+    // The time at which the running program is to be asked for a visit; nothing if no request waits for one.
     std::optional<Clock::time_point> call_time();
     bool is_called();
     bool is_served(const std::string& shell) const;  // under current_mutex_
@@ -194,16 +194,16 @@ class Server final : public xeus::xserver {
     std::atomic<bool> io_stopped_ = false;
     std::atomic<bool> main_ended_ = false;  // no cell runs and none will
 
-    // What is published and not sent yet: some client's queue is full. The io thread's.
+    // Publications that are not sent yet: some client's queue is full. For the io thread.
     std::deque<zmq::multipart_t> publications_;
     std::optional<Streams::Clock::time_point> full_since_;
-    bool drops_ = false;  // a client has not read for long: it misses what the others get
+    bool drops_ = false;  // a client has not read for long: it misses messages that others get
 
     std::mutex comms_mutex_;
     std::map<std::string, std::string> comms_;  // targets by id
 
     Streams streams_;
-    int deaf_ticks_ = 0;  // of the heartbeat, since an interrupt that has not got through
+    int deaf_ticks_ = 0;  // of the heartbeat, since an interrupt without effect
     std::unique_ptr<Worker> control_, debug_;
     std::thread io_, heart_;
 };

@@ -1,4 +1,4 @@
-// The control channel: what must be answered while a cell runs.
+// The control channel: requests that must be answered while a cell runs.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 1500ms;  // with a cell that does not stop when the kernel is to end
-constexpr auto kLastPatience = 4s;  // with finalizers that do not
+constexpr auto kPatience = 1500ms;  // for a cell that does not stop when the kernel is to end
+constexpr auto kLastPatience = 4s;  // for finalizers that do not end
 
 double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
 
@@ -54,7 +54,7 @@ void Server::serve_control(xeus::xmessage message) {
         } else {
             const nl::json answer = answer_control(type, content);
             if (answer.is_null()) {
-                // Nothing else may run Lua on this thread.
+                // Only the main thread may run Lua.
                 refuse(Channel::control, message, type + " is not taken on the control channel");
                 return;
             }
@@ -104,10 +104,11 @@ void Server::serve_debug(xeus::xmessage message) {
     status(message.header(), "idle");
 }
 
-// Ends the kernel, gently if the cell lets itself be stopped: files that it has open are then closed.
+// Ends the kernel, gently if the cell can be stopped: open files are then closed.
 void Server::shut_down() {
     stop_impl();
-    // Finalizers run after everything else is gone; should they not end, this thread, which touches nothing, ends them.
+    // Finalizers run after everything else is gone; if they do not end, this thread, which touches nothing, ends the
+    // process.
     std::thread([] {
         std::this_thread::sleep_for(kLastPatience);
         _exit(0);

@@ -37,7 +37,7 @@ int Server::poll_timeout() {
 
 void Server::run_io() {
     const pid_t parent = getppid();
-    // Set by whoever starts kernels; a kernel that is started by hand may outlive its shell.
+    // Set by front ends that start kernels; a kernel that is started by hand may outlive its shell.
     const bool has_parent = std::getenv("JPY_PARENT_PID") != nullptr;
     bool orphaned = false;
     while (!io_stopped_) {
@@ -48,8 +48,8 @@ void Server::run_io() {
                                                 {nullptr, outbox_.wake_file(), ZMQ_POLLIN, 0},
                                                 {nullptr, streams_.file(false), ZMQ_POLLIN, 0},
                                                 {nullptr, streams_.file(true), ZMQ_POLLIN, 0}}};
-        // Without captured output there is nothing to poll behind the outbox. While clients are far behind, whoever
-        // writes into the pipes has to wait as well.
+        // Without captured output there are no pipes to poll after the outbox. While clients are far behind, writers
+        // into the pipes have to wait as well.
         const bool reads_pipes = streams_.file(false) >= 0 && outbox_.unpublished() <= kMostUnpublished;
         const int count = reads_pipes ? 7 : 5;
         if (zmq_poll(items.data(), count, poll_timeout()) < 0 && zmq_errno() != EINTR) {
@@ -106,13 +106,13 @@ void Server::publish_letters() {
 }
 
 // False when a client's queue is full and may still be read. Queues are counted in messages by ZeroMQ, in bytes by the
-// outbox; a client that reads nothing for a long time loses what does not fit, the others do not.
+// outbox; a client that reads nothing for a long time loses messages that do not fit, the others do not.
 bool Server::send_publication(zmq::multipart_t& frames) {
     const auto send = [&](bool may_drop) {
         iopub_.set(zmq::sockopt::xpub_nodrop, !may_drop);
         for (size_t i = 0; i < frames.size(); ++i) {
             const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-            // The queues are looked at with the first part, all others follow it.
+            // The queues are checked with the first part, all others follow it.
             if (!iopub_.send(frames[i], more | zmq::send_flags::dontwait)) return false;
         }
         return true;
@@ -182,16 +182,16 @@ void Server::take_answer(xeus::xmessage message) {
     const std::string id = message.parent_header().value("msg_id", nl::json()).dump();
     const std::lock_guard lock(queue_mutex_);
     if (questions_.empty()) throw Refused("nothing has been asked");
-    // Not every front end says which question it answers.
+    // Not every front end names the question that it answers.
     const auto asked =
         std::ranges::find_if(questions_, [&](const Question* q) { return nl::json(q->id).dump() == id; });
     (asked != questions_.end() ? *asked : questions_.back())->answer = content["value"];
     queue_changed_.notify_all();
 }
 
-// A subscriber is told when its subscription has taken effect, so that it misses nothing of what it asks for after
-// that. ZeroMQ would let it take effect while something else is sent; here it does so with its welcome, which goes out
-// before everything that waits.
+// A subscriber is told when its subscription has taken effect, so that it misses nothing after that. ZeroMQ would let
+// it take effect in the middle of other messages; here it does so with its welcome, which goes out before everything
+// that waits.
 void Server::welcome() {
     for (int i = 0; i < kBatch; ++i) {
         zmq::message_t frame;
@@ -212,7 +212,7 @@ void Server::welcome() {
     }
 }
 
-// Lua cannot be stopped in a finalizer nor while C code runs: whoever waits for that is told.
+// Lua cannot be stopped in a finalizer nor while C code runs: a user who waits for that is told.
 void Server::watch_interrupt() {
     if (!interrupt_requested() || !current()) {
         deaf_ticks_ = 0;

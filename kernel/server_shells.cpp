@@ -1,4 +1,4 @@
-// The queues of the shells: which request is served next, and what happens in the middle of a cell.
+// The queues of the shells: the order of requests, and requests served in the middle of a cell.
 #include <algorithm>
 #include <cstdio>
 #include <xeus/xguid.hpp>
@@ -54,7 +54,7 @@ void Server::visit() {
         if (!is_called()) return;
         auto request = next_request();
         if (!request) return;
-        // What C code has printed belongs to the cell that is left.
+        // Output of C code belongs to the cell that is left.
         std::fflush(stdout);
         streams_.flush();
         serve_next(std::move(*request));
@@ -65,14 +65,14 @@ void Server::call_main() {
     if (current()) host_->ask_for_visit();
 }
 
-// What is left in the middle goes on when what is served there has ended. So a request that will soon be through is let
-// through: a cell that was started in the middle of another shell's message would keep that shell waiting for its own
-// end, though what ends the cell may be that shell's next message.
+// The interrupted cell goes on when the request served within it has ended. So a request that will soon be done is not
+// interrupted: a cell that was started within another shell's message would keep that shell waiting for its own end,
+// although the message that ends the cell may be that shell's next one.
 std::optional<Server::Clock::time_point> Server::call_time() {
     const std::scoped_lock lock(queue_mutex_, current_mutex_);
     if (current_.empty()) return std::nullopt;
     if (wake_requested_) return Clock::time_point();
-    // Without other shells all that waits must wait.
+    // Without other shells every request must wait.
     if (shells_.empty()) return std::nullopt;
     if (std::ranges::all_of(requests_, [this](const Waiting& r) { return is_served(r.shell); })) return std::nullopt;
     return current_.back().settled;
@@ -88,10 +88,10 @@ int Server::count() const {
     return request ? request->count : 0;
 }
 
-// The cells that were sent before the front end could know that one failed. They keep their place in the queue, so that
-// replies keep theirs.
+// Aborts the cells that were sent before the front end could know that one failed. They keep their place in the queue,
+// so that replies keep theirs.
 void Server::abort_waiting(const std::string& shell) {
-    // What was sent together with the cell may still be on the way.
+    // Requests that were sent together with the cell may still be on the way.
     std::this_thread::sleep_for(kGrace);
     const std::lock_guard lock(queue_mutex_);
     for (Waiting& request : requests_)
@@ -111,7 +111,7 @@ nl::json Server::list_shells() {
     return {{"status", "ok"}, {"subshell_id", shells_}};
 }
 
-// What waits in it is answered with an error; what is being served goes on.
+// Requests that wait in it are answered with an error; a request in progress goes on.
 nl::json Server::delete_shell(const std::string& id) {
     std::deque<Waiting> left;
     {

@@ -49,7 +49,7 @@ void Streams::capture() {
         if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("the system gives no pipe for the output");
         pipe.read_end = ends[0];
         fcntl(ends[0], F_SETFL, O_NONBLOCK);
-        // More than the default, so that a burst of output does not wait for the reader. It may be refused.
+        // More than the default, so that a burst of output does not wait for the reader. The system may refuse it.
         fcntl(ends[1], F_SETPIPE_SZ, kPipeSize);
         pipe.original = fcntl(which + 1, F_DUPFD_CLOEXEC, 10);
         dup2(ends[1], which + 1);
@@ -74,7 +74,7 @@ void Streams::drain_locked() {
     std::array<char, 65536> buffer;
     for (int which = 0; which < 2; ++which) {
         const int file = pipes_[static_cast<size_t>(which)].read_end;
-        // Not for ever: a child may write faster than this reads.
+        // Not for ever: a child may write faster than this thread reads.
         for (int turn = 0; file >= 0 && turn < kPipeSize / 4096; ++turn) {
             const ssize_t count = read(file, buffer.data(), buffer.size());
             if (count <= 0) break;
@@ -89,7 +89,7 @@ void Streams::drain() {
 }
 
 void Streams::write(bool is_error, std::string_view text) {
-    // What C code has printed before stands before. Not under the lock: it may wait for the pipe to be drained.
+    // Output of C code before this text stays before it. Not under the lock: it may wait for the pipe to be drained.
     std::fflush(stdout);
     const std::lock_guard lock(mutex_);
     drain_locked();

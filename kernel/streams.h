@@ -1,4 +1,4 @@
-// Standard output and error of a cell: what Lua prints, what C libraries and child processes write to the descriptors 1
+// Standard output and error of a cell: Lua's output, and that of C libraries and child processes on the descriptors 1
 // and 2, in the order in which it was written. Text is gathered for a few milliseconds, so that a hundred thousand
 // short prints are a few messages.
 #pragma once
@@ -20,7 +20,7 @@ class Streams {
     // Called with "stdout" or "stderr", from whichever thread finds that it is time; in order, one at a time.
     using Publish = std::function<void(const char* name, std::string text)>;
 
-    // `wake` makes the thread that calls flush_due() look at due() again.
+    // `wake` makes the thread that calls flush_due() check due() again.
     Streams(Publish publish, std::function<void()> wake);
     ~Streams();
     Streams(const Streams&) = delete;
@@ -30,17 +30,17 @@ class Streams {
     void capture();
     // The ends to poll; -1 without capture.
     int file(bool is_error) const { return pipes_[is_error].read_end; }
-    // Takes in what the pipes hold. From any thread.
+    // Reads the content of the pipes. From any thread.
     void drain();
 
     // Text from Lua.
     void write(bool is_error, std::string_view text);
-    // Publishes everything. At the end of a cell also half a character, and what C's own buffers hold; that must be
-    // called by the thread that runs Lua.
+    // Publishes everything. At the end of a cell also an incomplete character, and the content of C's own buffers; that
+    // must be called by the thread that runs Lua.
     void flush();
     void finish_cell();
 
-    // When flush_due() is to be called next.
+    // The time of the next call of flush_due().
     std::optional<Clock::time_point> due();
     void flush_due();
 
@@ -66,7 +66,7 @@ class Streams {
     std::optional<Clock::time_point> due_;
 };
 
-// How many bytes at the end of the text are the beginning of a UTF-8 character that is not complete.
+// The number of bytes at the end of the text that begin an incomplete UTF-8 character.
 size_t incomplete_tail(std::string_view text);
 
 }  // namespace lunaria::jupyter

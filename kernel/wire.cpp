@@ -14,7 +14,7 @@ constexpr size_t kParts = 5;  // signature, header, parent header, metadata, con
 
 xeus::xraw_buffer raw(const zmq::message_t& frame) { return {frame.data<const unsigned char>(), frame.size()}; }
 
-// Null for what is no JSON object.
+// Null for text that is not a JSON object.
 nl::json object_in(const zmq::message_t& frame) {
     const std::string_view text = frame.to_string_view();
     if (!nests_at_most(text, Wire::kDeepest)) return nullptr;
@@ -62,7 +62,7 @@ void Wire::check_signature(const zmq::multipart_t& frames, size_t at) {
         expected = signer_->sign(raw(frames[at + 1]), raw(frames[at + 2]), raw(frames[at + 3]), raw(frames[at + 4]));
     }
     const std::string_view given = frames[at].to_string_view();
-    // All of it is compared whatever differs, so that the time tells nothing.
+    // All bytes are compared whatever differs, so that the time reveals nothing.
     unsigned difference = given.size() != expected.size();
     for (size_t i = 0; i < std::min(given.size(), expected.size()); ++i)
         difference |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(expected[i]);

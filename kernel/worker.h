@@ -1,4 +1,4 @@
-// A thread that runs what it is given, one after another.
+// A thread that runs jobs, one after another.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@ namespace lunaria::jupyter {
 class Worker {
   public:
     Worker() : thread_([this] { run(); }) {}
-    // What has begun is finished, what waits is dropped.
+    // A running job is finished, waiting ones are dropped.
     ~Worker() {
         {
             const std::lock_guard lock(mutex_);
@@ -51,7 +51,7 @@ class Worker {
     std::condition_variable changed_;
     std::deque<std::function<void()>> jobs_;
     bool stopped_ = false;
-    std::thread thread_;  // last: it uses the others
+    std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace lunaria::jupyter
