@@ -8,10 +8,10 @@ namespace lunaria::lua {
 namespace {
 
 void add_operators(Registry& r) {
-    r.add("add(a: any, b: any)").doc("a + b with Lua's rules for integers, floats, strings and metamethods.");
-    r.add("sub(a: any, b: any)").doc("a - b.");
-    r.add("mul(a: any, b: any)").doc("a * b.");
-    r.add("div(a: any, b: any)").doc("a / b, always a float for numbers.");
+    r.add("add(a: any, b: any)").doc("a + b with Lua's rules for integers, floats, strings and metamethods.").exact();
+    r.add("sub(a: any, b: any)").doc("a - b.").exact();
+    r.add("mul(a: any, b: any)").doc("a * b.").exact();
+    r.add("div(a: any, b: any)").doc("a / b, always a float for numbers.").exact();
     r.add("mod(a: any, b: any)").doc("a % b.");
     r.add("pow(a: any, b: any)").doc("a ^ b, always a float for numbers.");
     r.add("floor_div(a: any, b: any)").doc("a // b.");
@@ -46,7 +46,8 @@ void add_tables_and_calls(Registry& r) {
     r.add("result(results: any, i: int)").doc("Result i (from 0) of a list of results, nil beyond its end.");
     r.add("results_from(results: any, i: int)").doc("The list of results from the i-th on.");
     r.add("closure(function: any, captures: any)")
-        .doc("The function whose first parameters are bound to the captured values and cells.");
+        .doc("The function whose first parameters are bound to the captured values and cells.")
+        .closes();
     r.add("current_function()").doc("The closure that runs.");
 }
 
@@ -89,7 +90,8 @@ void add_state(Registry& r) {
         .doc("The coroutine that takes the cotangents of what resumption k gave; nil: there are none.")
         .effect(Effect::state);
     r.add("branch(condition: any, then: any, then_args: any, otherwise: any, otherwise_args: any)")
-        .doc("Goes on with one of two blocks, by Lua's truth of the condition.");
+        .doc("Goes on with one of two blocks, by Lua's truth of the condition.")
+        .branches();
 }
 
 // Arithmetic on plain numbers alone, without metamethods: what the derivatives of Lua's arithmetic and of its math

@@ -221,7 +221,7 @@ struct Job {
 size_t Separate::queue(std::span<const Kernel> kernels, size_t first, KernelCall& call) {
     auto job = std::make_shared<Job>(Job{call.op, kernels, first, {}, {}, call.dtype, call.seed, call.counter});
     for (const Value& v : call.args) job->args.push_back(inside(v));
-    const bool writes = call.op.side_effect == Effect::state;
+    const bool writes = call.op.writes();
     bool waits = writes || call.op.may_raise(call.dtype);
     for (const Tensor& t : call.out) {
         job->out.push_back(t ? inside(t) : Tensor());

@@ -80,7 +80,7 @@ std::vector<Value> separate_results(Builder& b, const Value& results) {
 }
 
 Value batched_results(const BatchCall& call) {
-    const bool pure = call.op.side_effect == Effect::none;
+    const bool pure = call.op.is_repeatable();
     if (pure && call.op.infer_fn && has_batch_rule(call.op)) {
         const Types types = call.op.infer_fn(call);
         Value results = apply_batch_rule(call, types);

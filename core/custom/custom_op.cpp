@@ -123,7 +123,8 @@ class Derivation {
         if (node == input_) return dout_;
         if (auto found = done_.find(node); found != done_.end()) return found->second;
         Expr result;
-        if (node->op && node->op->name() == "where") {
+        static const Op& where = registry().get("where");
+        if (node->op == &where) {
             const Expr a = of(node->args[1]), b = of(node->args[2]);
             if (a || b)
                 result = builder_.call(
@@ -455,7 +456,7 @@ const Op& operator_named(std::string_view name) {
     return registry().get(name);
 }
 
-bool is_pointwise(const Op& op) { return (op.is_elementwise || op.name() == "cast") && op.side_effect == Effect::none; }
+bool is_pointwise(const Op& op) { return (op.is_elementwise || op.fuses_as == Fusion::cast) && op.is_repeatable(); }
 
 void set_custom_kernel(Kernel kernel) { known().kernels.assign(kernel ? 1 : 0, kernel); }
 

@@ -180,9 +180,7 @@ void Graph::erase_inner(const std::function<bool(const Graph&)>& dead) {
     std::erase_if(inner_, [&](const std::unique_ptr<Graph>& graph) { return dead(*graph); });
 }
 
-bool goes_on(const Node& node) {
-    return (node.callee && node.callee->function) || (node.op && node.op->name() == "branch");
-}
+bool goes_on(const Node& node) { return (node.callee && node.callee->function) || (node.op && node.op->is_branch); }
 
 std::vector<const Graph*> blocks_of(const Graph& entry) {
     std::vector<const Graph*> blocks{&entry};

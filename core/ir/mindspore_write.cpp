@@ -134,7 +134,7 @@ class Preparation {
         std::vector<Value> args;
         for (const Value& v : node.args) args.push_back(made(v));
         if (match_of(op, args, node.type).rule) return builder.emit(op, args);
-        if (op.side_effect == Effect::none && !has_operands(op, args)) {
+        if (op.is_repeatable() && !has_operands(op, args)) {
             changed_ = true;
             if (op.reads_type_only) args[0] = Value(Tensor::zeros(type_of(args[0]).dtype, type_of(args[0]).shape));
             const Value v = lunaria::run(op, args);

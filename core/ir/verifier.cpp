@@ -61,8 +61,8 @@ class Verifier {
     // Blocks go on to each other by calls of graphs and by `branch`, and only by their last node.
     static void flow(const Graph& graph, const Node& node) {
         const bool jump = node.callee && node.callee->function;
-        const bool branch = is_primitive(node, "branch");
-        if (is_primitive(node, "closure") && node.args[0].is_node() && node.args[0].node()->function &&
+        const bool branch = node.op && node.op->is_branch;
+        if (node.op && node.op->is_closure && node.args[0].is_node() && node.args[0].node()->function &&
             node.args[1].is_list()) {
             const Graph& f = *node.args[0].node()->function;
             if (node.args[1].items().size() != f.captures)
@@ -84,9 +84,6 @@ class Verifier {
         if (next.parameters().size() != count)
             fail(graph, str("%", node.id, ": graph ", next.name, " has ", next.parameters().size(), " parameters, not ",
                             count));
-    }
-    static bool is_primitive(const Node& node, std::string_view name) {
-        return node.op && node.op->name() == name && registry().find(name) != node.op;
     }
 
     std::unordered_set<const Node*> made_;

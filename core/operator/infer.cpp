@@ -16,7 +16,7 @@ void refuse_stored_only(DType t) {
 TensorType type_of(const Value& v) {
     switch (v.kind()) {
         case Value::Kind::tensor:
-            return {v.tensor().dtype(), v.tensor().shape()};
+            return {v.tensor().dtype(), v.tensor().shape(), v.tensor().placement()};
         case Value::Kind::node:
             return v.node()->tensor_type();
         case Value::Kind::boolean:

@@ -45,7 +45,7 @@ Op& Op::batched(BatchFn f) {
     return *this;
 }
 Op& Op::effect(Effect e) {
-    side_effect = e;
+    effect_ = e;
     return *this;
 }
 Op& Op::raises(Raises when) {
@@ -58,6 +58,22 @@ Op& Op::flops(FlopsFn f) {
 }
 Op& Op::moves() {
     only_moves = true;
+    return *this;
+}
+Op& Op::exact() {
+    is_exact = true;
+    return *this;
+}
+Op& Op::itemwise() {
+    is_itemwise = true;
+    return *this;
+}
+Op& Op::branches() {
+    is_branch = true;
+    return *this;
+}
+Op& Op::closes() {
+    is_closure = true;
     return *this;
 }
 Op& Op::type_only() {

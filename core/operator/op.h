@@ -23,6 +23,7 @@ namespace lunaria {
 struct TensorType {
     DType dtype = DType::f32;
     Shape shape;  // kUnknownDim where only the kernel can tell
+    const Distribution* placement = nullptr;
     friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
@@ -96,7 +97,13 @@ class RowPass;  // core/operator/row_pass.h
 class RowValue;
 using RowFn = RowValue (*)(RowPass&);
 
-enum class Effect : uint8_t { none, random, state };
+// What a call does beside giving its results. Stages do not compare it: they ask the questions of Op.
+enum class Effect : uint8_t {
+    none,
+    random,   // it draws from the generator
+    ordered,  // it exchanges something with the outside, as sending and receiving do
+    state,    // it changes what other values may show: a variable, a table
+};
 
 // When a kernel refuses the values of its operands: an index out of range, a matrix that has no inverse. A call that
 // may is made even where nothing reads its result.
@@ -130,8 +137,14 @@ class Op {
     Op& effect(Effect e);
     Op& raises(Raises when = Raises::always);
     Op& flops(FlopsFn f);  // arithmetic operations of a call, where they are not one for each element
-    Op& moves();           // copies elements, and does no arithmetic
-    Op& type_only();       // reads only the type of its first operand
+    Op& moves();           // hands its operands on, copies of elements included, and computes nothing from them
+    Op& exact();           // a number beside a tensor gives the bits that the tensor of that number would give
+    Op& itemwise();        // of lists, item by item: the call may be cut into one call for each item
+    // A primitive that goes on with one of two blocks: operands 1 and 3 are functions, 2 and 4 lists of their
+    // arguments.
+    Op& branches();
+    Op& closes();     // a primitive that gives the function operand 0 with the list operand 1 as its captured values
+    Op& type_only();  // reads only the type of its first operand
     // It writes into operand 0 and gives that operand itself, by the same handle. All others' results are tensors of
     // their own, whatever memory they share: run() gives another one where an operator only hands an operand on.
     Op& gives_operand();
@@ -160,6 +173,18 @@ class Op {
 
     std::string_view name() const { return signature.name; }
     bool belongs_to(const Registry& registry) const { return registry_ == &registry; }
+
+    // Of the effect. A call that is not repeatable is never left out, merged with an equal one or made again.
+    bool is_repeatable() const { return effect_ == Effect::none; }
+    bool draws() const { return effect_ == Effect::random; }  // random numbers
+    // Calls of ordered operators keep their order among each other; what they do shows in no value, so that everything
+    // else may be moved across them.
+    bool is_ordered() const { return effect_ >= Effect::ordered; }
+    // What reads a variable stays before or behind a call that writes.
+    bool writes() const { return effect_ == Effect::state; }
+    // As the entry says it, for copies and descriptions of the entry.
+    Effect declared_effect() const { return effect_; }
+
     const Kernel* kernels(const Device& device, size_t& count) const;
     // `computed`: the dtype of the promoted operands.
     bool may_raise(DType computed) const {
@@ -184,14 +209,13 @@ class Op {
     FlopsFn flops_fn = nullptr;
     AxesFn axes_fn = nullptr;
     RowFn row_fn = nullptr;
-    Effect side_effect = Effect::none;
     Raises raises_when = Raises::never;
     Fusion fuses_as = Fusion::none;
     int8_t special_number = -1;
     int16_t element_cost = 0;
     bool takes_strides = false, takes_halves = false, is_elementwise = false;
     bool only_moves = false, reads_type_only = false, prepares_weight = false, returns_operand = false;
-    bool has_wide_rules = false;
+    bool has_wide_rules = false, is_exact = false, is_itemwise = false, is_branch = false, is_closure = false;
     bool is_method = false;
     bool promotes = false;  // has `same` or `float` parameters
     const char* source_text = nullptr;
@@ -210,6 +234,7 @@ class Op {
     virtual std::span<const Kernel> kernels_on(const Device& device) const { return device.kernels(*this); }
 
     Registry* registry_;
+    Effect effect_ = Effect::none;
     mutable std::atomic<const KernelList*> kernels_in_use_{nullptr};  // of the device that was asked last
     mutable std::mutex kernel_mutex_;
     mutable std::forward_list<KernelList> kernel_lists_;

@@ -42,7 +42,7 @@ const Op* open_operator(const Op& op, uint64_t operands) {
     made->promotes = true;
     made->expand_fn = op.open_fn;
     made->has_wide_rules = true;
-    made->side_effect = op.side_effect;
+    made->effect(op.declared_effect());
     return made.get();
 }
 

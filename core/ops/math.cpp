@@ -120,6 +120,7 @@ void add_binary_ops(Registry& ops) {
         .doc("Sum of two tensors, element by element; on bools the logical or.")
         .example("add(tensor{1, 2}, tensor{10, 20})", "tensor{11, 22}")
         .elementwise()
+        .exact()
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return g.dout; })};
         })
@@ -131,6 +132,7 @@ void add_binary_ops(Registry& ops) {
         .doc("Difference of two tensors, element by element.")
         .example("sub(tensor{5, 7}, 2)", "tensor{3, 5}")
         .elementwise()
+        .exact()
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return -g.dout; })};
         })
@@ -142,6 +144,7 @@ void add_binary_ops(Registry& ops) {
         .doc("Product of two tensors, element by element; on bools the logical and.")
         .example("mul(tensor{1.5, 2.0}, 4)", "tensor{6.0, 8.0}")
         .elementwise()
+        .exact()
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return g.dout * mirrored(g.in(1)); }),
                     cotangent(g, 1, [&] { return g.dout * mirrored(g.in(0)); })};
@@ -156,6 +159,7 @@ void add_binary_ops(Registry& ops) {
             "numbers.")
         .example("div(tensor{1, 3}, tensor{2, 2})", "tensor{0.5, 1.5}")
         .elementwise()
+        .exact()
         .grad(grad_div)
         .alias("divide")
         .alias("true_divide")

@@ -60,6 +60,7 @@ Types expect_lists(const Call& c, std::initializer_list<size_t> others, size_t o
 
 Op& step(Op& op) {
     return op.effect(Effect::state)
+        .itemwise()
         .strided()
         .half_native()
         .method(false)

@@ -390,7 +390,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
             out[i] = Tensor::empty(is_half(types[i].dtype) && !takes_halves(op) ? DType::f32 : types[i].dtype,
                                    types[i].shape, current_place());
     KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
-    if (op.side_effect == Effect::random) {
+    if (op.draws()) {
         RandomStream stream = default_generator().next_stream();
         kernel_call.seed = stream.seed;
         kernel_call.counter = stream.counter;

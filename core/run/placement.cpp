@@ -141,8 +141,7 @@ size_t launch_or_fall_back(Device& device, std::span<const Kernel> kernels, size
         while (taken < count && !of_host[taken](here)) ++taken;
     }
     if (taken == count) return 1;  // as if one kernel had declined
-    for (size_t i = 0; i < args.size() && call.op.side_effect == Effect::state; ++i)
-        bytes += take_back(call.args[i], args[i]);
+    for (size_t i = 0; i < args.size() && call.op.writes(); ++i) bytes += take_back(call.args[i], args[i]);
     for (size_t i = 0; i < out.size(); ++i) {
         bytes += static_cast<int64_t>(out[i].nbytes());
         if (call.out[i])

@@ -32,10 +32,15 @@ struct Storage {
     std::atomic<int32_t> exports{0};
 };
 
+// How the parts of a tensor lie on several processes that compute together. One object stands for all equal ones, so
+// that addresses are compared; null is a tensor that is whole where it is used, as all are until something distributes
+// them.
+class Distribution;
 // What makes a tensor a parameter of a network: optimizers and gradients find it by its body.
 struct ParameterInfo {
     std::string name;
     bool requires_grad = true;
+    const Distribution* placement = nullptr;
 };
 
 struct TensorBody {
@@ -110,6 +115,7 @@ class Tensor {
     ParameterInfo* parameter() const { return body_->parameter.get(); }
     // Makes a parameter of this body, or gives it new properties.
     void set_parameter(ParameterInfo info);
+    const Distribution* placement() const { return body_->parameter ? body_->parameter->placement : nullptr; }
     bool shares_storage(const Tensor& other) const { return body_->storage == other.body_->storage; }
 
     // First element, an address of the device: the host reads those of to_host(). Only kernels and code that has just

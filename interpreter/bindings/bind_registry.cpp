@@ -92,12 +92,12 @@ void push_parameter(lua_State* L, const Param& param) {
 }
 
 void push_entry(lua_State* L, const Op& op) {
-    constexpr std::array<const char*, 3> kEffects{"none", "random", "state"};
+    constexpr std::array<const char*, 4> kEffects{"none", "random", "ordered", "state"};
     lua_createtable(L, 0, 16);
     set_text(L, "name", op.name());
     set_text(L, "signature", op.signature.text);
     set_text(L, "doc", op.doc_text);
-    set_text(L, "effect", kEffects[static_cast<size_t>(op.side_effect)]);
+    set_text(L, "effect", kEffects[static_cast<size_t>(op.declared_effect())]);
     set_flag(L, "method", op.is_method);
     set_flag(L, "host", op.host_fn != nullptr);
     set_flag(L, "gives_operand", op.returns_operand);

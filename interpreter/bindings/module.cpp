@@ -502,7 +502,7 @@ void bind_operators(lua_State* L) {
     // The operators that draw numbers have a table of their own as well.
     lua_newtable(L);
     for (const auto& op : all) {
-        if (op->side_effect != Effect::random) continue;
+        if (!op->draws()) continue;
         push_operator(L, *op);
         push(L, op->name());
         lua_insert(L, -2);

@@ -71,7 +71,7 @@ class BlockHost final : public TracingHost {
             return follows(args[0]) ? vm::Values{stand_for_number(scalar_of(args[0]))} : host_.call(f, args);
         if (std::ranges::any_of(args, [&](const Value& v) { return is_number(v); })) leave();
         const vm::Callee callee = host_.resolve(f);
-        if (callee.kind == vm::Callee::Kind::op && callee.op->side_effect != Effect::none) leave();
+        if (callee.kind == vm::Callee::Kind::op && !callee.op->is_repeatable()) leave();
         return TracingHost::call(f, args);
     }
     Value index(const Value& object, const Value& key) override {

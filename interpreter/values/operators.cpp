@@ -163,7 +163,7 @@ std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& p
 // The seed that the ms.Generator on top of the stack gives for one call of an operator that draws numbers, in its
 // place.
 int push_drawn_seed(lua_State* L, const Op& op) {
-    const int seed = op.side_effect == Effect::random ? op.signature.find("seed") : -1;
+    const int seed = op.draws() ? op.signature.find("seed") : -1;
     if (seed < 0) unknown_name(op, "generator");
     if (!lua_istable(L, -1) || lua_getfield(L, -1, "_draw") != LUA_TFUNCTION)
         throw argument_error(op.name(), str("generator must be a ms.Generator, got ", describe(L, lua_gettop(L))));
@@ -305,12 +305,12 @@ int call_operator(lua_State* L, const Op& op) {
     State::of(L).pace(L);
     QuickArguments quick;
     // Operators that write into an operand count its references, so that those must be there.
-    if (op.side_effect != Effect::state && quick.bind(L, op, lua_gettop(L))) [[likely]]
+    if (!op.writes() && quick.bind(L, op, lua_gettop(L))) [[likely]]
         return push_results(L, op, run(op, quick.values()));
     Value result = run(op, bind_arguments(L, op));
     if (op.returns_operand && push_operand(L, op)) return 1;
     // An operator that only writes has nothing to give.
-    if (op.side_effect == Effect::state && result.is_list() && result.items().empty()) return 0;
+    if (op.writes() && result.is_list() && result.items().empty()) return 0;
     return push_results(L, op, std::move(result));
 }
 

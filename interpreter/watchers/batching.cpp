@@ -33,6 +33,10 @@ constexpr size_t kSweep = 256;
 Error not_for_a_batch(std::string_view why) {
     return state_error(kWhere, str("the samples have to be taken one after the other: ", why));
 }
+void refuse_effects(const Op& op) {
+    if (op.is_ordered())
+        throw not_for_a_batch(op.writes() ? "a tensor is written" : "something is exchanged with the outside");
+}
 
 class Batcher final : public vm::Region, public Builder {
   public:
@@ -250,13 +254,13 @@ class Batcher final : public vm::Region, public Builder {
     }
     Value settled(const Value& v) override { return recorder_ ? recorder_->settled(v) : v; }
     void admit(const Op& op) override {
-        if (op.side_effect == Effect::state) throw not_for_a_batch("a tensor is written");
-        if (op.side_effect == Effect::random) will_draw(op);
+        refuse_effects(op);
+        if (op.draws()) will_draw(op);
     }
 
     Value run(const Op& op, std::span<const Value> given) override {
         std::vector<Value> args(given.begin(), given.end());
-        if (op.side_effect == Effect::state) throw not_for_a_batch("a tensor is written");
+        refuse_effects(op);
         std::vector<Value> batched(args.size());
         bool any = false;
         for (size_t i = 0; i < args.size(); ++i) {
@@ -265,7 +269,7 @@ class Batcher final : public vm::Region, public Builder {
             if (!batched[i].is_nil() && !is_tensor_type(op.signature.params[i].type))
                 throw not_for_a_batch("an attribute depends on the sample");
         }
-        if (op.side_effect == Effect::random) return draw(op, args, batched);
+        if (op.draws()) return draw(op, args, batched);
         if (!any) return really(op, args);
         if (op.host_fn) return lunaria::run(op, args);
         if (op.reads_type_only) {
@@ -472,7 +476,7 @@ int count_batch_rules(lua_State* L) {
     lua_Integer with_rule = 0, all = 0;
     for (const auto& op : registry().all()) {
         ++all;
-        with_rule += has_batch_rule(*op) || (op->expand_fn && op->side_effect == Effect::none);
+        with_rule += has_batch_rule(*op) || (op->expand_fn && op->is_repeatable());
     }
     lua_pushinteger(L, with_rule);
     lua_pushinteger(L, all);

@@ -229,7 +229,7 @@ class FormulaHost final : public WatchingHost, public Builder {
             return lunaria::run(op, args);
         if (hands_on(op, args)) return args[0];
         if (!is_pointwise(op)) {
-            if (!op.expand_fn || op.side_effect != Effect::none) throw no_scalar(op);
+            if (!op.expand_fn || !op.is_repeatable()) throw no_scalar(op);
             try {
                 return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), *this));
             } catch (const Error&) {
@@ -245,7 +245,7 @@ class FormulaHost final : public WatchingHost, public Builder {
 
     // Whether the operator gives the element that it is given: it has no axes that could be arranged otherwise.
     static bool hands_on(const Op& op, const std::vector<Value>& args) {
-        if (!op.view_fn || op.no_grad_reason || op.side_effect != Effect::none || !args[0].is_tensor()) return false;
+        if (!op.view_fn || op.no_grad_reason || !op.is_repeatable() || !args[0].is_tensor()) return false;
         return op.infer_fn(Call(op, args, promoted_dtype(op, args)))[0].shape.rank() == 0;
     }
 

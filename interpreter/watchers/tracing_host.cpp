@@ -248,7 +248,7 @@ Value TracingHost::convert(const Value& from, const Value& to) {
 }
 
 Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
-    bool matters = pure_ && op.side_effect == Effect::random;
+    bool matters = pure_ && !op.is_repeatable();
     auto look = [&](const Value& v) {
         const bool parameter = v.is_tensor() && v.tensor().parameter();
         if (pure_ && parameter) leave();
@@ -259,7 +259,7 @@ Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
         if (v.is_list())
             for (const Value& item : v.items()) look(item);
     }
-    if (pure_ && op.side_effect == Effect::state) leave();
+    if (pure_ && op.writes()) leave();
     if (!matters) return lunaria::run(op, args);
     // Readers of the file know the operators of the registry alone.
     if (foreign_op(op)) leave();
@@ -267,7 +267,7 @@ Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
         Recording recording(*this);
         return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording));
     }
-    if (op.side_effect == Effect::state) leave();
+    if (op.writes()) leave();
     if (pure_ && graph_.nodes().size() > kMostNodes) leave();
     std::vector<Value> operands;
     for (const Value& v : args) operands.push_back(operand(v));

@@ -24,7 +24,7 @@ constexpr bool kGenerate = false;
 bool is_exact(const ir::Node& node) {
     if (!node.op) return true;
     const Op& op = *node.op;
-    return op.side_effect == Effect::none &&
+    return op.is_repeatable() &&
            (op.is_elementwise || op.only_moves || op.view_fn || op.reads_type_only || op.fuses_as == Fusion::cast);
 }
 

@@ -33,7 +33,7 @@ class Tidier {
         ir::for_each_node(raw_.result, need);
         for (size_t i = raw_.body().size(); i-- > 0;) {
             const ir::Node* node = raw_.body()[i];
-            if (node->op && node->op->side_effect != Effect::none) need(node);
+            if (node->op && !node->op->is_repeatable()) need(node);
             if (!live_.contains(node)) continue;
             for (const Value& arg : node->args) ir::for_each_node(arg, need);
         }
@@ -54,7 +54,7 @@ class Tidier {
     }
 
     ir::Node* call(const Op& op, std::vector<Value> args, const ir::NodeType& type, const ir::Span& span) {
-        bool pure = op.side_effect == Effect::none;
+        bool pure = op.is_repeatable();
         if (pure) {
             auto [first, last] = calls_.equal_range(&op);
             for (; first != last; ++first)

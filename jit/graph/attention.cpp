@@ -27,7 +27,7 @@ class Attentions {
             if (!node->op) continue;
             any |= node->op == &ops().softmax;
             // The operands are read where the scores were made, and then where the results are.
-            is_possible_ &= node->op->side_effect != Effect::state;
+            is_possible_ &= !node->op->writes();
             for (const Value& arg : node->args) ir::for_each_node(arg, [&](const ir::Node* n) { ++uses_[n]; });
         }
         ir::for_each_node(graph.result, [&](const ir::Node* n) { ++uses_[n]; });

@@ -42,7 +42,7 @@ bool is_wide_convolution(const ir::Node& node) {
 bool is_inference(const ir::Graph& graph) {
     for (const ir::Node* node : graph.body()) {
         if (!node->op) return false;
-        if (node->op->side_effect == Effect::state) return false;
+        if (node->op->writes()) return false;
         for (const Op* gradient : {&ops().conv_input_grad, &ops().conv_weight_grad, &ops().max_window_grad})
             if (node->op == gradient) return false;
     }

@@ -38,7 +38,7 @@ bool share_common_subexpressions(ir::Graph& graph) {
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
         if (has_effect(node)) {
             // A write may change what any view or variable holds.
-            if (node.op->side_effect == Effect::state) known.clear();
+            if (node.op->writes()) known.clear();
             return {};
         }
         std::string key;

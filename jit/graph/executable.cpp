@@ -211,7 +211,7 @@ struct Executable::Context {
             if (!plan.roots[step.results[i]].is_static()) state.out[i] = roots[step.results[i]];
         KernelCall call{*step.op, state.args, state.out, step.dtype};
         const MemoryOffer memory(state.memory, state.args);
-        if (step.op->side_effect == Effect::random) {
+        if (step.op->draws()) {
             RandomStream stream = default_generator().next_stream();
             call.seed = stream.seed;
             call.counter = stream.counter;

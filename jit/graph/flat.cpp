@@ -40,7 +40,7 @@ class Copier {
   private:
     void find_variables() {
         for (const ir::Node* node : from_.body()) {
-            const bool writes = node->op && node->op->side_effect == Effect::state;
+            const bool writes = node->op && node->op->writes();
             for (const Value& arg : node->args)
                 ir::for_each_node(arg, [&](ir::Node* n) {
                     if (n->kind != ir::NodeKind::constant || map_.contains(n) || !n->constant.is_tensor()) return;

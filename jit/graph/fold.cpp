@@ -29,7 +29,7 @@ using Nodes = std::unordered_set<const ir::Node*>;
 Nodes written(const ir::Graph& graph) {
     Nodes nodes;
     for (const ir::Node* node : graph.body()) {
-        if (!node->op || node->op->side_effect != Effect::state) continue;
+        if (!node->op || !node->op->writes()) continue;
         for (const Value& arg : node->args) ir::for_each_node(arg, [&](ir::Node* n) { nodes.insert(n); });
     }
     return nodes;

@@ -48,7 +48,7 @@ class Cutter {
         for (const ir::Node* node : graph_.body()) {
             if (arrangements_.is_view(node) || node->kind == ir::NodeKind::item) continue;
             const bool effect = has_effect(*node);
-            if (effect && node->op->side_effect == Effect::state) ++epoch;
+            if (effect && node->op->writes()) ++epoch;
             const bool may_join = generate && !alone_.contains(node);
             Part part = may_join ? part_of(*node, arrangements_) : Part::none;
             std::unordered_set<size_t> needs = producers(*node);
@@ -70,7 +70,7 @@ class Cutter {
             if (effect) {
                 if (last_effect != SIZE_MAX && find(last_effect) != home) unit.needs.insert(find(last_effect));
                 last_effect = home;
-                if (node->op->side_effect == Effect::state) ++epoch;
+                if (node->op->writes()) ++epoch;
             }
             unit_of_[node] = home;
         }

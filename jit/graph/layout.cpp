@@ -82,7 +82,7 @@ Arrangements::Arrangements(const ir::Graph& graph) {
 
 void Arrangements::find_written(const ir::Graph& graph) {
     for (const ir::Node* node : graph.body()) {
-        if (!node->op || node->op->side_effect != Effect::state) continue;
+        if (!node->op || !node->op->writes()) continue;
         for (const Value& arg : node->args) ir::for_each_node(arg, [&](const ir::Node* n) { written_.insert(n); });
     }
 }

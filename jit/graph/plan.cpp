@@ -99,7 +99,7 @@ class Planner {
         }
         plan_.written.assign(plan_.inputs.size(), false);
         for (const ir::Node* node : graph_.body()) {
-            if (!node->op || node->op->side_effect != Effect::state) continue;
+            if (!node->op || !node->op->writes()) continue;
             for (const Value& arg : node->args)
                 ir::for_each_node(arg, [&](const ir::Node* n) {
                     if (n->kind == ir::NodeKind::parameter) plan_.written[plan_.roots[root_of_.at(n)].index] = true;
@@ -566,7 +566,7 @@ bool is_taken_as_it_is(const Op& op, const Value& v, ArgType kind, DType dtype,
 
 bool runs_by_kernel(const Op& op, std::span<const Value> args, const ir::NodeType& type,
                     const std::function<bool(const ir::Node*)>& is_dense) {
-    if (op.view_fn || op.host_fn || op.side_effect == Effect::state || !has_static_shape(type)) return false;
+    if (op.view_fn || op.host_fn || op.writes() || !has_static_shape(type)) return false;
     if (op.expand_fn && !op.infer_fn) return false;
     size_t count = 0;
     op.kernels(*current_device(), count);

@@ -242,7 +242,7 @@ std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph) {
     size_t bytes = 0;
     for (const ir::Node* node : graph.body()) {
         // What is written to may be another value later.
-        if (node->op && node->op->side_effect == Effect::state) return {};
+        if (node->op && node->op->writes()) return {};
         if (node->type.kind == ir::NodeType::Kind::tensor && node->type.tensor.shape.known())
             bytes += static_cast<size_t>(node->type.tensor.shape.size()) * size_of(node->type.tensor.dtype);
     }

@@ -59,7 +59,7 @@ std::unordered_map<const ir::Node*, int> epochs_of(const ir::Graph& graph) {
     std::unordered_map<const ir::Node*, int> epochs;
     int epoch = 0;
     for (const ir::Node* node : graph.body()) {
-        if (node->op && node->op->side_effect == Effect::state) ++epoch;
+        if (node->op && node->op->writes()) ++epoch;
         epochs[node] = epoch;
     }
     return epochs;
@@ -74,12 +74,11 @@ std::optional<double> constant_number(const Value& v) {
     return t.at(0);
 }
 
-bool has_effect(const ir::Node& node) { return node.op && node.op->side_effect != Effect::none; }
+bool has_effect(const ir::Node& node) { return node.op && !node.op->is_repeatable(); }
 
 bool must_run(const ir::Node& node) {
-    return node.op &&
-           (node.op->side_effect != Effect::none ||
-            (node.op->raises_when != Raises::never && node.op->may_raise(promoted_dtype(*node.op, node.args))));
+    return node.op && (!node.op->is_repeatable() || (node.op->raises_when != Raises::never &&
+                                                     node.op->may_raise(promoted_dtype(*node.op, node.args))));
 }
 
 std::optional<TensorType> static_type(const Value& v) {

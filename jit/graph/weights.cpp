@@ -42,7 +42,7 @@ const ir::Node* turned_weight(const ir::Node& node, const Arrangements& arrangem
 bool lay_out_weights(ir::Graph& graph) {
     // What reads variables may not be moved across writes.
     for (const ir::Node* node : graph.body())
-        if (node->op && node->op->side_effect == Effect::state) return false;
+        if (node->op && node->op->writes()) return false;
     const Arrangements arrangements(graph);
     std::unordered_map<const ir::Node*, int> uses;
     for (const ir::Node* node : graph.body())

@@ -133,7 +133,7 @@ vm::Host::Bound Recorder::bind(const Op& op, std::span<const Value> args) {
     for (const Value& v : args) {
         if (r_.records() && is_table(v)) {
             r_.questions.read_all(v);
-            if (op.side_effect == Effect::random && !r_.host.raw_get(v, Value(std::string_view("generator"))).is_nil())
+            if (op.draws() && !r_.host.raw_get(v, Value(std::string_view("generator"))).is_nil())
                 r_.stop("a generator of its own draws the numbers");
         }
         open |= symbolic_number(v) != nullptr;

@@ -420,7 +420,7 @@ void Recording::made(const Value& tensor) {
 namespace {
 
 // Composite operators may draw random numbers in their expansion.
-bool draws(const Op& op) { return op.side_effect == Effect::random || (op.expand_fn && !op.infer_fn); }
+bool draws(const Op& op) { return op.draws() || (op.expand_fn && !op.infer_fn); }
 
 }  // namespace
 
@@ -440,7 +440,7 @@ Value Recording::run(const Op& op, std::span<const Value> args) {
     }
     Step s(Step::Kind::op, op, operands(args), {});
     s.whole = whole ? whole : machine.whole();
-    s.effect = op.side_effect == Effect::state;
+    s.effect = op.writes();
     tree.random |= draws(op);
     if (s.effect)
         for (const Value& v : s.args())

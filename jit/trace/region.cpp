@@ -135,8 +135,7 @@ void split_writers(const Block& block, Region& region) {
     for (size_t i : region.last) {
         const Step& step = block.steps[i];
         const size_t count = step.args()[0].is_list() ? step.args()[0].items().size() : 0;
-        if (!step.op().name().starts_with("apply_") || step.op().view_fn || !step.expected.empty() || count < 2)
-            continue;
+        if (!step.op().is_itemwise || step.op().view_fn || !step.expected.empty() || count < 2) continue;
         std::vector<Region::Early> items(count);
         bool fits = true;
         int64_t bytes = 0;
@@ -208,7 +207,8 @@ class Stretch {
                 if (step.op().view_fn) kept_.insert(slot);
             });
         }
-        region_.draws |= step.op().side_effect == Effect::random || step.op().expand_fn;
+        region_.exchanges |= step.op().is_ordered();
+        region_.draws |= step.op().draws() || step.op().expand_fn;
         for_each_slot(step, [&](int32_t slot) { add_input(slot); });
         for (const Expected& e : step.expected) defined_.insert(e.slot);
     }

@@ -31,6 +31,7 @@ struct Region {
     std::vector<Early> early;
     std::vector<TensorType> types;  // of the inputs
     bool draws = false;             // draws random numbers
+    bool exchanges = false;         // has ordered operators: they are not run again
     bool failed = false;            // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it

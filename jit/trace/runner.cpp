@@ -242,7 +242,7 @@ class Runner {
         } catch (const std::exception&) {
             // Once a parameter has been updated, no step fails by its values: this is an interrupt, or a lack of
             // memory.
-            if (begun) throw;
+            if (begun || region.exchanges) throw;
             // One by one the operators tell which of them failed.
             if (region.draws) default_generator().set_state(random);
             done = false;
@@ -288,6 +288,8 @@ class Runner {
                 progress_.effects |= block.steps[i].effect;
                 continue;
             }
+            if (region.exchanges)
+                throw state_error("jit", "a variable could not be written, and what was sent is not sent again");
             const bool observed = std::exchange(progress_.observed, false);
             vm::Values results = std::move(progress_.results);
             if (region.draws) default_generator().set_state(random);

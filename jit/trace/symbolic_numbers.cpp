@@ -100,10 +100,7 @@ struct SymbolicNumbers::Instruction {
     std::vector<vm::Slot> slots;
 };
 
-bool SymbolicNumbers::takes_tensors(const Op& op) {
-    static constexpr std::string_view kExact[] = {"add", "sub", "mul", "div"};
-    return one_of(op.name(), kExact);
-}
+bool SymbolicNumbers::takes_tensors(const Op& op) { return op.is_exact; }
 
 bool SymbolicNumbers::holds(const Value& v) {
     if (symbolic_number(v)) return true;

@@ -68,7 +68,7 @@ bool follows_number(Machine& m, std::span<const Value> contexts, const Values& a
 Value stand_in_for_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
                               std::span<const Value> contexts, std::vector<bool>& stands, const Op*& open) {
     const auto& params = op.signature.params;
-    if (op.side_effect == Effect::state) return {};
+    if (op.writes()) return {};
     for (size_t i = 0; i < params.size(); ++i) {
         const ArgType type = params[i].type;
         if (type != ArgType::number && type != ArgType::scalar && type != ArgType::any) continue;

@@ -155,7 +155,7 @@ bool lists_followed(Machine& m, const Context& context, const Value& list) {
 
 // Whether an operator that writes into its operands has to do with what is followed.
 bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, const Values& args) {
-    if (op.side_effect != Effect::state) return false;
+    if (!op.writes()) return false;
     return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
         const auto& context = *static_cast<Context*>(c.object());
         return std::any_of(args.begin(), args.end(), [&](const Value& v) {
@@ -364,8 +364,8 @@ void j_call(Machine& m, const Instr& i) {
         m.elementwise().follow(m, *op, i, m.items(list), *static_cast<Context*>(contexts[0].object())))
         return;
     Values args = m.values(m.slot(i, 2));
-    if (op && op->side_effect != Effect::state && !autodiff::needs_expansion(*op) &&
-        !Machine::has_box(contexts, args) && complete(*op, args, followed_by(contexts)))
+    if (op && !op->writes() && !autodiff::needs_expansion(*op) && !Machine::has_box(contexts, args) &&
+        complete(*op, args, followed_by(contexts)))
         return m.apply_operator(*op, contexts, args, Machine::destination(i));
     Value f = m.operand(i, 1);
     m.call(f, contexts, std::move(args), Machine::destination(i));

@@ -24,7 +24,7 @@ std::unique_ptr<const ChainKernel> make_kernel(const Op& op, size_t operands, DT
     for (int k = 0; k < chain.inputs; ++k) chain.steps[0].operands.push_back(k);
     chain.outputs = {0};
     const auto& params = op.signature.params;
-    bool plain = op.is_elementwise && op.infer_fn == broadcast_all && op.side_effect == Effect::none;
+    bool plain = op.is_elementwise && op.infer_fn == broadcast_all && op.is_repeatable();
     for (size_t k = 0; k < params.size(); ++k)
         plain &= k < operands ? params[k].type == ArgType::same || params[k].type == ArgType::real
                               : params[k].has_default && params[k].default_value.is_nil();

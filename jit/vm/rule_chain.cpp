@@ -43,7 +43,7 @@ class ChainBuilder {
     bool find_type() {
         for (const Node* node : rule_.body()) {
             if (node->kind != NodeKind::call || !node->op || !node->op->is_elementwise) return false;
-            if (node->type.kind != ir::NodeType::Kind::tensor || node->op->side_effect != Effect::none) return false;
+            if (node->type.kind != ir::NodeType::Kind::tensor || !node->op->is_repeatable()) return false;
             const TensorType& type = node->type.tensor;
             if (node != rule_.body().front() && !(type.shape == made_->shape)) return false;
             made_->shape = type.shape;

@@ -97,7 +97,7 @@ TEST(Batching, every_rule_gives_what_a_loop_over_the_samples_gives) {
     std::string looped;
     for (const auto& entry : registry().all()) {
         const Op& op = *entry;
-        if (op.side_effect != Effect::none) continue;
+        if (!op.is_repeatable()) continue;
         if (op.host_fn) {
             ++rules;
             continue;

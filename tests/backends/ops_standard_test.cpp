@@ -90,7 +90,7 @@ TEST_P(OpTest, its_entry_is_complete) {
     EXPECT_TRUE(std::isupper(doc[0]) || !std::isalpha(doc[0])) << doc;
     EXPECT_EQ(doc.back(), '.') << doc;
     EXPECT_FALSE(op().samples.empty()) << "no sample";
-    EXPECT_FALSE(op().examples.empty() && op().side_effect == Effect::none) << "no example";
+    EXPECT_FALSE(op().examples.empty() && op().is_repeatable()) << "no example";
     EXPECT_TRUE(op().grad_fn || op().no_grad_reason || op().expand_fn || op().host_fn)
         << "neither a gradient nor a reason why there is none";
     EXPECT_TRUE(op().infer_fn || op().expand_fn || op().host_fn) << "no inference rule";
@@ -124,7 +124,7 @@ TEST_P(OpTest, results_have_the_inferred_types) {
                     << sample << ": axis " << axis << " inferred " << dim;
             }
         }
-        if (op().side_effect == Effect::none) expect_close(evaluate(graph, {}), result, 0, sample);
+        if (op().is_repeatable()) expect_close(evaluate(graph, {}), result, 0, sample);
     }
 }
 
@@ -177,7 +177,7 @@ Tensor strided_copy(const Tensor& t) {
 }
 
 TEST_P(OpTest, strided_views_give_what_dense_tensors_give) {
-    if (op().host_fn || op().side_effect == Effect::state) return;
+    if (op().host_fn || op().writes()) return;
     for (const char* sample : op().samples) {
         auto args = sample_args(op(), sample, 3);
         expect_close(run_seeded(op(), map_args(args, strided_copy)), run_seeded(op(), args), 2e-5, sample);
@@ -312,7 +312,7 @@ std::vector<Value> in_double(const std::vector<Value>& args) {
     return map_args(args, [](const Tensor& t) { return is_float(t.dtype()) ? t.cast(DType::f64) : t; });
 }
 
-bool has_gradient(const Op& op) { return !op.no_grad_reason && !op.host_fn && op.side_effect == Effect::none; }
+bool has_gradient(const Op& op) { return !op.no_grad_reason && !op.host_fn && op.is_repeatable(); }
 
 TEST_P(OpTest, gradients_agree_with_finite_differences_twice_over) {
     if (!has_gradient(op())) return;
@@ -462,7 +462,7 @@ TEST_P(OpTest, a_result_is_a_tensor_of_its_own_unless_the_entry_gives_the_operan
                 EXPECT_EQ(results[i].same_body(t), op().returns_operand && t.same_body(given[0])) << sample;
             for (size_t k = 0; k < i; ++k) EXPECT_FALSE(results[i].same_body(results[k])) << sample;
         }
-        if (op().side_effect == Effect::state) continue;
+        if (op().writes()) continue;
         const Value operands = copies(given);
         overwrite(results, 1);
         EXPECT_TRUE(same_value(copies(given), operands)) << sample << ": a write into a result shows in an operand";
@@ -474,7 +474,7 @@ TEST_P(OpTest, a_result_is_a_tensor_of_its_own_unless_the_entry_gives_the_operan
 }
 
 TEST_P(OpTest, unfit_tensors_end_in_a_result_or_a_clear_error) {
-    if (op().side_effect == Effect::state) return;
+    if (op().writes()) return;
     for (const char* sample : op().samples) {
         auto args = sample_args(op(), sample, 5);
         for (size_t i = 0; i < args.size(); ++i) {
@@ -531,7 +531,7 @@ TEST_P(OpTest, a_wrong_kind_of_argument_names_the_parameter) {
 }
 
 TEST_P(OpTest, random_numbers_repeat_with_the_seed) {
-    if (op().side_effect != Effect::random) return;
+    if (!op().draws()) return;
     for (const char* sample : op().samples) {
         auto args = sample_args(op(), sample, 8);
         expect_close(run_seeded(op(), args), run_seeded(op(), args), 0, sample);

@@ -200,7 +200,7 @@ Value changed(Draw& draw, RandomCall& call, const Param& param, const Value& v) 
 // Operators whose results are of more memory than is worth the time, or are no values.
 bool is_left_out(const Op& op) {
     static const std::set<std::string_view> names{"empty", "empty_like", "new_empty"};
-    return op.side_effect == Effect::state || names.contains(op.name()) || op.samples.empty();
+    return op.writes() || names.contains(op.name()) || op.samples.empty();
 }
 
 RandomCall call_of(uint64_t number) {
@@ -442,7 +442,7 @@ bool check(uint64_t number, const RandomCall& call) {
     const bool is_wild = call.is_wild || ambiguous.contains(call.op->name());
     const Outcome fast = eager(cpu::device(), call);
     add("eager", unnamed(call, fast));
-    const bool is_random = call.op->side_effect == Effect::random;
+    const bool is_random = call.op->draws();
     const bool is_memory = fast.is_error && fast.kind == ErrorKind::memory;
     if (!call.op->host_fn && !is_memory) {
         const Outcome plain = eager(cpu::plain_device(), call);

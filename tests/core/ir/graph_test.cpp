@@ -184,5 +184,23 @@ TEST(Graph, an_item_beyond_the_list_is_an_error) {
     EXPECT_THROW(f.add_item(*x, 1), Error);
 }
 
+TEST(Graph, types_with_another_placement_differ_and_copies_keep_theirs) {
+    const int somewhere = 0;
+    TensorType placed{DType::f32, {2}};
+    placed.placement = reinterpret_cast<const Distribution*>(&somewhere);
+    EXPECT_FALSE(NodeType::of(placed) == f32({2}));
+    EXPECT_FALSE(NodeType::list({NodeType::of(placed)}) == NodeType::list({f32({2})}));
+    Graph f("f"), g("g");
+    const Node* x = f.add_parameter("x", NodeType::of(placed));
+    EXPECT_EQ(g.add_parameter("x", x->type)->tensor_type(), placed);
+
+    Tensor t = Tensor::zeros(DType::f32, {2});
+    EXPECT_TRUE(type_of(Value(t)) == TensorType(f32({2}).tensor));
+    t.set_parameter({"x", true, placed.placement});
+    EXPECT_TRUE(type_of(Value(t)) == placed);
+    EXPECT_TRUE(g.add_constant(Value(t))->type == NodeType::of(placed));
+    EXPECT_TRUE(type_of(Value(t.view({1, 2}, {2, 1}, 0))) == f32({1, 2}).tensor);
+}
+
 }  // namespace
 }  // namespace lunaria::ir

@@ -159,7 +159,7 @@ TEST(ArgumentSources, the_same_value_in_several_places_has_the_gradients_of_sepa
         const auto& params = op->signature.params;
         const bool several = std::ranges::count_if(params, [](const Param& p) { return is_tensor_type(p.type); }) > 1;
         const bool lists = std::ranges::any_of(params, [](const Param& p) { return p.type == ArgType::tensors; });
-        if ((!several && !lists) || op->host_fn || op->side_effect == Effect::state) continue;
+        if ((!several && !lists) || op->host_fn || op->writes()) continue;
         const lua_Integer before = compared;
         for (const char* sample : op->samples) {
             const std::vector<Value> args = sample_args(*op, sample, 3);

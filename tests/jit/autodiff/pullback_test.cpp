@@ -148,7 +148,7 @@ class PullbackTest : public ::testing::TestWithParam<const Op*> {
   protected:
     void SetUp() override { set_current_device(&cpu::device()); }
     const Op& op() const { return *GetParam(); }
-    bool is_skipped() const { return op().no_grad_reason || op().host_fn || op().side_effect == Effect::state; }
+    bool is_skipped() const { return op().no_grad_reason || op().host_fn || op().writes(); }
     Value run_seeded(std::span<const Value> args) const {
         default_generator().set_state({7, 0});
         return run(op(), args);

@@ -26,7 +26,7 @@ using Args = std::vector<Value>;
 bool runs_kernels(const Op& op) {
     size_t count = 0;
     op.kernels(*current_device(), count);
-    return count > 0 && !op.host_fn && !op.view_fn && op.side_effect == Effect::none;
+    return count > 0 && !op.host_fn && !op.view_fn && op.is_repeatable();
 }
 
 Value map_tensors(const Value& v, const std::function<Tensor(const Tensor&)>& f) {
@@ -107,7 +107,7 @@ TEST_F(FactsTest, an_operator_is_marked_where_its_kernel_raises_by_the_values_of
 
 TEST_F(FactsTest, a_call_that_raises_does_so_where_nothing_reads_its_result) {
     for (const auto& op : registry().all()) {
-        if (op->host_fn || op->side_effect != Effect::none) continue;
+        if (op->host_fn || !op->is_repeatable()) continue;
         bool done = false;
         for_each_raising(*op, [&](const Args& args) {
             if (std::exchange(done, true)) return;
@@ -162,7 +162,7 @@ TEST_F(FactsTest, kernels_write_into_the_memory_that_is_planned) {
 
 TEST_F(FactsTest, a_number_beside_tensors_counts_as_it_does_eagerly) {
     for (const auto& op : registry().all()) {
-        if (op->host_fn || op->view_fn || op->side_effect != Effect::none || !op->promotes) continue;
+        if (op->host_fn || op->view_fn || !op->is_repeatable() || !op->promotes) continue;
         for (const char* sample : op->samples)
             for (DType dtype : {DType::f64, DType::f16, DType::i32})
                 for (double number : {-1e5, 0.3}) {

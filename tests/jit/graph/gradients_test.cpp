@@ -37,7 +37,7 @@ TEST(GradientGraphTest, the_gradient_of_every_operator_is_that_of_eager_mode) {
     set_current_device(&cpu::device());
     size_t compared = 0;
     for (const auto& op : registry().all()) {
-        if (op->host_fn || op->side_effect == Effect::state) continue;
+        if (op->host_fn || op->writes()) continue;
         for (const char* sample : op->samples) {
             for (DType dtype : {DType::f32, DType::f64}) {
                 std::vector<Value> args = sample_args(*op, sample, 3);

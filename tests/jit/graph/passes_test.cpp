@@ -7,6 +7,7 @@
 #include "core/ir/builder.h"
 #include "core/ir/parser.h"
 #include "core/ir/verifier.h"
+#include "jit/graph/fusion.h"
 
 namespace lunaria::graph {
 namespace {
@@ -17,7 +18,7 @@ class PassTest : public ::testing::Test {
 
     // The names of the operators that are left, in order, after the passes.
     static std::string ops_after(std::string_view text, std::initializer_list<bool (*)(ir::Graph&)> passes) {
-        ir::ParsedGraph parsed = ir::parse(text);
+        ir::ParsedGraph parsed = ir::parse(text, {&exchanges()});
         for (auto pass : passes) {
             pass(*parsed.graph);
             EXPECT_NO_THROW(ir::verify(*parsed.graph));
@@ -25,6 +26,16 @@ class PassTest : public ::testing::Test {
         std::string names;
         for (const ir::Node* node : parsed.graph->body()) names += str(names.empty() ? "" : " ", node->op->name());
         return names;
+    }
+    // Operators as those that send and receive will be: `exchange` is ordered, `set` writes.
+    static const Registry& exchanges() {
+        static const Registry* const made = [] {
+            auto* r = new Registry;
+            r->add("exchange(x: same)").infer(same_as_first).effect(Effect::ordered);
+            r->add("set(x: same)").infer(same_as_first).effect(Effect::state);
+            return r;
+        }();
+        return *made;
     }
     static std::string body(std::string_view lines) {
         return str("graph f(%0 x: float32(2, 3), %1 y: float32(2, 3)) {\n", lines, "}\n");
@@ -62,6 +73,54 @@ TEST_F(PassTest, random_numbers_are_not_shared) {
                              "  return %4\n"),
                         {share_common_subexpressions}),
               "randn randn add");
+}
+
+TEST_F(PassTest, what_is_exchanged_with_the_outside_stays_as_often_as_it_is_written) {
+    constexpr std::string_view kTwice =
+        "  %2 = exchange(%0)      : float32(2, 3)\n"
+        "  %3 = exchange(%0)      : float32(2, 3)\n"
+        "  %4 = ops.add(%2, %2)   : float32(2, 3)\n"
+        "  return %4\n";
+    EXPECT_EQ(ops_after(body(kTwice), {share_common_subexpressions, fold_constants, remove_dead_code}),
+              "exchange exchange add");
+    constexpr std::string_view kConstant =
+        "  %2 = float32(2, 3) {1, 2, 3, 4, 5, 6}\n"
+        "  %3 = exchange(%2)      : float32(2, 3)\n"
+        "  return %3\n";
+    EXPECT_EQ(ops_after(body(kConstant), {fold_constants}), "exchange");
+}
+
+// `between` stands between two equal computations.
+std::string around(std::string_view between) {
+    return str("  %2 = ops.exp(%0)      : float32(2, 3)\n  %3 = ", between,
+               "(%1)     : float32(2, 3)\n"
+               "  %4 = ops.exp(%0)      : float32(2, 3)\n"
+               "  %5 = ops.add(%2, %4)  : float32(2, 3)\n"
+               "  return %5\n");
+}
+
+TEST_F(PassTest, an_exchange_keeps_nothing_else_apart_as_a_write_does) {
+    EXPECT_EQ(ops_after(body(around("exchange")), {share_common_subexpressions}), "exp exchange add");
+    EXPECT_EQ(ops_after(body(around("set")), {share_common_subexpressions}), "exp set exp add");
+}
+
+TEST_F(PassTest, loops_are_joined_across_an_exchange_and_exchanges_keep_their_order) {
+    const auto pieces = [](std::string_view between) {
+        const ir::ParsedGraph parsed = ir::parse(body(str("  %2 = ops.exp(%0)      : float32(2, 3)\n  %3 = ", between,
+                                                          "(%1)     : float32(2, 3)\n  %4 = ", between,
+                                                          "(%0)     : float32(2, 3)\n"
+                                                          "  %5 = ops.mul(%2, %2)  : float32(2, 3)\n"
+                                                          "  return {%5, %3, %4}\n")),
+                                                 {&exchanges()});
+        std::string text;
+        for (const Piece& piece : cut(*parsed.graph, Arrangements(*parsed.graph), {}, {}, true)) {
+            text += text.empty() ? "" : " | ";
+            for (const ir::Node* node : piece.nodes) text += str(node == piece.nodes[0] ? "" : " ", '%', node->id);
+        }
+        return text;
+    };
+    EXPECT_EQ(pieces("exchange"), "%2 %5 | %3 | %4");
+    EXPECT_EQ(pieces("set"), "%2 | %3 | %4 | %5");
 }
 
 TEST_F(PassTest, constants_are_folded) {
@@ -240,6 +299,14 @@ TEST_F(PassTest, what_is_cheap_is_made_again_rather_than_kept) {
         "  %41 = ops.mul(%40, %2) : float32(1024, 1024)\n"
         "  return %41\n";
     EXPECT_EQ(ops_after(with_activation("(1024, 1024)", kLate), {recompute}), twenty_and(" gelu_erf mul mul"));
+    // An exchange is none of it, and does not keep it from being done.
+    EXPECT_EQ(ops_after(with_activation("(1024, 1024)",
+                                        "  %39 = exchange(%29) : float32(1024, 1024)\n"
+                                        "  %40 = ops.mul(%39, %3) : float32(1024, 1024)\n"
+                                        "  %41 = ops.mul(%40, %2) : float32(1024, 1024)\n"
+                                        "  return %41\n"),
+                        {recompute}),
+              twenty_and(" exchange gelu_erf mul mul"));
     // What is small stays in a cache.
     constexpr std::string_view kSmall =
         "  %40 = ops.mul(%29, %3) : float32(8, 1024)\n"
