@@ -369,9 +369,9 @@ bool convolve_small(const KernelCall& c) {
 }  // namespace
 
 void add_conv_kernels(KernelTable& table) {
+    table.fast("conv2d", convolve_small<>);
     for (const char* op : {"conv1d", "conv2d", "conv3d"}) {
         table.plain(op, plain<ConvKind::forward>);
-        if (std::string_view(op) == "conv2d") table.fast(op, convolve_small<>);
         table.fast(op, pointwise<ConvKind::forward, true>);
         table.fast(op, dnn<ConvKind::forward>);
         table.fast(op, pointwise<ConvKind::forward, false>);

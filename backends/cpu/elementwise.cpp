@@ -47,9 +47,11 @@ void mark_special(Loops& loops) {
     mark("pow", &OpLoops::raises);
     mark("clamp", &OpLoops::has_limits);
     mark("nan_to_num", &OpLoops::has_replacements);
-    for (auto name : {"isnan", "isinf", "isposinf", "isneginf", "isfinite"})
-        if (const Op* op = registry().find(name))
-            loops.ops[static_cast<size_t>(op->id)].of_integers = op->name() == "isfinite";
+    auto set = [&](std::string_view name, bool of_integers) {
+        loops.ops[static_cast<size_t>(registry().get(name).id)].of_integers = of_integers;
+    };
+    for (auto name : {"isnan", "isinf", "isposinf", "isneginf"}) set(name, false);
+    set("isfinite", true);
     for (auto name : {"logical_and", "logical_or", "logical_xor", "logical_not"}) mark(name, &OpLoops::takes_bools);
 }
 

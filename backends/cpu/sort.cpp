@@ -243,8 +243,8 @@ int64_t unique_of(const Tensor& x, T* values, int64_t* inverse) {
     return count;
 }
 
+template <bool padded>
 bool unique(const KernelCall& c) {
-    const bool padded = c.op.name() == "unique_with_pad";
     const Tensor& x = c.tensor(0);
     return with_element(x, [&](auto zero) {
         using T = decltype(zero);
@@ -435,8 +435,8 @@ void add_sort_kernels(KernelTable& table) {
     table.plain("median", median);
     table.plain("nanmedian", nanmedian);
     table.plain("kthvalue", kthvalue);
-    table.plain("unique", unique);
-    table.plain("unique_with_pad", unique);
+    table.plain("unique", unique<false>);
+    table.plain("unique_with_pad", unique<true>);
     table.plain("unique_consecutive", unique_consecutive);
     table.plain("bincount", bincount);
     table.plain("histc", histc);

@@ -23,21 +23,29 @@ constexpr int kThreads = 256, kColumns = graph::kWarp, kLanes = kThreads / kColu
 constexpr int64_t kEnoughBlocks = 1024, kPart = 4096, kFewElements = 64, kManyResults = 16384;
 constexpr int64_t kFewestRows = 128;  // of a part of columns
 
+enum class Kind : uint8_t { sum, mean, prod, amax, amin, all, any };
+
 // How elements are taken together; `identity` changes nothing.
 struct Rule {
     Number (*combine)(Number a, Number b);
     double identity;
 };
 
-Rule rule_of(std::string_view op) {
+Rule rule_of(Kind kind) {
     constexpr double kNone = std::numeric_limits<double>::infinity();
-    if (op == "prod") return {[](Number a, Number b) { return a * b; }, 1};
-    if (op == "amax") return {[](Number a, Number b) { return formula("maximum", a, b); }, -kNone};
-    if (op == "amin") return {[](Number a, Number b) { return formula("minimum", a, b); }, kNone};
-    if (op == "all") return {[](Number a, Number b) { return a & b; }, 1};
-    if (op == "any") return {[](Number a, Number b) { return a | b; }, 0};
-    return {[](Number a, Number b) { return a + b; }, 0};
+    static constexpr Rule kSum = {[](Number a, Number b) { return a + b; }, 0};
+    // By kind.
+    static constexpr Rule kRules[] = {kSum,
+                                      kSum,
+                                      {[](Number a, Number b) { return a * b; }, 1},
+                                      {[](Number a, Number b) { return formula("maximum", a, b); }, -kNone},
+                                      {[](Number a, Number b) { return formula("minimum", a, b); }, kNone},
+                                      {[](Number a, Number b) { return a & b; }, 1},
+                                      {[](Number a, Number b) { return a | b; }, 0}};
+    return kRules[static_cast<size_t>(kind)];
 }
+
+constexpr bool is_extremum(Kind kind) { return kind == Kind::amax || kind == Kind::amin; }
 
 // The axes of the operand: those that are kept, then those that go, both in their order.
 struct Axes {
@@ -96,14 +104,14 @@ Number block_total(const Rule& rule, Number v, const Near& memory) {
 
 class Reducer {
   public:
-    Reducer(Launcher& launcher, const KernelCall& c, DType computed)
-        : launcher_(launcher), c_(c), computed_(computed), rule_(rule_of(c.op.name())) {}
+    Reducer(Launcher& launcher, const KernelCall& c, Kind kind, DType computed)
+        : launcher_(launcher), c_(c), kind_(kind), computed_(computed), rule_(rule_of(kind)) {}
 
     bool run(const Tensor& x, const Shape& gone) {
         Axes kept, reduced;
         split(x, gone, kept, reduced);
         const Tensor& out = c_.out[0];
-        mean_ = c_.op.name() == "mean" ? reduced.count : 0;
+        mean_ = kind_ == Kind::mean ? reduced.count : 0;
         const Source source{reinterpret_cast<Address>(x.raw()), x.dtype(), reach_of(x)};
         return run(source, kept, reduced, {reinterpret_cast<Address>(out.raw()), out.dtype(), true});
     }
@@ -251,19 +259,19 @@ class Reducer {
 
     Launcher& launcher_;
     const KernelCall& c_;
+    const Kind kind_;
     const DType computed_;
     const Rule rule_;
     int64_t mean_ = 0;  // how many elements a sum is divided by; 0: it is none
 };
 
 // What it is computed in; nothing where there is no kernel.
-std::optional<DType> computed_of(const KernelCall& c, DType from) {
+std::optional<DType> computed_of(const KernelCall& c, Kind kind, DType from) {
     const DType to = c.out[0].dtype();
-    const std::string_view op = c.op.name();
     if (is_complex(from) || is_complex(to)) return {};
-    if (op == "all" || op == "any") return DType::boolean;
+    if (kind == Kind::all || kind == Kind::any) return DType::boolean;
     if (is_half(from) || is_half(to)) return DType::f32;
-    if (op == "amax" || op == "amin") {
+    if (is_extremum(kind)) {
         const bool known = from == DType::f32 || from == DType::f64 || from == DType::i64;
         return known ? std::optional(from) : std::nullopt;
     }
@@ -271,18 +279,18 @@ std::optional<DType> computed_of(const KernelCall& c, DType from) {
     return DType::i64;
 }
 
+template <Kind kind>
 bool reduce(Launcher& launcher, const KernelCall& c) {
     const Tensor& x = c.tensor(0);
-    const std::optional<DType> computed = computed_of(c, x.dtype());
+    const std::optional<DType> computed = computed_of(c, kind, x.dtype());
     if (!computed) return false;
     // Of nothing there is a sum, but no mean and no extremum.
-    const std::string_view op = c.op.name();
-    if (x.size() == 0 && (op == "mean" || op == "amax" || op == "amin")) return false;
-    return Reducer(launcher, c, *computed).run(x, Call(c.op, c.args, c.dtype).axes(1, 0));
+    if (x.size() == 0 && (kind == Kind::mean || is_extremum(kind))) return false;
+    return Reducer(launcher, c, kind, *computed).run(x, Call(c.op, c.args, c.dtype).axes(1, 0));
 }
 
 // Results of several sums over the same elements: a block has one. `result(fold, count, extra)` writes what they
-// give, where fold(operator, element) is the reduction of that name over what `element` makes of them.
+// give, where fold(kind, element) is the reduction of that kind over what `element` makes of them.
 template <class Result>
 bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& name, const Tensor& x, size_t axes,
                   double extra, Result result) {
@@ -305,8 +313,8 @@ bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& na
         const Near memory = w.near(t, kThreads);
         w.loop(w.block(), results, w.blocks(), [&](Number i) {
             const Number start = rows.at(w, i);
-            auto fold = [&](std::string_view op, auto element) {
-                const Rule rule = rule_of(op);
+            auto fold = [&](Kind kind, auto element) {
+                const Rule rule = rule_of(kind);
                 const Variable total = w.variable(w.constant(t, rule.identity, 0));
                 w.for_each_here(
                     count,
@@ -327,8 +335,8 @@ bool variance(Launcher& launcher, const KernelCall& c) {
     if (c.out[0].dtype() != c.tensor(0).dtype()) return false;
     return reduce_often(launcher, c, kRoot ? "deviation" : "variance", c.tensor(0), 1, c.args[2].number(),
                         [](auto fold, Number count, Number missing) {
-                            const Number mean = fold("sum", [](Number v) { return v; }) / count;
-                            const Number squares = fold("sum", [&](Number v) { return (v - mean) * (v - mean); });
+                            const Number mean = fold(Kind::sum, [](Number v) { return v; }) / count;
+                            const Number squares = fold(Kind::sum, [&](Number v) { return (v - mean) * (v - mean); });
                             const Number freedom = count - missing;
                             const Number var = squares / select(freedom < 0, like(freedom, 0), freedom);
                             return kRoot ? sqrt(var) : var;
@@ -338,8 +346,8 @@ bool variance(Launcher& launcher, const KernelCall& c) {
 bool logsumexp(Launcher& launcher, const KernelCall& c) {
     if (c.out[0].dtype() != c.tensor(0).dtype()) return false;
     return reduce_often(launcher, c, "logsumexp", c.tensor(0), 1, 0, [](auto fold, Number, Number) {
-        const Number largest = fold("amax", [](Number v) { return v; });
-        const Number sum = fold("sum", [&](Number v) { return exp(v - largest); });
+        const Number largest = fold(Kind::amax, [](Number v) { return v; });
+        const Number sum = fold(Kind::sum, [&](Number v) { return exp(v - largest); });
         // Infinite ones and NaN are what they are.
         const Number finite = (largest - largest) == 0;
         return select(finite, largest + formula("log", sum), largest);
@@ -353,24 +361,24 @@ bool vector_norm(Launcher& launcher, const KernelCall& c) {
     const double order = norm_order(c.args[1]);
     const DType to = c.out[0].dtype(), t = is_half(to) ? DType::f32 : to;
     const Tensor x = c.tensor(0).cast(t);
-    auto largest = [](auto fold) { return fold("amax", size_of_number); };
+    auto largest = [](auto fold) { return fold(Kind::amax, size_of_number); };
     auto run = [&](const char* name, auto result) {
         return reduce_often(launcher, c, name, x, 2, order,
                             [&](auto fold, Number, Number p) { return result(fold, p); });
     };
     if (std::isinf(order) && order > 0) return run("norm inf", [&](auto fold, Number) { return largest(fold); });
-    if (std::isinf(order)) return run("norm -inf", [&](auto fold, Number) { return fold("amin", size_of_number); });
+    if (std::isinf(order)) return run("norm -inf", [&](auto fold, Number) { return fold(Kind::amin, size_of_number); });
     if (order == 0)
         return run("norm 0", [&](auto fold, Number) {
-            return fold("sum", [](Number v) { return select(v == 0, like(v, 0), like(v, 1)); });
+            return fold(Kind::sum, [](Number v) { return select(v == 0, like(v, 0), like(v, 1)); });
         });
-    if (order == 1) return run("norm 1", [&](auto fold, Number) { return fold("sum", size_of_number); });
+    if (order == 1) return run("norm 1", [&](auto fold, Number) { return fold(Kind::sum, size_of_number); });
     return run(order == 2 ? "norm 2" : "norm", [&](auto fold, Number p) {
         const Number scale = largest(fold);
         // Of zeros, infinities and NaN the norm is the largest itself.
         const Number ordinary = (scale > 0) & ((scale - scale) == 0);
         const Number by = select(ordinary, scale, like(scale, 1));
-        const Number sum = fold("sum", [&](Number v) {
+        const Number sum = fold(Kind::sum, [&](Number v) {
             const Number part = size_of_number(v) / by;
             return order == 2 ? part * part : power(part, p);
         });
@@ -382,7 +390,13 @@ bool vector_norm(Launcher& launcher, const KernelCall& c) {
 }  // namespace
 
 void add_reduce_kernels(KernelTable& table) {
-    for (const char* op : {"sum", "mean", "prod", "amax", "amin", "all", "any"}) table.add_last(op, reduce);
+    table.add_last("sum", reduce<Kind::sum>);
+    table.add_last("mean", reduce<Kind::mean>);
+    table.add_last("prod", reduce<Kind::prod>);
+    table.add_last("amax", reduce<Kind::amax>);
+    table.add_last("amin", reduce<Kind::amin>);
+    table.add_last("all", reduce<Kind::all>);
+    table.add_last("any", reduce<Kind::any>);
     table.add_last("var", variance<false>);
     table.add_last("std", variance<true>);
     table.add_last("logsumexp", logsumexp);

@@ -25,17 +25,17 @@ unsigned read_topics() {
     std::string_view rest = wish ? wish : "";
     unsigned topics = 0;
     while (!rest.empty()) {
-        const std::string_view name = rest.substr(0, rest.find(','));
-        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-        bool known = name == "all" || name.empty();
-        if (name == "all") topics = (1u << kTopics.size()) - 1;
+        const std::string_view word = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+        bool known = word == "all" || word.empty();
+        if (word == "all") topics = (1u << kTopics.size()) - 1;
         for (size_t i = 0; i < kTopics.size(); ++i) {
-            if (name != kTopics[i]) continue;
+            if (word != kTopics[i]) continue;
             topics |= 1u << i;
             known = true;
         }
         if (!known)
-            write(str("lunaria: LUNARIA_LOG: there is no topic '", name,
+            write(str("lunaria: LUNARIA_LOG: there is no topic '", word,
                       "'; there are: all, compiles, recompiles, fallbacks, cache, library\n"));
     }
     return topics;

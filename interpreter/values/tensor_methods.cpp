@@ -411,8 +411,8 @@ int fill_with_random(lua_State* L, const char* method, const char* name, Value f
         }
     Builder& b = eager_builder();
     const Value shape = Value::ints(t.shape());
-    const Expr drawn = std::string_view(name) == "randint" ? b.call(name, {first, second, shape})
-                                                           : b.call(name, {shape, first, second});
+    const bool shape_first = registry().get(name).signature.params[0].type == ArgType::shape;
+    const Expr drawn = shape_first ? b.call(name, {shape, first, second}) : b.call(name, {first, second, shape});
     become(L, 1, drawn.value().tensor().cast(t.dtype()));
     lua_settop(L, 1);
     return 1;
