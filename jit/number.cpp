@@ -5,9 +5,11 @@
 #include <limits>
 #include <numbers>
 
-#include "jit/language.h"
+#include "jit/language_rows.h"
 
 namespace lunaria::lua {
+
+namespace rules = autodiff::rules;
 
 namespace {
 
@@ -153,78 +155,11 @@ Value function(const Value* v) {
     return Value(f(v[0].number()));
 }
 
-struct Row {
-    const char* name;
-    NumberFn f;
-};
-constexpr Row kRows[] = {
-    {"add", add},
-    {"sub", sub},
-    {"mul", mul},
-    {"div", div},
-    {"mod", mod},
-    {"pow", pow},
-    {"floor_div", floor_div},
-    {"minus", neg},
-    {"bit_and", bit_and},
-    {"bit_or", bit_or},
-    {"bit_xor", bit_xor},
-    {"bit_not", bit_not},
-    {"shift_left", shift_left},
-    {"shift_right", shift_right},
-    {"equal", equal},
-    {"less", less},
-    {"less_equal", less_equal},
-    {"num_add", add},
-    {"num_sub", sub},
-    {"num_mul", mul},
-    {"num_div", div},
-    {"num_mod", mod},
-    {"num_pow", pow},
-    {"num_floor_div", floor_div},
-    {"num_neg", neg},
-    {"num_abs", abs},
-    {"num_sign", sign},
-    {"num_floor", floor},
-    {"num_ceil", ceil},
-    {"num_trunc", trunc},
-    {"num_frac", frac},
-    {"num_fmod", fmod},
-    {"num_max", max},
-    {"num_min", min},
-    {"num_sqrt", function<std::sqrt>},
-    {"num_exp", function<std::exp>},
-    {"num_log", function<std::log>},
-    {"num_log_base", log_base},
-    {"num_sin", function<std::sin>},
-    {"num_cos", function<std::cos>},
-    {"num_tan", function<std::tan>},
-    {"num_asin", function<std::asin>},
-    {"num_acos", function<std::acos>},
-    // As math.atan has it: of two arguments, the second 1.
-    {"num_atan", [](const Value* v) { return Value(std::atan2(v[0].number(), 1.0)); }},
-    {"num_atan2", [](const Value* v) { return Value(std::atan2(v[0].number(), v[1].number())); }},
-    {"num_sinh", function<std::sinh>},
-    {"num_cosh", function<std::cosh>},
-    {"num_tanh", function<std::tanh>},
-    {"num_deg", [](const Value* v) { return Value(v[0].number() * (180.0 / std::numbers::pi)); }},
-    {"num_rad", [](const Value* v) { return Value(v[0].number() * (std::numbers::pi / 180.0)); }},
-    {"num_equal", equal_weight},
-    {"num_less", less_weight},
-    {"num_less_equal", less_equal_weight},
-    {"num_select", select},
-    {"for_turns", [](const Value* v) { return wrapped(turns_of(v[0].integer(), v[1], v[2].integer()).count); }},
-};
+// By Operation.
+constexpr NumberFn kOperations[] = {add,     sub,        mul,         mod, pow,     div,   floor_div, bit_and,   bit_or,
+                                    bit_xor, shift_left, shift_right, neg, bit_not, equal, less,      less_equal};
 
-// By the primitive's id; nullptr for those that are not about numbers.
-const std::vector<NumberFn>& functions() {
-    static const std::vector<NumberFn> table = [] {
-        std::vector<NumberFn> t(language().all().size());
-        for (const Row& row : kRows) t[static_cast<size_t>(primitive(row.name).id)] = row.f;
-        return t;
-    }();
-    return table;
-}
+static_assert(std::size(kOperations) == static_cast<size_t>(Operation::concat));
 
 const char* kind_name(const Value& v) {
     switch (v.kind()) {
@@ -265,10 +200,21 @@ Turns turns_of(int64_t start, const Value& limit, int64_t step) {
     return turns;
 }
 
-bool is_number_primitive(const Op& op) { return functions()[static_cast<size_t>(op.id)] != nullptr; }
+const Op& on_numbers(const Op& op) {
+    static const std::unordered_map<const Op*, const Op*> table = [] {
+        std::unordered_map<const Op*, const Op*> t;
+        for (const auto& primitive : language().all())
+            if (facts(*primitive).of_numbers) t[facts(*primitive).on_tensors] = primitive.get();
+        return t;
+    }();
+    if (auto found = table.find(&op); found != table.end()) return *found->second;
+    throw state_error(op.name(), "is no arithmetic on plain numbers");
+}
+
+bool is_number_primitive(const Op& op) { return facts(op).compute != nullptr; }
 
 Value run_number(const Op& op, std::span<const Value> args) {
-    NumberFn f = functions()[static_cast<size_t>(op.id)];
+    const NumberFn f = facts(op).compute;
     if (!f) throw state_error(op.name(), "is not a primitive on numbers");
     if (args.size() != op.signature.params.size())
         throw state_error(op.name(), str("takes ", op.signature.params.size(), " numbers, not ", args.size()));
@@ -276,6 +222,62 @@ Value run_number(const Op& op, std::span<const Value> args) {
         if (!v.is_number())
             throw argument_error("", str("attempt to perform arithmetic on a ", kind_name(v), " value"));
     return f(args.data());
+}
+
+// Arithmetic on plain numbers alone, without metamethods: what the derivatives of Lua's arithmetic and of its math
+// library consist of. The set is closed under differentiation (jit/autodiff/number_rules.cpp).
+void add_number_primitives(Rows& r) {
+    // Concatenation and lengths are not about numbers.
+    for (Facts& f : r.facts)
+        if (f.operation < Operation::concat) f.compute = kOperations[static_cast<size_t>(f.operation)];
+    r.number("num_add(a: any, b: any)", "a + b of numbers.", add, "add");
+    r.number("num_sub(a: any, b: any)", "a - b of numbers.", sub, "sub");
+    r.number("num_mul(a: any, b: any)", "a * b of numbers.", mul, "mul");
+    r.number("num_div(a: any, b: any)", "a / b of numbers.", div, "div", rules::num_div);
+    r.number("num_mod(a: any, b: any)", "a % b of numbers.", mod, "remainder", rules::num_mod);
+    r.number("num_pow(a: any, b: any)", "a ^ b of numbers.", pow, "pow", rules::num_pow);
+    r.number("num_floor_div(a: any, b: any)", "a // b of numbers.", floor_div, "floor_divide");
+    r.number("num_neg(a: any)", "-a of a number.", neg, "neg");
+    r.number("num_abs(a: any)", "math.abs(a).", abs, "abs");
+    r.number("num_sign(a: any)", "-1.0, 0.0 or 1.0; NaN of NaN.", sign, "sign");
+    r.number("num_floor(a: any)", "math.floor(a).", floor, "floor");
+    r.number("num_ceil(a: any)", "math.ceil(a).", ceil, "ceil");
+    r.number("num_trunc(a: any)", "The first result of math.modf(a).", trunc, "trunc");
+    r.number("num_frac(a: any)", "The second result of math.modf(a).", frac, "frac");
+    r.number("num_fmod(a: any, b: any)", "math.fmod(a, b).", fmod, "fmod", rules::num_fmod);
+    r.number("num_max(a: any, b: any)", "math.max(a, b).", max, "maximum", rules::num_max);
+    r.number("num_min(a: any, b: any)", "math.min(a, b).", min, "minimum", rules::num_min);
+    r.number("num_sqrt(a: any)", "math.sqrt(a).", function<std::sqrt>, "sqrt");
+    r.number("num_exp(a: any)", "math.exp(a).", function<std::exp>, "exp");
+    r.number("num_log(a: any)", "math.log(a).", function<std::log>, "log");
+    r.number("num_log_base(a: any, base: any)", "math.log(a, base).", log_base, nullptr, rules::num_log_base);
+    r.number("num_sin(a: any)", "math.sin(a).", function<std::sin>, "sin");
+    r.number("num_cos(a: any)", "math.cos(a).", function<std::cos>, "cos");
+    r.number("num_tan(a: any)", "math.tan(a).", function<std::tan>, "tan");
+    r.number("num_asin(a: any)", "math.asin(a).", function<std::asin>, "asin", rules::num_asin);
+    r.number("num_acos(a: any)", "math.acos(a).", function<std::acos>, "acos", rules::num_acos);
+    r.number(
+        "num_atan(a: any)", "math.atan(a).", [](const Value* v) { return Value(std::atan2(v[0].number(), 1.0)); },
+        "atan", rules::num_atan);
+    r.number(
+        "num_atan2(y: any, x: any)", "math.atan(y, x).",
+        [](const Value* v) { return Value(std::atan2(v[0].number(), v[1].number())); }, "atan2", rules::num_atan2);
+    r.number("num_sinh(a: any)", "The hyperbolic sine of a.", function<std::sinh>, "sinh");
+    r.number("num_cosh(a: any)", "The hyperbolic cosine of a.", function<std::cosh>, "cosh");
+    r.number("num_tanh(a: any)", "The hyperbolic tangent of a.", function<std::tanh>, "tanh", rules::num_tanh);
+    r.number(
+        "num_deg(a: any)", "math.deg(a).",
+        [](const Value* v) { return Value(v[0].number() * (180.0 / std::numbers::pi)); }, "rad2deg");
+    r.number(
+        "num_rad(a: any)", "math.rad(a).",
+        [](const Value* v) { return Value(v[0].number() * (std::numbers::pi / 180.0)); }, "deg2rad");
+    r.number("num_equal(a: any, b: any)", "1 if a == b, otherwise 0.", equal_weight, "equal");
+    r.number("num_less(a: any, b: any)", "1 if a < b, otherwise 0.", less_weight, "less");
+    r.number("num_less_equal(a: any, b: any)", "1 if a <= b, otherwise 0.", less_equal_weight, "less_equal");
+    r.number("num_select(condition: any, a: any, b: any)", "b if the condition is 0, otherwise a.", select, "where",
+             rules::num_select);
+    r.add("for_turns(start: any, limit: any, step: any)", "How many turns a numeric loop over integers has.",
+          {.compute = [](const Value* v) { return wrapped(turns_of(v[0].integer(), v[1], v[2].integer()).count); }});
 }
 
 }  // namespace lunaria::lua

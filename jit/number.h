@@ -11,6 +11,9 @@ namespace lunaria::lua {
 // Whether run_number knows the primitive: Lua's arithmetic, bit operations and comparisons, and everything named num_….
 bool is_number_primitive(const Op& primitive);
 
+// The primitive on plain numbers alone that computes what the operator does; throws state_error when there is none.
+const Op& on_numbers(const Op& op);
+
 // The value of a primitive at numbers (Value kinds integer and number). Throws with the words of Lua and no place
 // before them: an arithmetic error for division of an integer by zero, a value error for a float without integer
 // representation in a bit operation, an argument error for an operand that is not a number.

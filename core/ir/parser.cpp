@@ -306,6 +306,8 @@ class Parser {
             return Value(tensor(*dtype));
         }
         if (word == "object") at_.fail_at(place, "an object that has no text form");
+        if (vocabulary_.function && !word.empty())
+            if (Value function = vocabulary_.function(std::string(word)); !function.is_nil()) return function;
         if (!word.empty()) {
             const Op& op = operator_named(word, place);
             if (vocabulary_.operator_value) return vocabulary_.operator_value(op);

@@ -15,8 +15,8 @@ namespace lunaria::ir {
 struct Vocabulary {
     const Registry* primitives = nullptr;          // bare names; null: only operators on tensors (ops.name)
     Value (*operator_value)(const Op&) = nullptr;  // null: a text with an operator as a value is refused
-    // Of files: the primitives that they may have, null: all; a function of the language by its name, nil: none.
-    bool (*allows)(const Op&) = nullptr;
+    bool (*allows)(const Op&) = nullptr;           // of files: the primitives that they may have; null: all
+    // A function of the language by its name; nil: there is none.
     std::function<Value(const std::string&)> function = nullptr;
 };
 

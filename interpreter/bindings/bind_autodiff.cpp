@@ -13,7 +13,11 @@ namespace lunaria {
 
 namespace {
 
-int run(lua_State* L, const vm::OperatorFunction& function) {
+using vm::Prelude;
+
+template <Prelude which>
+int run(lua_State* L) {
+    const vm::OperatorFunction& function = vm::prelude(which);
     LuaHost& host = LuaHost::of(L);
     vm::Values args;
     for (int i = 1, n = lua_gettop(L); i <= n; ++i) args.push_back(host.to_value(L, i));
@@ -23,10 +27,6 @@ int run(lua_State* L, const vm::OperatorFunction& function) {
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
 }
-
-int vjp(lua_State* L) { return run(L, vm::vjp_function()); }
-int derivative(lua_State* L) { return run(L, vm::derivative_function()); }
-int gradient(lua_State* L) { return run(L, vm::gradient_function()); }
 
 int cotangent(lua_State* L) {
     LuaHost& host = LuaHost::of(L);
@@ -38,9 +38,6 @@ int cotangent(lua_State* L) {
     return 1;
 }
 
-int custom(lua_State* L) { return run(L, vm::custom_function()); }
-int checkpoint(lua_State* L) { return run(L, vm::checkpoint_function()); }
-int batch(lua_State* L) { return run(L, vm::batched_function()); }
 int stop(lua_State* L) {
     lua_settop(L, 1);
     // A handle of its own, as of every operator: what is written into x later changes this value no more than any
@@ -228,23 +225,23 @@ int open_autodiff(lua_State* L) {
         lua_setfield(L, -2, name);
     }
     host.set_gives_keys(protect<next_key>);
-    const std::tuple<const char*, lua_CFunction, vm::OperatorFunction> intrinsics[] = {
-        {"vjp", protect<vjp>, vm::vjp_function()},
-        {"derivative", protect<derivative>, vm::derivative_function()},
-        {"gradient", protect<gradient>, vm::gradient_function()},
-        {"cotangent", protect<cotangent>, vm::shadow_function()},
-        {"custom", protect<custom>, vm::custom_function()},
-        {"checkpoint", protect<checkpoint>, vm::checkpoint_function()},
-        {"stop", protect<stop>, vm::stop_function()},
-        {"batch", protect<batch>, vm::batched_function()},
-        {"raw_get", protect<raw_get>, vm::raw_index_function()},
-        {"raw_set", protect<raw_set>, vm::raw_set_function()},
-        {"content", protect<content>, vm::content_function()},
-        {"overwrite", protect<overwrite>, vm::overwrite_function()},
-        {"item", protect<item>, vm::item_function()}};
-    for (const auto& [name, function, graph] : intrinsics) {
+    const std::tuple<const char*, lua_CFunction, Prelude> intrinsics[] = {
+        {"vjp", protect<run<Prelude::vjp>>, Prelude::vjp},
+        {"derivative", protect<run<Prelude::derivative>>, Prelude::derivative},
+        {"gradient", protect<run<Prelude::gradient>>, Prelude::gradient},
+        {"cotangent", protect<cotangent>, Prelude::shadow},
+        {"custom", protect<run<Prelude::custom>>, Prelude::custom},
+        {"checkpoint", protect<run<Prelude::checkpoint>>, Prelude::checkpoint},
+        {"stop", protect<stop>, Prelude::stop},
+        {"batch", protect<run<Prelude::batched>>, Prelude::batched},
+        {"raw_get", protect<raw_get>, Prelude::raw_index},
+        {"raw_set", protect<raw_set>, Prelude::raw_set},
+        {"content", protect<content>, Prelude::content},
+        {"overwrite", protect<overwrite>, Prelude::overwrite},
+        {"item", protect<item>, Prelude::item}};
+    for (const auto& [name, function, which] : intrinsics) {
         lua_pushcfunction(L, function);
-        host.set_intrinsic(L, -1, graph);
+        host.set_intrinsic(L, -1, which);
         lua_setfield(L, -2, name);
     }
     // The method of tensors; with indices it is written in Lua.
@@ -252,14 +249,14 @@ int open_autodiff(lua_State* L) {
     lua_getfield(L, -1, "__index");
     lua_getupvalue(L, -1, 1);
     lua_getfield(L, -1, "item");
-    host.set_intrinsic(L, -1, vm::item_function(), "X-");
+    host.set_intrinsic(L, -1, Prelude::item, "X-");
     lua_pop(L, 4);
     // Lua's own functions that the machine has its own of.
-    const std::pair<const char*, vm::OperatorFunction> own[] = {
-        {"pcall", vm::pcall_function()}, {"xpcall", vm::xpcall_function()}, {"error", vm::error_function()}};
-    for (const auto& [name, graph] : own) {
+    const std::pair<const char*, Prelude> own[] = {
+        {"pcall", Prelude::pcall}, {"xpcall", Prelude::xpcall}, {"error", Prelude::error}};
+    for (const auto& [name, which] : own) {
         lua_getglobal(L, name);
-        host.set_intrinsic(L, -1, graph);
+        host.set_intrinsic(L, -1, which);
         lua_pop(L, 1);
     }
     using Native = vm::NativeFunction::Kind;

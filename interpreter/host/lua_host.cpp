@@ -265,7 +265,7 @@ lua_CFunction LuaHost::c_function(const Value& f) {
     return found;
 }
 
-void LuaHost::set_intrinsic(lua_State* state, int index, vm::OperatorFunction function, std::string_view kinds) {
+void LuaHost::set_intrinsic(lua_State* state, int index, Intrinsic function, std::string_view kinds) {
     const lua_CFunction f = lua_tocfunction(state, index);
     intrinsics_[f] = std::move(function);
     if (!kinds.empty()) arguments_.note(state, f, kinds);
@@ -466,8 +466,10 @@ Callee LuaHost::resolve(const Value& any) {
             if (auto found = intrinsics_.find(c); found != intrinsics_.end()) {
                 callee.kind = Callee::Kind::function;
                 callee.intrinsic = true;
-                callee.function = found->second.function;
-                callee.owner = found->second.owner;
+                const auto* which = std::get_if<vm::Prelude>(&found->second);
+                const auto& function = which ? vm::prelude(*which) : std::get<vm::OperatorFunction>(found->second);
+                callee.function = function.function;
+                callee.owner = function.owner;
             }
         }
         const bool replaced = stand_ins_.push_replacement(L, top);

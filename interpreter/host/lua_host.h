@@ -5,6 +5,7 @@
 #include <lua.hpp>
 #include <memory>
 #include <unordered_map>
+#include <variant>
 
 #include "interpreter/host/boxes.h"
 #include "interpreter/host/field_names.h"
@@ -111,7 +112,8 @@ class LuaHost final : public vm::Host {
 
     // The C function at `index` is run as this function of the IR, with arguments of these kinds (see LuaArguments;
     // "": any), where a derivative is computed.
-    void set_intrinsic(lua_State* L, int index, vm::OperatorFunction function, std::string_view kinds = "");
+    using Intrinsic = std::variant<vm::Prelude, vm::OperatorFunction>;
+    void set_intrinsic(lua_State* L, int index, Intrinsic function, std::string_view kinds = "");
     // The function that a compiled function (ms.jit) stands for; any other value itself.
     Value jit_target(const Value& f);
     // A function of plain numbers, see jit/number.h.
@@ -125,12 +127,11 @@ class LuaHost final : public vm::Host {
     vm::Field find_field(const Value& object, const Value& key) override;
     vm::Field find_new_field(const Value& object, const Value& key) override;
     Value metamethod(const Value& a, const Value& b, std::string_view event) override;
-    const Op* tensor_operator(std::string_view primitive) override;
     Value index(const Value& object, const Value& key) override;
     void set_index(const Value& object, const Value& key, const Value& value) override;
     vm::Values call(const Value& f, std::span<const Value> args) override;
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override;
+    bool compare(const Op& primitive, const Value& a, const Value& b) override;
     Value concat(const Value& a, const Value& b) override;
     Value length(const Value& a) override;
     Value new_table(size_t array, size_t fields) override;
@@ -215,7 +216,7 @@ class LuaHost final : public vm::Host {
     StandIns stand_ins_;
     TensorParts parts_{*this};
     FieldNames names_{*this};
-    std::unordered_map<lua_CFunction, vm::OperatorFunction> intrinsics_;
+    std::unordered_map<lua_CFunction, Intrinsic> intrinsics_;
     LuaArguments arguments_;
     lua_CFunction c_function(const Value& f);
     lua_CFunction gives_keys_ = nullptr;

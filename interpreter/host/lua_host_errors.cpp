@@ -78,16 +78,19 @@ namespace {
 bool comes_from(const ir::Node& node, const ir::Node& operation) {
     if (&node == &operation) return true;
     if (!node.span.chunk || node.span.chunk != operation.span.chunk || node.span.line != operation.span.line ||
-        node.span.column != operation.span.column || !node.op->name().starts_with("j_"))
+        node.span.column != operation.span.column)
         return false;
-    const std::string_view name = node.op->name().substr(2);
-    if (name == "index" && name == operation.op->name()) {
+    const lua::Facts &facts = lua::facts(*node.op), &of_operation = lua::facts(*operation.op);
+    if (!facts.ordered) return false;
+    const bool same_access = facts.access == of_operation.access && facts.access != lua::Access::none;
+    if (same_access && facts.access == lua::Access::reads_field) {
         // a.b.c is two of them at one place.
         const Value &key = node.args.back(), &other = operation.args.back();
         return key.kind() != Value::Kind::string || other.kind() != Value::Kind::string ||
                key.string() == other.string();
     }
-    return name == "arith" || name == operation.op->name();
+    static const Op& arithmetic = lua::primitive("j_arith");
+    return same_access || (facts.calls && of_operation.calls) || node.op == &arithmetic;
 }
 
 }  // namespace
@@ -103,9 +106,9 @@ std::string LuaHost::operand_name(bool second) const {
             const lua::Expr* e = second ? o.second : o.first;
             if (!e || !comes_from(*node, *o.node)) continue;
             const auto* method = e->get_if<lua::MethodCall>();
-            const std::string name = !method                        ? lower::name_of(*e)
-                                     : o.node->op->name() == "call" ? str("method '", method->name, "'")
-                                                                    : std::string();
+            const std::string name = !method                         ? lower::name_of(*e)
+                                     : lua::facts(*o.node->op).calls ? str("method '", method->name, "'")
+                                                                     : std::string();
             if (o.node == node) return name.empty() ? name : str(" (", name, ")");
             // Of operations at one place none can be told from the other.
             if (!found.empty() && found != name) return {};
@@ -118,8 +121,7 @@ std::string LuaHost::operand_name(bool second) const {
 void LuaHost::operand_error(std::string_view what, const Value& v, bool second) {
     // What an operator calls is its metamethod and no variable.
     const ir::Node* node = running_->node();
-    const bool named =
-        what != "call" || (node && node->op && (node->op->name() == "call" || node->op->name() == "j_call"));
+    const bool named = what != "call" || (node && lua::facts(node->op).calls);
     throw Error(ErrorKind::argument, "",
                 str("attempt to ", what, " a ", type_text(v), " value", named ? operand_name(second) : std::string()));
 }

@@ -128,8 +128,6 @@ Value LuaHost::metamethod(const Value& a, const Value& b, std::string_view event
     return {};
 }
 
-const Op* LuaHost::tensor_operator(std::string_view primitive) { return lua::tensor_operator(primitive); }
-
 Value LuaHost::index(const Value& object, const Value& key) {
     luaL_checkstack(L, 6, "index");
     const int base = lua_gettop(L);
@@ -203,48 +201,46 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     return results;
 }
 
-Value LuaHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
-    static constexpr std::pair<std::string_view, int> kOperations[] = {
-        {"add", LUA_OPADD},    {"sub", LUA_OPSUB},      {"mul", LUA_OPMUL},        {"mod", LUA_OPMOD},
-        {"pow", LUA_OPPOW},    {"div", LUA_OPDIV},      {"floor_div", LUA_OPIDIV}, {"bit_and", LUA_OPBAND},
-        {"bit_or", LUA_OPBOR}, {"bit_xor", LUA_OPBXOR}, {"shift_left", LUA_OPSHL}, {"shift_right", LUA_OPSHR},
-        {"minus", LUA_OPUNM},  {"bit_not", LUA_OPBNOT}};
+Value LuaHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
+    using lua::Operation;
+    static_assert(static_cast<int>(Operation::mod) == LUA_OPMOD && static_cast<int>(Operation::div) == LUA_OPDIV &&
+                  static_cast<int>(Operation::bit_and) == LUA_OPBAND &&
+                  static_cast<int>(Operation::minus) == LUA_OPUNM);
+    const lua::Facts& facts = lua::facts(primitive);
     luaL_checkstack(L, 6, "arithmetic");
     const int base = lua_gettop(L);
-    const int operation = std::ranges::find(kOperations, primitive, &std::pair<std::string_view, int>::first)->second;
-    const std::string event(vm::event_of(primitive));
-    const bool unary = operation == LUA_OPUNM || operation == LUA_OPBNOT;
     push(L, a);
-    push(L, unary ? a : b);
+    push(L, facts.is_unary() ? a : b);
     auto has_event = [&](int i) {
-        const bool has = luaL_getmetafield(L, i, event.c_str()) != LUA_TNIL;
+        const bool has = luaL_getmetafield(L, i, facts.event) != LUA_TNIL;
         if (has) lua_pop(L, 1);
         return has;
     };
     // Lua's own words for what has no such metamethod; those of strings know the types only.
     auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING; };
-    const bool bits = primitive.starts_with("bit") || primitive.starts_with("shift");
+    const bool bits = facts.is_bits();
     const bool texts = !bits && (is_text(base + 1) || is_text(base + 2));
     auto helpless = [&](int i) { return (texts && is_text(i)) || !has_event(i); };
     if (!(a.is_number() && b.is_number()) && helpless(base + 1) && helpless(base + 2)) {
         const bool numbers = lua_isnumber(L, base + 1) && lua_isnumber(L, base + 2);
-        const std::string words = str("attempt to ", std::string_view(event).substr(2), " a '",
-                                      luaL_typename(L, base + 1), "' with a '", luaL_typename(L, base + 2), "'");
+        const std::string words = str("attempt to ", facts.event + 2, " a '", luaL_typename(L, base + 1), "' with a '",
+                                      luaL_typename(L, base + 2), "'");
         const bool second = lua_type(L, base + 1) == LUA_TNUMBER;
         if (!numbers) lua_settop(L, base);
         if (!numbers && texts) throw Error(ErrorKind::argument, "", words);
         if (!numbers)
             operand_error(bits ? "perform bitwise operation on" : "perform arithmetic on", second ? b : a, second);
     }
-    if (unary) lua_pop(L, 1);
-    lua_arith(L, operation);
+    if (facts.is_unary()) lua_pop(L, 1);
+    lua_arith(L, static_cast<int>(facts.operation));
     Value v = to_value(L, -1);
     lua_settop(L, base);
     return v;
 }
 
-bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b) {
-    if (primitive == "equal") {
+bool LuaHost::compare(const Op& primitive, const Value& a, const Value& b) {
+    const lua::Operation asked = lua::facts(primitive).operation;
+    if (asked == lua::Operation::equal) {
         if (a.is_tensor() && b.is_tensor()) return same_or_equal(a.tensor(), b.tensor());
         // A saved program has dtypes as values, of which Lua makes the objects that a tensor's field gives.
         const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;
@@ -254,10 +250,9 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
     const int base = lua_gettop(L);
     push_briefly(a);
     push_briefly(b);
-    const char* event = primitive == "less" ? "__lt" : "__le";
-    auto has_order = [&](int i) { return luaL_getmetafield(L, i, event) != LUA_TNIL; };
+    auto has_order = [&](int i) { return luaL_getmetafield(L, i, lua::facts(primitive).event) != LUA_TNIL; };
     auto is_plain = [&](int i) { return lua_type(L, i) == LUA_TSTRING || lua_type(L, i) == LUA_TNUMBER; };
-    if (primitive != "equal") {
+    if (asked != lua::Operation::equal) {
         const bool tensors = a.is_tensor() || b.is_tensor();
         const bool same = lua_type(L, base + 1) == lua_type(L, base + 2);
         const bool fine = tensors || (same && is_plain(base + 1)) || has_order(base + 1) || has_order(base + 2);
@@ -269,7 +264,8 @@ bool LuaHost::compare(std::string_view primitive, const Value& a, const Value& b
                              : str("attempt to compare ", type_text(a), " with ", type_text(b)));
         }
     }
-    const int operation = primitive == "equal" ? LUA_OPEQ : primitive == "less" ? LUA_OPLT : LUA_OPLE;
+    static_assert(LUA_OPEQ == 0 && LUA_OPLT == 1 && LUA_OPLE == 2);
+    const int operation = static_cast<int>(asked) - static_cast<int>(lua::Operation::equal);
     const bool result = lua_compare(L, base + 1, base + 2, operation) != 0;
     // A metamethod of a table or userdata may have kept the tensor beside it.
     if (!reference_of(a) && !reference_of(b)) {

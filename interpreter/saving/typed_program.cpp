@@ -40,28 +40,29 @@ class BlockHost final : public TracingHost {
     bool is_number(const Value& v) const { return v.is_tensor() && numbers_.contains(v.tensor().body()); }
 
     bool step(vm::Machine& m, const vm::Instr& i) override {
-        if (!i.op || !i.op->belongs_to(lua::language())) return false;
-        const std::string_view name = i.op->name();
-        if (name == "less" || name == "less_equal" || name == "equal") {
-            std::optional<Value> result = compared(name, m.operand(i, 0), m.operand(i, 1));
+        if (!i.op || !lua::is_primitive(*i.op)) return false;
+        static const Op &negates = lua::primitive("not"), &asks = lua::primitive("for_more"),
+                        &counts = lua::primitive("for_count"), &sub = lua::primitive("sub");
+        if (lua::facts(*i.op).is_comparison()) {
+            std::optional<Value> result = compared(*i.op, m.operand(i, 0), m.operand(i, 1));
             if (result) m.set(i, std::move(*result));
             return result.has_value();
         }
-        if (name == "not" && is_boolean(m.operand(i, 0))) {
+        if (i.op == &negates && is_boolean(m.operand(i, 0))) {
             m.set(i, stand_for_number(call_operator("logical_not", {m.operand(i, 0)})));
             return true;
         }
-        if (name == "for_more" && is_number(m.operand(i, 3))) {
+        if (i.op == &asks && is_number(m.operand(i, 3))) {
             m.set(i, stand_for_number(call_operator("not_equal", {m.operand(i, 3), Value(0)})));
             return true;
         }
-        if (name == "for_more" && is_number(m.operand(i, 0))) leave();  // a loop over floats
-        if (name == "for_count" && is_number(m.operand(i, 0))) {
-            m.set(i, arithmetic("sub", m.operand(i, 0), Value(1)));
+        if (i.op == &asks && is_number(m.operand(i, 0))) leave();  // a loop over floats
+        if (i.op == &counts && is_number(m.operand(i, 0))) {
+            m.set(i, arithmetic(sub, m.operand(i, 0), Value(1)));
             return true;
         }
         // A function within the block that asks itself.
-        if (name == "closure" || (name == "branch" && is_number(m.operand(i, 0)))) leave();
+        if (i.op->is_closure || (i.op->is_branch && is_number(m.operand(i, 0)))) leave();
         return TracingHost::step(m, i);
     }
 
@@ -79,21 +80,23 @@ class BlockHost final : public TracingHost {
         return TracingHost::index(object, key);
     }
 
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override {
         if (!is_number(a) && !is_number(b)) return TracingHost::arithmetic(primitive, a, b);
         if (is_boolean(a) || is_boolean(b)) leave();
-        if (primitive == "minus") return stand_for_number(call_operator("neg", {a}));
-        const bool is_linear = primitive == "add" || primitive == "sub" || primitive == "mul";
+        using lua::Operation;
+        const Operation operation = lua::facts(primitive).operation;
+        const std::string_view op = lua::facts(primitive).on_tensors->name();
+        if (operation == Operation::minus) return stand_for_number(call_operator(op, {a}));
+        const bool is_linear = operation <= Operation::mul;
         const bool numbers = (is_number(a) || a.is_number()) && (is_number(b) || b.is_number());
         if (!numbers) return with_tensor(primitive, a, b);
         const bool exact = is_exact(a) && is_exact(b);
-        if (exact && is_linear) return stand_for_number(call_operator(primitive, {a, b}));
-        if (is_linear || primitive == "div")
-            return stand_for_number(call_operator(primitive, {as_double(a), as_double(b)}));
+        if (exact && is_linear) return stand_for_number(call_operator(op, {a, b}));
+        if (is_linear || operation == Operation::div)
+            return stand_for_number(call_operator(op, {as_double(a), as_double(b)}));
         const bool divides = b.kind() == Value::Kind::integer && b.integer() > 0;
-        if (exact && divides && primitive == "floor_div")
-            return stand_for_number(call_operator("floor_divide", {a, b}));
-        if (exact && divides && primitive == "mod") return stand_for_number(call_operator("remainder", {a, b}));
+        if (exact && divides && (operation == Operation::floor_div || operation == Operation::mod))
+            return stand_for_number(call_operator(op, {a, b}));
         leave();
     }
 
@@ -126,9 +129,9 @@ class BlockHost final : public TracingHost {
     Value as_double(const Value& v) { return v.is_tensor() ? cast(v, DType::f64) : Value(v.number()); }
 
     // A number meets a tensor, whose dtype it takes as a number does.
-    Value with_tensor(std::string_view primitive, const Value& a, const Value& b) {
-        if (primitive != "add" && primitive != "sub" && primitive != "mul" && primitive != "div") leave();
-        const Op& op = registry().get(primitive);
+    Value with_tensor(const Op& primitive, const Value& a, const Value& b) {
+        if (!primitive.is_exact) leave();
+        const Op& op = *lua::facts(primitive).on_tensors;
         std::vector<Value> args{a, b}, example{a, b};
         for (Value& v : example)
             if (is_number(v)) v = is_exact(v) ? Value(1) : Value(1.5);
@@ -137,14 +140,14 @@ class BlockHost final : public TracingHost {
         if (is_complex(dtype) || (!is_float(dtype) && dtype != DType::i64)) leave();
         for (Value& v : args)
             if (is_number(v)) v = cast(v, dtype);
-        return call_operator(primitive, args);
+        return call_operator(op.name(), args);
     }
 
     // A number that is compared, or the only element of a tensor.
-    Value compared_operand(std::string_view name, const Value& v) {
+    Value compared_operand(bool equality, const Value& v) {
         if (!v.is_tensor() && !v.is_number()) leave();
         if (!v.is_tensor()) return v;
-        if (v.tensor().size() != 1 || is_boolean(v) || (name == "equal" && !is_number(v))) leave();
+        if (v.tensor().size() != 1 || is_boolean(v) || (equality && !is_number(v))) leave();
         return scalar_of(v);
     }
     // A whole float beside an integer is one, so that both are compared exactly.
@@ -155,16 +158,17 @@ class BlockHost final : public TracingHost {
     }
 
     // As Lua compares them: integers exactly, all else as doubles. Nothing where nothing followed is compared by value.
-    std::optional<Value> compared(std::string_view name, Value a, Value b) {
-        const auto counts = [&](const Value& v) { return is_number(v) || (name != "equal" && follows(v)); };
+    std::optional<Value> compared(const Op& primitive, Value a, Value b) {
+        const bool equality = lua::facts(primitive).operation == lua::Operation::equal;
+        const auto counts = [&](const Value& v) { return is_number(v) || (!equality && follows(v)); };
         if (!counts(a) && !counts(b)) return std::nullopt;
         // Of two numbers Lua compares an integer and a float exactly.
         const bool numbers = is_number(a) && is_number(b);
-        a = compared_operand(name, a), b = compared_operand(name, b);
+        a = compared_operand(equality, a), b = compared_operand(equality, b);
         if (numbers && is_exact(a) != is_exact(b)) leave();
         a = beside(b, a), b = beside(a, b);
         if (!is_exact(a) || !is_exact(b)) a = as_double(a), b = as_double(b);
-        return stand_for_number(call_operator(name, {a, b}));
+        return stand_for_number(call_operator(lua::facts(primitive).on_tensors->name(), {a, b}));
     }
 
     const Value item_;  // the method of tensors
@@ -206,7 +210,7 @@ class Typing {
     std::unique_ptr<ir::Graph> run(const ir::Graph& program, std::span<const Value> inputs) {
         // main(inputs) { weights; closure(@program, {weights}); call(closure, {inputs}) }
         const auto& body = program.body();
-        if (body.size() != 2 || body[0]->op != &lua::primitive("closure") || body[1]->op != &lua::primitive("call"))
+        if (body.size() != 2 || !body[0]->op || !body[0]->op->is_closure || !lua::facts(body[1]->op).calls)
             return nullptr;
         const ir::Graph& entry = *body[0]->args.at(0).node()->function;
         std::vector<Argument> args;

@@ -180,13 +180,13 @@ class Batcher final : public vm::Region, public Builder {
         if (!is_own(table)) throw not_for_a_batch("a table from outside is written");
         inner_.raw_set(table, key, value);
     }
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override {
         if (is_sample(a) || is_sample(b)) throw not_for_a_batch("arithmetic of another kind");
         return inner_.arithmetic(primitive, a, b);
     }
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override {
-        const bool by_value =
-            primitive != "equal" || (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor()));
+    bool compare(const Op& primitive, const Value& a, const Value& b) override {
+        const bool by_value = lua::facts(primitive).operation != lua::Operation::equal ||
+                              (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor()));
         if (by_value && (is_sample(a) || is_sample(b))) throw not_for_a_batch("it decides by a sample's elements");
         return inner_.compare(primitive, a, b);
     }

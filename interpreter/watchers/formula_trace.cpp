@@ -78,7 +78,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         const auto known = library_.find(c);
         if (!host_.is_function(f) || (known != library_.end() && known->second.op.empty())) return host_.call(f, args);
         if (known != library_.end()) return {library_function(known->second, args)};
-        if (callee.function == vm::item_function().function)
+        if (callee.function == vm::prelude(vm::Prelude::item).function)
             throw argument_error(kWhere, "the value of an element is not known when the operator is defined");
         throw argument_error(kWhere, str(host_.describe(f), " cannot be part of an expression over scalars"))
             .hint("use arithmetic, comparisons, operators that work element by element, or functions of math");
@@ -108,17 +108,17 @@ class FormulaHost final : public WatchingHost, public Builder {
         if (a.is_tensor() || b.is_tensor()) return {};
         return host_.metamethod(a, b, event);
     }
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override {
         if (!a.is_tensor() && !b.is_tensor()) return host_.arithmetic(primitive, a, b);
         const Op* op = host_.tensor_operator(primitive);
-        if (!op) throw argument_error(kWhere, str("there is no operator for '", primitive, "' of elements"));
+        if (!op) throw argument_error(kWhere, str("there is no operator for '", primitive.name(), "' of elements"));
         std::vector<Value> args{a};
-        if (primitive != "minus") args.push_back(b);
+        if (!lua::facts(primitive).is_unary()) args.push_back(b);
         return record(*op, host_.bind(*op, args).args);
     }
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override {
+    bool compare(const Op& primitive, const Value& a, const Value& b) override {
         if (!follows(a) && !follows(b)) return host_.compare(primitive, a, b);
-        return decide(apply(primitive, {{a, b}}));
+        return decide(apply(primitive.name(), {{a, b}}));
     }
     Value concat(const Value& a, const Value& b) override {
         if (follows(a) || follows(b)) throw argument_error(kWhere, "an element cannot be part of a text");
@@ -131,7 +131,7 @@ class FormulaHost final : public WatchingHost, public Builder {
 
     // Of the machine's watcher.
     bool step(vm::Machine& m, const vm::Instr& i) override {
-        if (!i.op || i.op->name() != "equal" || !i.op->belongs_to(lua::language())) return false;
+        if (lua::facts(i.op).operation != lua::Operation::equal) return false;
         const Value a = m.operand(i, 0), b = m.operand(i, 1);
         // Anything but a number is another object than an element, as Lua has it.
         if (!follows(a) && !follows(b)) return false;

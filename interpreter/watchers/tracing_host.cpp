@@ -125,17 +125,17 @@ void TracingHost::raw_set(const Value& table, const Value& key, const Value& val
 }
 
 bool TracingHost::step(vm::Machine& m, const vm::Instr& i) {
-    if (!pure_ || !i.op || !i.op->belongs_to(lua::language())) return false;
-    static const Op &cell = lua::primitive("cell"), &cell_set = lua::primitive("cell_set");
+    if (!pure_) return false;
+    const lua::Access access = lua::facts(i.op).access;
     static const Op* const forbidden[] = {&lua::primitive("guard"), &lua::primitive("to_close"),
                                           &lua::primitive("overwrite")};
-    if (i.op == &cell) {
+    if (access == lua::Access::makes_cell) {
         Value made = vm::make_object<vm::LocalCell>(m.operand(i, 0));
         own_.emplace(made.object(), made);
         m.set(i, std::move(made));
         return true;
     }
-    if (i.op == &cell_set && !own_.contains(m.operand(i, 0).object())) leave();
+    if (access == lua::Access::writes_cell && !own_.contains(m.operand(i, 0).object())) leave();
     // A generic loop has nothing to close, as a rule.
     if (std::ranges::find(forbidden, i.op) != std::end(forbidden) && !m.operand(i, 0).is_nil()) leave();
     return false;
@@ -151,17 +151,18 @@ Value TracingHost::metamethod(const Value& a, const Value& b, std::string_view e
     return host_.metamethod(a, b, event);
 }
 
-Value TracingHost::arithmetic(std::string_view primitive, const Value& a, const Value& b) {
-    const Op* op = a.is_tensor() || b.is_tensor() ? operator_of(primitive) : nullptr;
+Value TracingHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
+    const Op* op = a.is_tensor() || b.is_tensor() ? host_.tensor_operator(primitive) : nullptr;
     if (!op && (follows(a) || follows(b))) leave();
     if (!op) return host_.arithmetic(primitive, a, b);
     std::vector<Value> args{a};
-    if (primitive != "minus" && primitive != "bit_not") args.push_back(b);
+    if (!lua::facts(primitive).is_unary()) args.push_back(b);
     return record(*op, host_.bind(*op, args).args);
 }
 
-bool TracingHost::compare(std::string_view primitive, const Value& a, const Value& b) {
-    const bool by_value = primitive != "equal" || (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor()));
+bool TracingHost::compare(const Op& primitive, const Value& a, const Value& b) {
+    const bool by_value = lua::facts(primitive).operation != lua::Operation::equal ||
+                          (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor()));
     if (by_value && (follows(a) || follows(b))) leave();
     return host_.compare(primitive, a, b);
 }
@@ -188,16 +189,6 @@ class TracingHost::Recording final : public Builder {
   private:
     TracingHost& host_;
 };
-
-const Op* TracingHost::operator_of(std::string_view primitive) {
-    static constexpr std::pair<std::string_view, std::string_view> kBits[] = {
-        {"bit_and", "bitwise_and"},           {"bit_or", "bitwise_or"},
-        {"bit_xor", "bitwise_xor"},           {"bit_not", "bitwise_not"},
-        {"shift_left", "bitwise_left_shift"}, {"shift_right", "bitwise_right_shift"}};
-    for (auto [name, op] : kBits)
-        if (name == primitive) return registry().find(op);
-    return host_.tensor_operator(primitive);
-}
 
 bool TracingHost::moves_values(const Value& f) const {
     const FunctionNames::Entry* entry = names_.find(f);

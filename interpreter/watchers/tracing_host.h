@@ -39,8 +39,8 @@ class TracingHost : public WatchingHost {
     bool step(vm::Machine& m, const vm::Instr& i) override;
     Value number_of(const Value& tensor) override;
     Value metamethod(const Value& a, const Value& b, std::string_view event) override;
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override;
+    bool compare(const Op& primitive, const Value& a, const Value& b) override;
     Value length(const Value& a) override;
     Value concat(const Value& a, const Value& b) override;
 
@@ -52,8 +52,6 @@ class TracingHost : public WatchingHost {
     Value record(const Op& op, const std::vector<Value>& args);
     // Whether it is a function of Lua's library or of Lunaria's, that a saved program refers to by its name.
     bool has_name(const Value& f) const { return names_.find(f); }
-    // The operator that Lua's arithmetic on tensors is.
-    const Op* operator_of(std::string_view primitive);
 
   private:
     class Recording;

@@ -13,7 +13,7 @@ class WatchingHost : public vm::Watcher {
 
     vm::Callee resolve(const Value& f) override;
     // None: arithmetic on tensors comes to arithmetic().
-    const Op* tensor_operator(std::string_view) override { return nullptr; }
+    const Op* tensor_operator(const Op&) override { return nullptr; }
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
 
   protected:

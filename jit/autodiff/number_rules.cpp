@@ -1,146 +1,102 @@
-// Reverse rules of arithmetic on plain numbers. Slopes that do not exist or are infinite at a point follow the tensor
-// operators: 0 for sqrt at 0, half for both sides of max where they are equal.
-#include <numbers>
-
+// Reverse rules of arithmetic on plain numbers: those of the operators that compute the same, and where another form is
+// better for numbers the ones here. All are written as the gradient rules of operators are. Slopes that do not exist or
+// are infinite at a point follow the operators: 0 for sqrt at 0, half for both sides of max where they are equal.
+#include "core/ops/elementwise.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/tidy.h"
-#include "jit/language.h"
+#include "jit/language_rules.h"
 #include "jit/number.h"
 
 namespace lunaria::autodiff {
 
 namespace {
 
-// An expression over number primitives in a graph under construction; empty: no cotangent.
-struct Num {
-    ir::Graph* graph = nullptr;
-    Value value;
-    explicit operator bool() const { return graph != nullptr; }
-};
+Expr is_zero(const Expr& a) { return call("equal", {a, 0.0}); }
+// (1 - a)(1 + a) rather than 1 - a*a, which cancels where |a| is close to 1.
+Expr circle(const Expr& a) { return (1.0 - a) * (1.0 + a); }
 
-Num call(const char* name, std::initializer_list<Num> operands) {
-    ir::Graph* graph = nullptr;
-    std::vector<Value> args;
-    for (const Num& x : operands) {
-        if (x.graph) graph = x.graph;
-        args.push_back(x.value);
-    }
-    return {graph, Value(graph->add_call(lua::primitive(name), std::move(args), {}))};
+Grads extremum(const GradRule& g, const Expr& a_wins) {
+    Expr a_share = a_wins + call("equal", {g.in(0), g.in(1)}) / 2.0;
+    return {g.dout * a_share, g.dout * (1.0 - a_share)};
 }
 
-Num constant(double c) { return {nullptr, Value(c)}; }
-Num operator+(const Num& a, const Num& b) { return call("num_add", {a, b}); }
-Num operator-(const Num& a, const Num& b) { return call("num_sub", {a, b}); }
-Num operator*(const Num& a, const Num& b) { return call("num_mul", {a, b}); }
-Num operator/(const Num& a, const Num& b) { return call("num_div", {a, b}); }
-Num operator-(const Num& a) { return call("num_neg", {a}); }
-Num operator+(double a, const Num& b) { return constant(a) + b; }
-Num operator-(double a, const Num& b) { return constant(a) - b; }
-Num operator-(const Num& a, double b) { return a - constant(b); }
-Num operator*(const Num& a, double b) { return a * constant(b); }
-Num operator/(const Num& a, double b) { return a / constant(b); }
-Num select(const Num& condition, const Num& a, const Num& b) { return call("num_select", {condition, a, b}); }
-Num is_zero(const Num& a) { return call("num_equal", {a, constant(0)}); }
+}  // namespace
 
-struct Rule {
-    Num a, b, c, out, dout;  // operands (as many as there are), result and its cotangent
-};
-using Cotangents = std::vector<Num>;
-using RuleFn = Cotangents (*)(const Rule&);
+namespace rules {
 
-Cotangents add(const Rule& r) { return {r.dout, r.dout}; }
-Cotangents sub(const Rule& r) { return {r.dout, -r.dout}; }
-Cotangents mul(const Rule& r) { return {r.dout * r.b, r.dout * r.a}; }
-Cotangents div(const Rule& r) { return {r.dout / r.b, -(r.dout * r.out / r.b)}; }
-Cotangents neg(const Rule& r) { return {-r.dout}; }
-Cotangents mod(const Rule& r) { return {r.dout, -(r.dout * call("num_floor", {r.a / r.b}))}; }
-Cotangents fmod(const Rule& r) { return {r.dout, -(r.dout * call("num_trunc", {r.a / r.b}))}; }
+Grads num_div(const GradRule& g) { return {g.dout / g.in(1), -(g.dout * g.out / g.in(1))}; }
+Grads num_mod(const GradRule& g) { return {g.dout, -(g.dout * fn("floor", g.in(0) / g.in(1)))}; }
+Grads num_fmod(const GradRule& g) { return {g.dout, -(g.dout * fn("trunc", g.in(0) / g.in(1)))}; }
 
 // Both slopes stay finite where a part of the formula does not: a^-1 at a = 0 times an exponent of 0, log 0 times 0.
-Cotangents pow(const Rule& r) {
-    Num b_zero = is_zero(r.b), a_zero = is_zero(r.a);
-    Num slope = r.b * call("num_pow", {r.a, select(b_zero, constant(1), r.b) - 1.0});
-    Num log = call("num_log", {select(a_zero, constant(1), r.a)});
-    return {r.dout * select(b_zero, constant(0), slope), r.dout * select(a_zero, constant(0), r.out * log)};
+Grads num_pow(const GradRule& g) {
+    Expr a = g.in(0), b = g.in(1), b_zero = is_zero(b), a_zero = is_zero(a);
+    Expr slope = b * lunaria::call("pow", {a, where(b_zero, 1.0, b) - 1.0});
+    Expr log = fn("log", where(a_zero, 1.0, a));
+    return {g.dout * where(b_zero, 0.0, slope), g.dout * where(a_zero, 0.0, g.out * log)};
 }
 
-Cotangents extremum(const Rule& r, const Num& a_wins) {
-    Num a_share = a_wins + call("num_equal", {r.a, r.b}) / 2.0;
-    return {r.dout * a_share, r.dout * (1.0 - a_share)};
-}
-Cotangents max(const Rule& r) { return extremum(r, call("num_less", {r.b, r.a})); }
-Cotangents min(const Rule& r) { return extremum(r, call("num_less", {r.a, r.b})); }
+Grads num_max(const GradRule& g) { return extremum(g, lunaria::call("less", {g.in(1), g.in(0)})); }
+Grads num_min(const GradRule& g) { return extremum(g, lunaria::call("less", {g.in(0), g.in(1)})); }
 
-Cotangents abs(const Rule& r) { return {r.dout * call("num_sign", {r.a})}; }
-Cotangents same(const Rule& r) { return {r.dout}; }
-Cotangents sqrt(const Rule& r) {
-    Num zero = is_zero(r.out);
-    return {r.dout * select(zero, constant(0), constant(0.5) / select(zero, constant(1), r.out))};
+Grads num_log_base(const GradRule& g) {
+    Expr scaled = g.dout / fn("log", g.in(1));
+    return {scaled / g.in(0), -(scaled * g.out / g.in(1))};
 }
-Cotangents exp(const Rule& r) { return {r.dout * r.out}; }
-Cotangents log(const Rule& r) { return {r.dout / r.a}; }
-Cotangents log_base(const Rule& r) {
-    Num scaled = r.dout / call("num_log", {r.b});
-    return {scaled / r.a, -(scaled * r.out / r.b)};
+Grads num_asin(const GradRule& g) { return {g.dout / fn("sqrt", circle(g.in(0)))}; }
+Grads num_acos(const GradRule& g) { return {-(g.dout / fn("sqrt", circle(g.in(0))))}; }
+Grads num_atan(const GradRule& g) { return {g.dout / (1.0 + g.in(0) * g.in(0))}; }
+Grads num_atan2(const GradRule& g) {
+    Expr y = g.in(0), x = g.in(1), square = y * y + x * x;
+    return {g.dout * x / square, -(g.dout * y / square)};
 }
-Cotangents sin(const Rule& r) { return {r.dout * call("num_cos", {r.a})}; }
-Cotangents cos(const Rule& r) { return {-(r.dout * call("num_sin", {r.a}))}; }
-Cotangents tan(const Rule& r) { return {r.dout * (1.0 + r.out * r.out)}; }
-// (1 - a)(1 + a) rather than 1 - a*a, which cancels where |a| is close to 1.
-Num circle(const Num& a) { return (1.0 - a) * (1.0 + a); }
-Cotangents asin(const Rule& r) { return {r.dout / call("num_sqrt", {circle(r.a)})}; }
-Cotangents acos(const Rule& r) { return {-(r.dout / call("num_sqrt", {circle(r.a)}))}; }
-Cotangents atan(const Rule& r) { return {r.dout / (1.0 + r.a * r.a)}; }
-Cotangents atan2(const Rule& r) {
-    Num square = r.a * r.a + r.b * r.b;
-    return {r.dout * r.b / square, -(r.dout * r.a / square)};
-}
-Cotangents sinh(const Rule& r) { return {r.dout * call("num_cosh", {r.a})}; }
-Cotangents cosh(const Rule& r) { return {r.dout * call("num_sinh", {r.a})}; }
-Cotangents tanh(const Rule& r) { return {r.dout * circle(r.out)}; }
-Cotangents deg(const Rule& r) { return {r.dout * (180.0 / std::numbers::pi)}; }
-Cotangents rad(const Rule& r) { return {r.dout * (std::numbers::pi / 180.0)}; }
-Cotangents select(const Rule& r) { return {{}, select(r.a, r.dout, constant(0)), select(r.a, constant(0), r.dout)}; }
+Grads num_tanh(const GradRule& g) { return {g.dout * circle(g.out)}; }
+Grads num_select(const GradRule& g) { return {{}, where(g.in(0), g.dout, 0.0), where(g.in(0), 0.0, g.dout)}; }
 
-// What is not listed is constant wherever it has a slope: roundings, comparisons, signs, bits.
-constexpr struct {
-    const char* name;
-    RuleFn rule;
-} kRules[] = {
-    {"add", add},       {"num_add", add},       {"sub", sub},         {"num_sub", sub},
-    {"mul", mul},       {"num_mul", mul},       {"div", div},         {"num_div", div},
-    {"mod", mod},       {"num_mod", mod},       {"pow", pow},         {"num_pow", pow},
-    {"minus", neg},     {"num_neg", neg},       {"num_fmod", fmod},   {"num_max", max},
-    {"num_min", min},   {"num_abs", abs},       {"num_frac", same},   {"num_sqrt", sqrt},
-    {"num_exp", exp},   {"num_log", log},       {"num_sin", sin},     {"num_cos", cos},
-    {"num_tan", tan},   {"num_asin", asin},     {"num_acos", acos},   {"num_atan", atan},
-    {"num_sinh", sinh}, {"num_cosh", cosh},     {"num_tanh", tanh},   {"num_deg", deg},
-    {"num_rad", rad},   {"num_select", select}, {"num_atan2", atan2}, {"num_log_base", log_base},
+}  // namespace rules
+
+namespace {
+
+// Writes the primitives on numbers that operators are.
+class NumberBuilder final : public Builder {
+  public:
+    explicit NumberBuilder(ir::Graph& graph) : graph_(graph) {}
+    static ir::NodeType type() { return ir::NodeType::of({DType::f64, {}}); }
+
+    Value emit(const Op& op, std::span<const Value> args) override {
+        const Op& primitive = lua::on_numbers(op);
+        std::vector<Value> operands(args.begin(),
+                                    args.begin() + static_cast<ptrdiff_t>(primitive.signature.params.size()));
+        return Value(graph_.add_call(primitive, std::move(operands), type()));
+    }
+    Value item(const Value& results, size_t) override { return results; }
+    Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
+
+  private:
+    ir::Graph& graph_;
 };
 
-RuleFn find_rule(const Op& primitive) {
-    for (const auto& row : kRules)
-        if (primitive.name() == row.name) return row.rule;
-    return nullptr;
-}
-
 Pullback trace(const Op& primitive, uint64_t active) {
-    size_t count = primitive.signature.params.size();
+    const size_t count = primitive.signature.params.size();
     ir::Graph raw{std::string(primitive.name())};
-    Rule rule;
-    Num* operands[] = {&rule.a, &rule.b, &rule.c};
-    for (size_t i = 0; i < count; ++i)
-        *operands[i] = {&raw, Value(raw.add_parameter(std::string(primitive.signature.params[i].name), {}))};
-    rule.out = {&raw, Value(raw.add_parameter("out", {}))};
-    rule.dout = {&raw, Value(raw.add_parameter("dout", {}))};
+    NumberBuilder builder(raw);
+    const auto parameter = [&](std::string_view name) {
+        return Value(raw.add_parameter(std::string(name), NumberBuilder::type()));
+    };
+    std::vector<Value> operands;
+    for (const Param& p : primitive.signature.params) operands.push_back(parameter(p.name));
+    const Expr out(builder, parameter("out")), dout(builder, parameter("dout"));
 
     std::vector<Value> cotangents(count);
-    if (RuleFn f = find_rule(primitive)) {
-        Cotangents made = f(rule);
-        for (size_t i = 0; i < count; ++i)
-            if (made[i] && (active >> i & 1)) cotangents[i] = made[i].value;
+    if (primitive.grad_fn) {
+        const Call call(primitive, operands, DType::f64);
+        const Grads made = primitive.grad_fn(GradRule(call, builder, {&out, 1}, {&dout, 1}));
+        for (size_t i = 0; i < made.size(); ++i)
+            if (active >> i & 1) cotangents[i] = made[i].value();
     }
     raw.result = Value::list(std::move(cotangents));
+    // The rules were told a type; what runs are numbers of either kind.
+    for (const auto& node : raw.nodes()) node->type = {};
 
     Pullback pullback;
     std::vector<bool> keep(count + 2);
@@ -161,9 +117,11 @@ std::shared_ptr<const Pullback> number_pullback(const Op& primitive, uint64_t ac
     if (!lua::is_number_primitive(primitive)) throw state_error(primitive.name(), "is not a primitive on numbers");
     // By the primitive's id and three bits of activity. The graphs are shared by this table and the runs of them.
     static thread_local std::vector<std::shared_ptr<const Pullback>> rules(lua::language().all().size() * 8);
-    active &= (uint64_t{1} << primitive.signature.params.size()) - 1;
-    auto& rule = rules[static_cast<size_t>(primitive.id) * 8 + active];
-    if (!rule) rule = std::make_shared<const Pullback>(trace(primitive, active));
+    const lua::Facts& facts = lua::facts(primitive);
+    const Op& op = facts.is_arithmetic() ? lua::on_numbers(*facts.on_tensors) : primitive;
+    active &= (uint64_t{1} << op.signature.params.size()) - 1;
+    auto& rule = rules[static_cast<size_t>(op.id) * 8 + active];
+    if (!rule) rule = std::make_shared<const Pullback>(trace(op, active));
     return rule;
 }
 

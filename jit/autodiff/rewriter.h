@@ -19,39 +19,42 @@ class BlockRewriter {
         : block_(block), target_(target), root_(root), entry_(entry) {}
     void run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets, Origin* origin);
 
+    // For the rules of primitives (jit/language_rules.h), which write the forward graph node by node.
+    Value emit(std::string_view name, std::vector<Value> args);
+    Value emit(const Op& primitive, std::vector<Value> args);
+    Value pick(const Value& node, size_t i);
+    Value tr(const Value& old);  // what stands for it in the new graph
+    void set(const ir::Node& old, Value made) { map_[&old] = std::move(made); }
+    Value copy(const ir::Node& node);  // as it is
+    // It has no cotangent: an object with an identity, or what is no number.
+    void plain(const ir::Node& node) { plain_.insert(&node); }
+    bool is_plain(const Value& old) const;
+    // Whether the value of a field serves only to call it or to index it further.
+    bool leads_on(const ir::Node& field, const Value& key);
+    // What the backward pass of the node does, given its cotangent.
+    void step(std::function<void(class Backward&)> f);
+    const Value& context() const { return context_; }
+    Value with_context(const Value& contexts);
+    // Of a node with several outputs: what stands for them, and the old node that picks the first one, if any.
+    void set_outputs(const ir::Node& node, std::vector<Value> outputs) { outputs_[&node] = std::move(outputs); }
+    const ir::Node* first_output(const ir::Node& node) const {
+        auto found = first_output_.find(&node);
+        return found == first_output_.end() ? nullptr : found->second;
+    }
+    Value function(const ir::Graph& graph) { return Value(target_.add_function(const_cast<ir::Graph&>(graph))); }
+    // The closure that runs, and the order of its function.
+    const Value& self() const { return self_; }
+    int order() const { return root_.order; }
+
   private:
     friend class Backward;
 
     void parameters();
     void forward(const ir::Node& node);
-    bool ordered(const ir::Node& node);
-    bool lists(const ir::Node& node);
-    bool objects(const ir::Node& node);
-    bool shadows(const ir::Node& node);
-    void dynamic(const ir::Node& node);
-    void custom(const ir::Node& node);
     void item(const ir::Node& node);
-    void operation(const ir::Node& node);
-    void operation_again(const ir::Node& node);
-    void pullback(const ir::Node& node);
-    void table(const ir::Node& node);
-    void extend(const Value& table, const Value& position, const Value& old_tail);
-    void read_part(const ir::Node& node, const Value& holder, const Value& key, Value value);
-    void write_part(const Value& holder, const Value& key, const Value& old_value);
     void finish(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets);
     Value close(class Backward& backward, bool variadic);
 
-    Value emit(std::string_view name, std::vector<Value> args);
-    Value pick(const Value& node, size_t i);
-    Value tr(const Value& old);       // what stands for it in the new graph
-    void copy(const ir::Node& node);  // as it is
-    void plain(const ir::Node& node) { plain_.insert(&node); }
-    bool is_plain(const Value& old) const;
-    bool leads_on(const ir::Node& field, const Value& key);
-    void step(std::function<void(class Backward&)> f);
-    Value with_context(const Value& contexts);
-
-    // What the backward pass of a node does, given its cotangent.
     using Step = std::function<void(class Backward&)>;
 
     const ir::Graph& block_;
@@ -61,9 +64,8 @@ class BlockRewriter {
     ir::Span at_;
     Value context_, self_, chain_;
     std::unordered_map<const ir::Node*, Value> map_;
-    std::unordered_map<const ir::Node*, std::vector<Value>> outputs_;    // of nodes with several
-    std::unordered_map<const ir::Node*, const ir::Node*> first_output_;  // the old node that picks output 0
-    // Old nodes without cotangent: objects with an identity, what is no number.
+    std::unordered_map<const ir::Node*, std::vector<Value>> outputs_;
+    std::unordered_map<const ir::Node*, const ir::Node*> first_output_;
     std::unordered_set<const ir::Node*> plain_;
     std::unordered_set<const ir::Node*> used_;  // other than as what is called or indexed
     bool scanned_ = false;

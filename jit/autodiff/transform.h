@@ -36,6 +36,9 @@ using Origins = std::unordered_map<const ir::Graph*, Origin>;
 // where the blocks of the derivative come from.
 std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function, Origins* origins = nullptr);
 
+// The backpropagator of a call whose derivative the program gives: of what that function needs and all cotangents.
+const ir::Graph& custom_back();
+
 // The key of a pullback's operand in the shadow of its closure: argument i, item m of argument i (m < 0: the whole),
 // or, for i < 0, result -1 - i.
 constexpr int64_t operand_key(int64_t i, int64_t m) { return i + (m < 0 ? 0 : 4096 * (m + 1)); }

@@ -48,7 +48,7 @@ class ProgramCheck {
     bool is_cell(const Value& v) const {
         if (!v.is_node()) return false;
         const ir::Node& node = *v.node();
-        return cells_.contains(&node) || (is_primitive(node) && node.op->name() == "cell");
+        return cells_.contains(&node) || lua::facts(node.op).access == lua::Access::makes_cell;
     }
 
     void gather(const ir::Graph& graph) {
@@ -80,48 +80,62 @@ class ProgramCheck {
                 require(node->callee->function != nullptr, *node, "goes on to a value");
                 hand_on(*node, Value::list(node->args), *node->callee);
             } else if (is_primitive(*node)) {
-                check_primitive(*node, std::string(node->op->name()));
+                check_primitive(*node);
             }
         }
     }
 
-    void check_primitive(const ir::Node& node, const std::string& name) {
+    void check_primitive(const ir::Node& node) {
         const auto& args = node.args;
-        if (name == "branch") {
+        const lua::Access access = lua::facts(*node.op).access;
+        if (node.op->is_branch) {
             for (size_t i : {1, 3}) hand_on(node, args[i + 1], *args[i].node());
-        } else if (name == "closure") {
+        } else if (node.op->is_closure) {
             require(args[0].is_node() && args[0].node()->function && args[1].is_list(), node, "makes no function");
             const auto& parameters = args[0].node()->function->parameters();
             for (size_t i = 0; i < args[1].items().size(); ++i) hand_on(args[1].items()[i], parameters.at(i));
-        } else if (name == "cell_get" || name == "cell_set") {
+        } else if (access == lua::Access::reads_cell || access == lua::Access::writes_cell) {
             require(is_parameter(args[0]) || is_cell(args[0]), node, "uses a value as a variable");
             if (is_parameter(args[0])) cells_.insert(args[0].node());
-        } else {
-            check_lists(node, name);
-        }
-    }
-
-    // Checks operands that must be lists, and operands that are read as one.
-    static void check_lists(const ir::Node& node, const std::string& name) {
-        const auto& args = node.args;
-        auto is_within = [&](size_t i, int64_t most) {
-            return args[i].kind() == Value::Kind::integer && args[i].integer() >= 0 && args[i].integer() <= most;
-        };
-        if (name == "result" || name == "results_from") {
-            require(args[0].is_node() && is_within(1, kMostResults), node, "picks no result");
-        } else if (name == "table") {
-            require(args[0].is_list() && args[1].is_list(), node, "makes no table");
-            const size_t count = args[0].items().size();
-            require(args[1].items().size() == count && is_within(2, static_cast<int64_t>(count)), node,
-                    "makes no table");
-            require(args[3].is_nil() || args[3].is_node(), node, "makes no table");
-        } else if (name == "call") {
-            require(!args[0].is_list() && (args[1].is_list() || args[1].is_node()), node, "has no list of arguments");
-        } else if (name == "spread") {
-            require(args[0].is_list() && (args[1].is_node() || args[1].is_nil()), node, "joins no lists");
+        } else if (const Form* form = form_of(*node.op)) {
+            require(form->fits(args), node, form->problem);
         } else {
             for (const Value& arg : args) require(!arg.is_list(), node, "has a list for an operand");
         }
+    }
+
+    // Which operands must be lists, and which are read as one.
+    struct Form {
+        std::string_view primitive, problem;
+        bool (*fits)(const std::vector<Value>& args);
+    };
+    static const Form* form_of(const Op& primitive) {
+        static constexpr auto kPicks = [](const std::vector<Value>& args) {
+            return args[0].is_node() && is_within(args[1], kMostResults);
+        };
+        static constexpr Form kForms[] = {
+            {"result", "picks no result", kPicks},
+            {"results_from", "picks no result", kPicks},
+            {"table", "makes no table",
+             [](const std::vector<Value>& args) {
+                 if (!args[0].is_list() || !args[1].is_list() || !(args[3].is_nil() || args[3].is_node())) return false;
+                 const size_t count = args[0].items().size();
+                 return args[1].items().size() == count && is_within(args[2], static_cast<int64_t>(count));
+             }},
+            {"call", "has no list of arguments",
+             [](const std::vector<Value>& args) {
+                 return !args[0].is_list() && (args[1].is_list() || args[1].is_node());
+             }},
+            {"spread", "joins no lists",
+             [](const std::vector<Value>& args) {
+                 return args[0].is_list() && (args[1].is_node() || args[1].is_nil());
+             }},
+        };
+        auto found = std::ranges::find(kForms, primitive.name(), &Form::primitive);
+        return found == std::end(kForms) ? nullptr : found;
+    }
+    static bool is_within(const Value& v, int64_t most) {
+        return v.kind() == Value::Kind::integer && v.integer() >= 0 && v.integer() <= most;
     }
 
     std::vector<const ir::Graph*> graphs_;
@@ -131,45 +145,7 @@ class ProgramCheck {
 
 }  // namespace
 
-bool is_saved_primitive(const Op& primitive) {
-    static constexpr std::string_view kNames[] = {"add",
-                                                  "sub",
-                                                  "mul",
-                                                  "mod",
-                                                  "pow",
-                                                  "div",
-                                                  "floor_div",
-                                                  "bit_and",
-                                                  "bit_or",
-                                                  "bit_xor",
-                                                  "concat",
-                                                  "shift_left",
-                                                  "shift_right",
-                                                  "equal",
-                                                  "less",
-                                                  "less_equal",
-                                                  "minus",
-                                                  "not",
-                                                  "length",
-                                                  "bit_not",
-                                                  "index",
-                                                  "set_index",
-                                                  "table",
-                                                  "call",
-                                                  "spread",
-                                                  "result",
-                                                  "results_from",
-                                                  "closure",
-                                                  "current_function",
-                                                  "cell",
-                                                  "cell_get",
-                                                  "cell_set",
-                                                  "for_prepare",
-                                                  "for_more",
-                                                  "for_count",
-                                                  "branch"};
-    return std::ranges::find(kNames, primitive.name()) != std::end(kNames);
-}
+bool is_saved_primitive(const Op& primitive) { return lua::facts(primitive).saved; }
 
 void check_program(const ir::ParsedGraph& program) { ProgramCheck(program).run(); }
 

@@ -249,10 +249,9 @@ const std::unordered_map<std::string_view, Specializer::Step>& Specializer::step
             {"guard", &S::no_closing},  {"to_close", &S::no_closing},
             {"cell_get", &S::cell_get}, {"cell_set", &S::cell_set},
             {"closure", &S::closure},   {"current_function", &S::current_function}};
-        for (const char* name : {"add",         "sub",    "mul",     "div",    "mod",      "pow",        "floor_div",
-                                 "bit_and",     "bit_or", "bit_xor", "concat", "less",     "less_equal", "shift_left",
-                                 "shift_right", "minus",  "bit_not", "length", "for_more", "for_count",  "for_prepare"})
-            t[name] = &S::fold_or_emit;
+        for (const char* name : {"for_more", "for_count", "for_prepare"}) t[name] = &S::fold_or_emit;
+        for (const auto& op : lua::language().all())
+            if (lua::facts(*op).operation != lua::Operation::none) t.try_emplace(op->name(), &S::fold_or_emit);
         return t;
     }();
     return table;
@@ -283,9 +282,10 @@ Partial Specializer::step(const ir::Node& node, const Environment& e) {
 // Computes an operation on plain values; false: it has to happen when the program runs.
 bool Specializer::fold(const Op& op, const std::vector<Partial>& args, Partial& result) {
     std::vector<Value> values;
+    const lua::Operation o = lua::facts(op).operation;
     for (const Partial& p : args) {
         if (!p.is_known() || p.value.is_tensor()) return false;
-        if (!is_plain(p.value) && op.name() != "length" && op.name() != "equal") return false;
+        if (!is_plain(p.value) && o != lua::Operation::length && o != lua::Operation::equal) return false;
         values.push_back(p.value);
     }
     const std::optional<Value> v = known_.computed(op, values);

@@ -14,16 +14,17 @@ bool Counters::has(const vm::Machine& m, const vm::Instr* instr, const Value& ke
     auto [found, fresh] = writes_.try_emplace(&code);
     Writes& writes = found->second;
     for (const vm::Instr& i : fresh ? std::span<const vm::Instr>(code.instrs) : std::span<const vm::Instr>()) {
-        const std::string_view name = i.op ? i.op->name() : std::string_view();
-        if (name == "cell_set") writes.cells.insert(code.slots[i.slots].at);
-        if (name != "set_index" && name != "j_set_index") continue;
-        const vm::Slot& slot = code.slots[i.slots + (name == "set_index" ? 1 : 2)];
+        static const Op& raw = lua::primitive("raw_set");
+        const lua::Access access = lua::facts(i.op).access;
+        if (access == lua::Access::writes_cell) writes.cells.insert(code.slots[i.slots].at);
+        if (access != lua::Access::writes_field || i.op == &raw) continue;
+        const vm::Slot& slot = code.slots[i.slots + (lua::facts(i.op).ordered ? 2 : 1)];
         if (slot.at >= 0 || slot.items >= 0) continue;
         const Value& constant = code.constants[static_cast<size_t>(~slot.at)];
         if (constant.kind() == Value::Kind::string) writes.keys.insert(constant.string());
     }
     if (key.kind() == Value::Kind::string) return writes.keys.contains(key.string());
-    return key.is_nil() && instr->op && instr->op->name() == "cell_get" &&
+    return key.is_nil() && lua::facts(instr->op).access == lua::Access::reads_cell &&
            writes.cells.contains(code.slots[instr->slots].at);
 }
 

@@ -196,8 +196,7 @@ bool Loops::step(vm::Machine& m, const vm::Instr& i) {
 
 // Notes what the previous instruction asked for, and what this one may change.
 void Loops::note(vm::Machine& m, const vm::Instr& i) {
-    static const Op &sets = lua::primitive("cell_set"), &calls = lua::primitive("call"),
-                    &j_calls = lua::primitive("j_call");
+    const lua::Facts& facts = lua::facts(i.op);
     leave(m, i);
     if (!deciding_.empty()) {
         if (r_.position() > position_)
@@ -205,9 +204,9 @@ void Loops::note(vm::Machine& m, const vm::Instr& i) {
                 loop.decided |= loop.frames == deciding_frames_ && std::ranges::count(deciding_, loop.block) > 0;
         deciding_.clear();
     }
-    bool changes = i.op == &sets;
-    if (i.op == &calls || i.op == &j_calls) {
-        const vm::Slot& callee = m.slot(i, i.op == &calls ? 0 : 1);
+    bool changes = facts.access == lua::Access::writes_cell;
+    if (facts.calls) {
+        const vm::Slot& callee = m.slot(i, facts.ordered ? 1 : 0);
         changes = callee.items < 0 && vm::object_as<vm::NativeFunction>(m.get(callee));
     }
     if (changes)

@@ -232,9 +232,9 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
                                                            "itemsize", "nbytes", "is_sparse", "device"};
             Value v = r_.host.index(object, key);
             if (is_function(v)) return v;
-            for (std::string_view name : kOfType) {
-                if (key.string() != name) continue;
-                if (name == "shape" || name == "size" || name == "nbytes") r_.sizes.decide(object);
+            for (std::string_view field : kOfType) {
+                if (key.string() != field) continue;
+                if (field == "shape" || field == "size" || field == "nbytes") r_.sizes.decide(object);
                 return r_.tables.adopt(v);
             }
         }
@@ -272,33 +272,33 @@ void Recorder::set_index(const Value& object, const Value& given_key, const Valu
     r_.event(std::move(s), set);
 }
 
-Value Recorder::arithmetic(std::string_view primitive, const Value& given_a, const Value& given_b) {
+Value Recorder::arithmetic(const Op& primitive, const Value& given_a, const Value& given_b) {
     const Value a = r_.decided(given_a), b = r_.decided(given_b);
-    const std::string event(vm::event_of(primitive));
-    for (const Value* v : {&a, &b}) r_.questions.refuse_metamethod(*v, event.c_str());
+    for (const Value* v : {&a, &b}) r_.questions.refuse_metamethod(*v, lua::facts(primitive).event);
     return r_.host.arithmetic(primitive, a, b);
 }
 
-bool Recorder::compare(std::string_view primitive, const Value& given_a, const Value& given_b) {
+bool Recorder::compare(const Op& primitive, const Value& given_a, const Value& given_b) {
     const Value a = r_.decided(given_a), b = r_.decided(given_b);
+    const bool equality = lua::facts(primitive).operation == lua::Operation::equal;
     auto really = [&] {
         const vm::Watch unwatched(nullptr);
         return r_.host.compare(primitive, a, b);
     };
     if (!r_.records()) return really();
     if (a.is_tensor() || b.is_tensor()) {
-        if (primitive == "equal" && !(a.is_tensor() && b.is_tensor())) return really();
+        if (equality && !(a.is_tensor() && b.is_tensor())) return really();
         for (const Value* v : {&a, &b}) {
             if (v->is_tensor() || r_.is_plain(*v)) continue;
             r_.stop("a tensor is compared with something else");
         }
         return r_
-            .event(Step(Step::Kind::compare, lua::primitive(primitive), {r_.operand(a), r_.operand(b)}, {}),
+            .event(Step(Step::Kind::compare, primitive, {r_.operand(a), r_.operand(b)}, {}),
                    [&](vm::Values& values) { values.push_back(Value(r_.host.compare(primitive, a, b))); })[0]
             .boolean();
     }
     const bool strings = a.kind() == Value::Kind::string && b.kind() == Value::Kind::string;
-    if (primitive == "equal") {
+    if (equality) {
         // Only tables and userdata have a metamethod for comparisons.
         auto has_own = [&](const Value& v) {
             const Outside::Type type = r_.outside.type_of(v);
@@ -306,9 +306,8 @@ bool Recorder::compare(std::string_view primitive, const Value& given_a, const V
         };
         if (!has_own(a) || !has_own(b) || vm::identity_of(a) == vm::identity_of(b)) return really();
     }
-    const std::string event(vm::event_of(primitive));
     if (!strings)
-        for (const Value* v : {&a, &b}) r_.questions.refuse_metamethod(*v, event.c_str());
+        for (const Value* v : {&a, &b}) r_.questions.refuse_metamethod(*v, lua::facts(primitive).event);
     return really();
 }
 
@@ -374,7 +373,7 @@ vm::Host::Protected Recorder::call_protected(const std::function<void()>& body) 
     pass_on();
     r_.interrupt_if(interrupt_requested());
     // Lua calls a failing handler again and again.
-    const void* handling = &vm::xpcall_function().function->failed->function->graph;
+    const void* handling = &vm::prelude(vm::Prelude::xpcall).function->failed->function->graph;
     for (size_t i = 0; r_.handles_errors && i < r_.machine.frame_count(); ++i)
         if (r_.machine.function_of_frame(i) == handling) r_.stop("the handler of xpcall fails");
     // The machine's message may have less detail than Lua's.

@@ -49,8 +49,8 @@ class Recorder final : public vm::Watcher {
     Value index(const Value& object, const Value& key) override;
     void set_index(const Value& object, const Value& key, const Value& value) override;
     vm::Values call(const Value& f, std::span<const Value> args) override;
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override;
+    bool compare(const Op& primitive, const Value& a, const Value& b) override;
     Value concat(const Value& a, const Value& b) override;
     Value length(const Value& a) override;
     Value new_table(size_t array, size_t fields) override { return r_.tables.make(array, fields); }

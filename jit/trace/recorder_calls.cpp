@@ -28,12 +28,12 @@ bool tells_kind(Native which, const vm::Values& args) {
 }  // namespace
 
 bool Recorder::step(vm::Machine& m, const vm::Instr& i) {
-    static const Op &closes = lua::primitive("to_close"), &gets = lua::primitive("cell_get"),
-                    &sets = lua::primitive("cell_set");
+    static const Op& closes = lua::primitive("to_close");
     // Lua calls the handler first; the machine closes variables first.
     if (r_.handles_errors && i.op == &closes) r_.stop("a variable is closed on the way to xpcall");
     r_.instr = &i;
-    if ((i.op == &gets || i.op == &sets) && r_.is_foreign(m.operand(i, 0)))
+    const lua::Access access = lua::facts(i.op).access;
+    if ((access == lua::Access::reads_cell || access == lua::Access::writes_cell) && r_.is_foreign(m.operand(i, 0)))
         r_.stop("a variable is used of a function that was made within a derivative or a compiled function");
     // Rules of derivatives look at the sizes of their operands.
     if (r_.sizes.any() && (i.order > 0 || m.depth > 0)) r_.sizes.decide_all();

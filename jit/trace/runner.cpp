@@ -504,8 +504,8 @@ class Runner {
                 case Step::Kind::index:
                     return protectedly(given, [&] { given.push_back(host_.index(args[0], args[1])); });
                 case Step::Kind::compare:
-                    return protectedly(
-                        given, [&] { given.push_back(Value(host_.compare(step.op().name(), args[0], args[1]))); });
+                    return protectedly(given,
+                                       [&] { given.push_back(Value(host_.compare(step.op(), args[0], args[1]))); });
                 case Step::Kind::make:
                     given.push_back(outside_.make_table(args));
                     break;

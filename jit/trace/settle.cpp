@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "jit/language.h"
 #include "jit/trace/region.h"
 #include "jit/trace/trace.h"
 
@@ -29,7 +30,7 @@ bool may_surprise(const Step& step, const Slots& texts) {
         case Step::Kind::scalar:
             return false;
         case Step::Kind::number:
-            if (!(step.op().name() == "add" || step.op().name() == "sub" || step.op().name() == "mul")) return true;
+            if (!lua::facts(step.op()).total) return true;
             return std::ranges::any_of(step.args(), [&](const Value& v) {
                 return v.is_node() ? texts.contains(v.node()->slot) : !v.is_number();
             });

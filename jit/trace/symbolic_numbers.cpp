@@ -15,50 +15,20 @@ Value scalar_tensor(const Value& number, DType dtype) {
 }
 
 Value compute_plain(vm::Host& host, const Op& op, std::span<const Value> args) {
-    if (std::ranges::all_of(args, &Value::is_number) && op.name() != "concat") return lua::run_number(op, args);
-    if (op.name() == "concat") return host.concat(args[0], args[1]);
-    if (op.name() == "equal") return Value(identical(args[0], args[1]));
-    return op.name() == "length" ? host.length(args[0]) : Value(host.compare(op.name(), args[0], args[1]));
+    const lua::Operation operation = lua::facts(op).operation;
+    if (operation == lua::Operation::concat) return host.concat(args[0], args[1]);
+    if (std::ranges::all_of(args, &Value::is_number)) return lua::run_number(op, args);
+    if (operation == lua::Operation::equal) return Value(identical(args[0], args[1]));
+    if (operation == lua::Operation::length) return host.length(args[0]);
+    return Value(host.compare(op, args[0], args[1]));
 }
 
 namespace {
 
-template <size_t N>
-bool one_of(std::string_view name, const std::string_view (&list)[N]) {
-    return std::find(std::begin(list), std::end(list), name) != std::end(list);
-}
-
-// Instructions that hand values on without looking at them.
-bool only_moves(std::string_view name) {
-    static constexpr std::string_view kMovers[] = {
-        "call",       "j_call",     "closure",     "table",       "table_extend",     "new_table",
-        "cell",       "cell_set",   "cell_get",    "spread",      "result",           "results_from",
-        "list_at",    "list_shift", "list_concat", "list_length", "current_function", "not",
-        "stop_point", "source",     "touch",       "mark",        "box_of",           "content",
-        "unless",     "follow",     "stop",        "hold",        "unmark",           "pull",
-        "j_pull",     "accumulate", "shadow_take", "to_number",   "number_like",      "number_tensor"};
-    return one_of(name, kMovers);
-}
-
-// The same but for the operand in the middle, a key or a position.
-bool moves_last(std::string_view name) {
-    static constexpr std::string_view kMovers[] = {"shadow_put", "shadow_add", "shadow_items", "shadow_add_items",
-                                                   "mark_arguments"};
-    return one_of(name, kMovers);
-}
-
 // Whether the machine follows numbers through the instruction without looking at them: arithmetic, and functions of
 // numbers within Lua's own.
-bool has_rule(std::string_view name, const vm::Instr& i, bool listed) {
-    static constexpr std::string_view kOperations[] = {"less",    "less_equal", "equal",      "concat",
-                                                       "length",  "bit_and",    "bit_or",     "bit_xor",
-                                                       "bit_not", "shift_left", "shift_right"};
-    return !one_of(name, kOperations) && (listed || i.order == 0);
-}
-
-bool is_arithmetic(std::string_view name) {
-    static constexpr std::string_view kArithmetic[] = {"add", "sub", "mul", "div", "mod", "pow", "floor_div", "minus"};
-    return one_of(name, kArithmetic);
+bool has_rule(const lua::Facts& facts, const vm::Instr& i, bool listed) {
+    return (facts.is_arithmetic() || facts.operation == lua::Operation::none) && (listed || i.order == 0);
 }
 
 }  // namespace
@@ -67,8 +37,7 @@ bool is_arithmetic(std::string_view name) {
 struct SymbolicNumbers::Instruction {
     Instruction(vm::Machine& machine, const vm::Instr& instr) : m(machine), i(instr) {
         static const Op &arithmetic = lua::primitive("j_arith"), &operation = lua::primitive("j_op");
-        name = i.op ? i.op->name() : std::string_view();
-        of_language = i.op && i.op->belongs_to(lua::language());
+        of_language = i.op && lua::is_primitive(*i.op);
         is_operation = i.node && i.node->op == &operation;
         listed = i.node && (i.node->op == &arithmetic || is_operation) && m.slot(i, 2).items >= 0;
         if (listed) {
@@ -91,11 +60,11 @@ struct SymbolicNumbers::Instruction {
         m.give_one(to, std::move(v), {});
     }
     // Of writes into tables the last operand is only handed on.
-    bool writes() const { return name == "raw_set" || name == "set_index" || name == "j_set_index"; }
+    bool writes() const { return facts.access == lua::Access::writes_field; }
 
     vm::Machine& m;
     const vm::Instr& i;
-    std::string_view name;
+    const lua::Facts& facts = lua::facts(i.op);
     bool of_language = false, is_operation = false, listed = false, spelled = false;
     std::vector<vm::Slot> slots;
 };
@@ -136,18 +105,19 @@ bool SymbolicNumbers::step(vm::Machine& m, const vm::Instr& i) {
 
 // Whether it only hands its operands on.
 bool SymbolicNumbers::hands_on(const Instruction& it) {
-    static const Op &begins = lua::primitive("seed"), &touches = lua::primitive("touch");
+    static const Op &begins = lua::primitive("seed"), &touches = lua::primitive("touch"),
+                    &marks = lua::primitive("mark_arguments");
     vm::Machine& m = it.m;
     const vm::Instr& i = it.i;
-    if (!i.op || (it.of_language && only_moves(it.name))) {
+    if (!i.op || it.facts.moves) {
         if (i.op == &touches && vm::marks_of(m.value(m.slot(i, 2))) != 0)
             keep_key(m, m.operand(i, 0), m.operand(i, 1), m.operand(i, 3));
         return true;
     }
-    if (it.of_language && moves_last(it.name)) {
+    if (it.facts.moves_last) {
         // What has one part has it under any key.
         const auto* shadow = vm::object_as<vm::Shadow>(m.operand(i, 0));
-        const bool parts = it.name == "mark_arguments" || (shadow && !shadow->single());
+        const bool parts = i.op == &marks || (shadow && !shadow->single());
         if (const vm::Slot& key = m.slot(i, 1); parts && key.at >= 0 && holds(m.get(key)))
             m.reg(key.at) = r_.decided(m.get(key));
         return true;
@@ -162,9 +132,8 @@ bool SymbolicNumbers::hands_on(const Instruction& it) {
 
 // Texts that are put together, compared or measured.
 bool SymbolicNumbers::reads_texts(const Instruction& it) {
-    static constexpr std::string_view kOperations[] = {"concat", "length", "equal", "less", "less_equal"};
-    if (!one_of(it.name, kOperations)) return false;
-    const bool joins = it.name == "concat";
+    const bool joins = it.facts.operation == lua::Operation::concat;
+    if (!joins && it.facts.operation != lua::Operation::length && !it.facts.is_comparison()) return false;
     vm::Values args, real;
     uint16_t marks = 0;
     for (const vm::Slot& slot : it.slots) {
@@ -185,7 +154,7 @@ bool SymbolicNumbers::reads_texts(const Instruction& it) {
 
 // A number is never equal to what is none, a text neither.
 bool SymbolicNumbers::differs_in_kind(const Instruction& it) {
-    if (it.name != "equal" || it.slots.size() != 2) return false;
+    if (it.facts.operation != lua::Operation::equal || it.slots.size() != 2) return false;
     const Value &a = vm::shown(it.m.get(it.slots[0])), &b = vm::shown(it.m.get(it.slots[1]));
     const auto is_text = [](const Value& v) { return v.kind() == Value::Kind::string; };
     if (a.is_number() == b.is_number() && is_text(a) == is_text(b)) return false;
@@ -206,7 +175,7 @@ std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
         real.push_back(r_.plain(v));
     }
     // What is differentiated is a number of its own; whether it is less than another has no derivative.
-    if (plain_numbers && (!marked || it.name == "less" || it.name == "less_equal" || it.name == "equal")) {
+    if (plain_numbers && (!marked || it.facts.is_comparison())) {
         Step s(Step::Kind::number, *it.i.op, r_.operands(args), {});
         Value result;
         try {
@@ -219,15 +188,15 @@ std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
         return true;
     }
     // The machine computes it and keeps what its rule needs.
-    if (plain_numbers) return has_rule(it.name, it.i, it.listed) ? std::optional<bool>(false) : std::nullopt;
-    if (!tensor || !is_arithmetic(it.name) || args.size() > 2) return {};
+    if (plain_numbers) return has_rule(it.facts, it.i, it.listed) ? std::optional<bool>(false) : std::nullopt;
+    if (!tensor || !it.facts.is_arithmetic() || args.size() > 2) return {};
     // The machine asks for the operands as it can follow them.
     if (it.listed) {
         vm::Values kept;
         const bool follows = marked || it.is_operation || vm::Machine::has_box(it.m.contexts_of(it.i, kept), args);
         if (follows) return false;
     }
-    const Op* op = r_.host.tensor_operator(it.name);
+    const Op* op = r_.host.tensor_operator(*it.i.op);
     const bool fits =
         std::ranges::all_of(args, [](const Value& v) { return v.is_tensor() || v.is_number() || symbolic_number(v); });
     if (marked || !fits || !op) return {};
@@ -261,8 +230,10 @@ void SymbolicNumbers::settle(const Instruction& it) {
 // has no shadow, whose parts are told by their keys.
 bool SymbolicNumbers::reads_by_any_key(const Instruction& it) {
     if (!r_.records() || it.listed || it.m.region()) return false;
-    const bool plain = it.name == "index" || it.name == "raw_index";
-    if ((!plain && it.name != "j_index") || (it.name == "raw_index" && it.m.code().graph->order > 0)) return false;
+    static const Op& raw = lua::primitive("raw_index");
+    if (it.facts.access != lua::Access::reads_field) return false;
+    if (it.i.op == &raw && it.m.code().graph->order > 0) return false;
+    const bool plain = !it.facts.ordered;
     const Value &table = it.m.operand(it.i, it.i.slot_count - 2), &key = it.m.operand(it.i, it.i.slot_count - 1);
     if (!symbolic_number(key) || key.marks()) return false;
     if (table.is_tensor()) return is_position(key);

@@ -275,7 +275,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     if (order > 0 && !callee.prefix.empty()) {
         // The caller knows nothing of further arguments before its own and expects no cotangents of them: they are
         // captured.
-        const OperatorFunction& bound = bound_function();
+        const OperatorFunction& bound = prelude(Prelude::bound);
         Value method = callee.closure;
         for (const Value& first : callee.prefix)
             method = make_object<Closure>(*bound.function, bound.owner, Values{method, first});
@@ -323,7 +323,7 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
         return give(to, {}, {});
     }
     Function& plain = *closure->function;
-    if (&plain.graph == &custom_back_function().function->graph) {
+    if (&plain.graph == &autodiff::custom_back()) {
         // Who wrote it counts on a cotangent for each result.
         if (all_nil(cotangents)) return give(to, {}, {});
         fill_cotangents(closure->captures[2].items(), cotangents);

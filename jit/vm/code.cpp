@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/custom/custom_op.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
 #include "jit/language.h"
@@ -18,15 +17,7 @@ using ir::NodeKind;
 
 namespace {
 
-bool is_primitive(const Op& op) { return op.belongs_to(lua::language()); }
-
-bool one_of(std::string_view name, std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool is_ordered(std::string_view name) {
-    return one_of(name, {"j_arith", "j_index", "j_set_index", "j_call", "j_pull", "j_op"});
-}
+const lua::Facts& facts_of(const Node& node) { return lua::facts(node.op); }
 
 class Compiler {
   public:
@@ -78,7 +69,7 @@ class Compiler {
         const Node* jump_node = b.result.is_node() && ir::goes_on(*b.result.node()) ? b.result.node() : nullptr;
         for (size_t i = 0; i < body.size(); ++i)
             if (needed_.contains(body[i]) && !alias_.contains(body[i]))
-                for (const Value& arg : body[i]->args) use(arg, is_stop_point(*body[i]) ? next_stop(body, i) : i);
+                for (const Value& arg : body[i]->args) use(arg, facts_of(*body[i]).stops ? next_stop(body, i) : i);
         if (!jump_node) use(b.result, body.size());
         // Parameters that nobody reads are dropped by the first instruction.
         std::vector<int32_t> dead;
@@ -98,14 +89,10 @@ class Compiler {
         top_ = std::max(top_, next_);
     }
 
-    static bool is_stop_point(const Node& node) {
-        return node.op && is_primitive(*node.op) && node.op->name() == "stop_point";
-    }
-
     // A debugger may look at a stop point's variables as long as the statement runs.
     static size_t next_stop(const std::vector<Node*>& body, size_t i) {
         for (++i; i < body.size(); ++i)
-            if (is_stop_point(*body[i])) return i - 1;
+            if (facts_of(*body[i]).stops) return i - 1;
         return body.size();
     }
 
@@ -113,8 +100,7 @@ class Compiler {
     const Node* tail_call_of(const ir::Graph& b) const {
         if (!b.result.is_node() || graph_.order > 0 || b.body().empty()) return nullptr;
         const Node* node = b.result.node();
-        if (node != b.body().back() || !node->op || !is_primitive(*node->op)) return nullptr;
-        return one_of(node->op->name(), {"call", "pull"}) ? node : nullptr;
+        return node == b.body().back() && facts_of(*node).hands_over ? node : nullptr;
     }
 
     // Nodes that have an effect or serve one.
@@ -125,13 +111,8 @@ class Compiler {
         ir::for_each_node(b.result, want);
         for (size_t i = b.body().size(); i-- > 0;) {
             const Node& node = *b.body()[i];
-            const bool effect =
-                !node.op ||
-                !one_of(node.op->name(), {"result", "results_from", "list_at", "list_shift", "spread", "accumulate",
-                                          "shadow_get", "source", "capture_key", "list_length", "mark"}) ||
-                !is_primitive(*node.op);
-            if (node.kind == NodeKind::item ? !needed_.contains(&node) : (!effect && !needed_.contains(&node)))
-                continue;
+            const bool spare = node.kind == NodeKind::item || facts_of(node).spare;
+            if (spare && !needed_.contains(&node)) continue;
             needed_.insert(&node);
             for (const Value& arg : node.args) ir::for_each_node(arg, want);
         }
@@ -145,8 +126,8 @@ class Compiler {
         for (const Node* node : b.body()) {
             if (!needed_.contains(node)) continue;
             if (node->kind == NodeKind::item && is_ordered_item(*node)) continue;
-            if (node->op && is_primitive(*node->op) && node->op->name() == "result" && node->args[0].is_node() &&
-                node->args[1].kind() == Value::Kind::integer && gives_results(*node->args[0].node())) {
+            if (picks_result(*node) && node->args[1].kind() == Value::Kind::integer &&
+                gives_results(*node->args[0].node())) {
                 auto& m = most[node->args[0].node()];
                 m = std::max(m, node->args[1].integer() + 1);
                 continue;
@@ -160,8 +141,7 @@ class Compiler {
             spread_[node] = most.contains(node) ? static_cast<int32_t>(most[node]) : 0;
         }
         for (const Node* node : b.body())
-            if (node->op && is_primitive(*node->op) && node->op->name() == "result" && node->args[0].is_node() &&
-                spread_.contains(node->args[0].node()))
+            if (picks_result(*node) && spread_.contains(node->args[0].node()))
                 add_alias(node, {node->args[0].node(), static_cast<int32_t>(node->args[1].integer())});
         for (const Node* node : b.body())
             if (node->kind == NodeKind::item && is_ordered_item(*node)) add_alias(node, {node->args[0].node(), 0});
@@ -171,18 +151,18 @@ class Compiler {
         if (alias_.try_emplace(node, alias).second) aliases_of_[alias.source].push_back(node);
     }
 
-    static bool is_ordered_item(const Node& item) {
-        const Node& source = *item.args[0].node();
-        return source.op && is_primitive(*source.op) && is_ordered(source.op->name());
+    static bool picks_result(const Node& node) {
+        static const Op& result = lua::primitive("result");
+        return node.op == &result && node.args[0].is_node();
     }
+
+    static bool is_ordered_item(const Node& item) { return facts_of(*item.args[0].node()).ordered; }
 
     // Whether the node's value is the list of results of a call.
     static bool gives_results(const Node& node) {
         if (node.kind == NodeKind::item)
-            return node.index == 0 && is_ordered_item(node) &&
-                   one_of(node.args[0].node()->op->name(), {"j_call", "j_pull"});
-        return node.op && is_primitive(*node.op) &&
-               one_of(node.op->name(), {"call", "pull", "custom_call", "checkpoint_call"});
+            return node.index == 0 && is_ordered_item(node) && facts_of(*node.args[0].node()).calls;
+        return facts_of(node).calls && !facts_of(node).ordered;
     }
 
     void use(const Value& v, size_t at) {
@@ -318,22 +298,19 @@ class Compiler {
             operands(instr, node.args, true);
         } else if (!node.op) {
             throw state_error("vm", "a call of a function value must be the primitive 'call'");
-        } else if (!is_primitive(*node.op) || node.op->name().starts_with("num_")) {
-            instr.run = is_primitive(*node.op) ? handle_number : operator_handler(node);
+        } else if (!lua::is_primitive(*node.op) || facts_of(node).of_numbers) {
+            instr.run = facts_of(node).of_numbers ? handle_number : operator_handler(node);
             instr.op = node.op;
             operands(instr, node.args, false);
         } else {
             instr.run = handler_of(*node.op);
             instr.op = node.op;
             // What it goes on with may use the registers for something else.
-            instr.tail |= node.op->name() == "guard";
-            if (is_ordered(node.op->name()))
+            const lua::Facts& facts = facts_of(node);
+            instr.tail |= facts.goes_elsewhere;
+            if (facts.ordered)
                 instr.order = node.args[0].is_list() ? static_cast<int32_t>(node.args[0].items().size()) : 1;
-            if (one_of(node.op->name(), {"j_op", "make_pull", "j_arith"})) {
-                const std::string& name = node.args[1].string();
-                const bool primitive = node.op->name() == "j_arith" || name.starts_with("num_");
-                instr.op = primitive ? &lua::primitive(name) : &operator_named(name);
-            }
+            if (facts.names) instr.op = &lua::named_operation(node);
             operands(instr, node.args, true);
         }
         std::vector<int32_t> dies = dying(node.args, i);
@@ -352,8 +329,7 @@ class Compiler {
     }
 
     void outputs(Instr& instr, const Node& node, std::vector<int32_t>& unused) {
-        const std::string_view name = node.op ? node.op->name() : "";
-        const bool primitive = node.op && is_primitive(*node.op);
+        const lua::Facts& facts = facts_of(node);
         auto bind = [&](const Node* n, int32_t r) {
             register_[n] = r;
             if (auto last = last_.find(n); last != last_.end()) held_until_[r] = std::max(held_until_[r], last->second);
@@ -372,7 +348,7 @@ class Compiler {
             for (int32_t k = 0; k < count; ++k)
                 if (!used[static_cast<size_t>(k)]) unused.push_back(instr.out + k);
         };
-        if (primitive && is_ordered(name)) {
+        if (facts.ordered) {
             const Node* first = nullptr;
             std::vector<const Node*> rest(static_cast<size_t>(instr.order));
             for (const Node* n : aliases_of_[&node]) {
@@ -382,11 +358,10 @@ class Compiler {
                 else
                     rest[n->index - 1] = n;
             }
-            const bool many = one_of(name, {"j_call", "j_pull"});
-            if (many && (!first || spread_.contains(first))) {
+            if (facts.calls && (!first || spread_.contains(first))) {
                 bind_results(first, first ? spread_.at(first) : 0);
             } else {
-                instr.results = many ? -1 : 1;
+                instr.results = facts.calls ? -1 : 1;
                 if (first && last_.contains(first)) {
                     instr.out = take_register();
                     bind(first, instr.out);

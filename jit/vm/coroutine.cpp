@@ -35,11 +35,12 @@ Values pullbacks(size_t order, const Value& coroutine) {
     Values list;
     for (size_t j = 0; j < order; ++j) {
         if (!coroutine) {
-            list.push_back(closure_of(yield_back_function(), {}));
+            list.push_back(closure_of(prelude(Prelude::yield_back), {}));
             continue;
         }
         const int64_t k = static_cast<const Coroutine*>(coroutine.object())->resumes;
-        list.push_back(closure_of(resume_back_function(), {coroutine, Value(k), Value(static_cast<int64_t>(j))}));
+        list.push_back(
+            closure_of(prelude(Prelude::resume_back), {coroutine, Value(k), Value(static_cast<int64_t>(j))}));
     }
     return list;
 }
@@ -148,7 +149,7 @@ void Coroutines::resume(const Value& value, std::span<const Value> contexts, Val
         args.push_front(std::move(state.function));
         Destination last;
         last.ends = true;
-        return machine_.enter(coroutine_function(), state.contexts, std::move(args), last);
+        return machine_.enter(prelude(Prelude::coroutine), state.contexts, std::move(args), last);
     }
     restore(coroutine);
     const Destination waiting = state.to;
@@ -268,7 +269,7 @@ Value Coroutines::backward(const Value& value, int64_t k, int64_t order) {
     };
     Value& back = state.backward[j];
     if (back.is_nil() || next(back) < k) {
-        back = make_object<Coroutine>(closure_of(reversed_function(), {state.backs[j]}));
+        back = make_object<Coroutine>(closure_of(prelude(Prelude::reversed), {state.backs[j]}));
         // The last yield of one that did not end gave nothing back: the first part ends where its results come in.
         static_cast<Coroutine*>(back.object())->expected = coroutine.resumes + (coroutine.left ? 1 : 0);
     }
@@ -303,11 +304,11 @@ void Coroutines::call(const NativeFunction& f, std::span<const Value> contexts, 
             Value made = make_object<Coroutine>(first);
             if (f.kind == Kind::create) return machine_.give(to, {std::move(made)}, {});
             static_cast<Coroutine*>(made.object())->wrapped = true;
-            return machine_.give(to, {closure_of(wrap_function(), {std::move(made)})}, {});
+            return machine_.give(to, {closure_of(prelude(Prelude::wrap), {std::move(made)})}, {});
         }
         case Kind::resume:
             if (!coroutine) break;
-            return machine_.enter(resume_function(), contexts, std::move(args), to);
+            return machine_.enter(prelude(Prelude::resume), contexts, std::move(args), to);
         case Kind::go_on:
             if (!coroutine) return machine_.give(to, {}, {});
             args.pop_front();
@@ -332,7 +333,7 @@ void Coroutines::call(const NativeFunction& f, std::span<const Value> contexts, 
         case Kind::advance: {
             const int64_t next = coroutine ? coroutine->expected - coroutine->resumes : 0;
             if (!coroutine || next <= args[1].integer()) return machine_.give(to, {}, {});
-            return machine_.enter(advance_function(), contexts, std::move(args), to);
+            return machine_.enter(prelude(Prelude::advance), contexts, std::move(args), to);
         }
     }
     machine_.call_host(f.original, contexts, std::move(args), to);

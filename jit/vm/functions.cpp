@@ -1,6 +1,5 @@
 // Small functions of the IR that the machine calls: operators as functions, rules as closures, and the generic forms of
 // what it otherwise does natively.
-#include <array>
 #include <bit>
 #include <deque>
 
@@ -9,9 +8,8 @@
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
 #include "jit/batch/operator.h"
-#include "jit/language.h"
+#include "jit/number.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/sketch.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -23,6 +21,26 @@ class OperatorObject final : public Object, public ir::OperatorHolder {
     explicit OperatorObject(const Op& op) : op(op) {}
     const Op& held() const override { return op; }
     const Op& op;
+};
+
+// Builds a function out of primitives.
+class Sketch {
+  public:
+    explicit Sketch(std::string name) : graph_(std::make_shared<ir::Graph>(std::move(name))) {}
+    Value parameter(std::string name = "") { return Value(graph_->add_parameter(std::move(name), {})); }
+    Value emit(std::string_view name, std::vector<Value> args) {
+        return Value(graph_->add_call(lua::primitive(name), std::move(args), {}));
+    }
+    OperatorFunction finish(Value result, size_t captures = 0, bool variadic = false) {
+        graph_->result = std::move(result);
+        graph_->captures = captures;
+        graph_->variadic = variadic;
+        return {&function_of(*graph_), graph_};
+    }
+    ir::Graph& graph() { return *graph_; }
+
+  private:
+    std::shared_ptr<ir::Graph> graph_;
 };
 
 // Copies the body of a straight-line graph with other parameters.
@@ -256,88 +274,13 @@ OperatorFunction number_function(const Op& primitive) {
     thread_local std::unordered_map<const Op*, OperatorFunction> cache;
     OperatorFunction& f = cache[&primitive];
     if (!f.function) {
-        static constexpr std::array<std::array<std::string_view, 2>, 8> kTyped{{{"add", "num_add"},
-                                                                                {"sub", "num_sub"},
-                                                                                {"mul", "num_mul"},
-                                                                                {"div", "num_div"},
-                                                                                {"mod", "num_mod"},
-                                                                                {"pow", "num_pow"},
-                                                                                {"floor_div", "num_floor_div"},
-                                                                                {"minus", "num_neg"}}};
-        const Op* typed = &primitive;
-        for (auto [from, to] : kTyped)
-            if (from == primitive.name()) typed = &lua::primitive(to);
+        const lua::Facts& facts = lua::facts(primitive);
+        const Op* typed = facts.is_arithmetic() ? &lua::on_numbers(*facts.on_tensors) : &primitive;
         Sketch s{std::string(primitive.name())};
         std::vector<Value> args;
         for (const Param& p : typed->signature.params) args.push_back(s.parameter(std::string(p.name)));
         f = s.finish(Value::list({Value(s.graph().add_call(*typed, args, {}))}));
     }
-    return f;
-}
-
-const OperatorFunction& raw_index_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("index");
-        Value t = s.parameter("table"), k = s.parameter("key");
-        return s.finish(Value::list({s.emit("raw_index", {t, k})}));
-    }();
-    return f;
-}
-
-const OperatorFunction& truth_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("comparison");
-        Value function = s.parameter("f"), a = s.parameter("a"), b = s.parameter("b");
-        Value call = s.emit("call", {function, Value::list({a, b})});
-        Value first = s.emit("result", {call, Value(0)});
-        return s.finish(Value::list({s.emit("not", {s.emit("not", {first})})}), 1);
-    }();
-    return f;
-}
-
-const OperatorFunction& bound_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("call");
-        Value function = s.parameter("f"), first = s.parameter("first"), rest = s.parameter("...");
-        return s.finish(s.emit("call", {function, s.emit("spread", {Value::list({first}), rest})}), 2, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& batched_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("batched");
-        Value size = s.parameter("size"), function = s.parameter("f"), rest = s.parameter("...");
-        return s.finish(s.emit("call", {s.emit("batched", {size, function}), rest}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& stop_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("stop_gradient");
-        Value x = s.parameter("x");
-        return s.finish(Value::list({s.emit("stop", {s.emit("content", {x, Value::list({})})})}));
-    }();
-    return f;
-}
-
-const OperatorFunction& item_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("item");
-        Value x = s.parameter("x");
-        return s.finish(Value::list({s.emit("to_number", {s.emit("content", {x, Value::list({})})})}));
-    }();
-    return f;
-}
-
-const OperatorFunction& raw_set_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("set_index");
-        Value t = s.parameter("table"), k = s.parameter("key"), v = s.parameter("value");
-        s.emit("raw_set", {t, k, v});
-        return s.finish(Value::list({t}));
-    }();
     return f;
 }
 
@@ -356,276 +299,10 @@ const OperatorFunction& contents_function(size_t count) {
     return f;
 }
 
-const OperatorFunction& content_index_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("index");
-        Value x = s.parameter("x"), key = s.parameter("key");
-        return s.finish(Value::list({s.emit("index", {s.emit("content", {x, Value::list({})}), key})}));
-    }();
-    return f;
-}
-
-const OperatorFunction& content_set_index_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("set_index");
-        Value x = s.parameter("x"), key = s.parameter("key"), value = s.parameter("value");
-        s.emit("set_index", {x, key, s.emit("content", {value, Value::list({})})});
-        return s.finish(Value::list({}));
-    }();
-    return f;
-}
-
-const OperatorFunction& content_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("content");
-        Value x = s.parameter("x");
-        return s.finish(Value::list({s.emit("content", {x, Value::list({})})}));
-    }();
-    return f;
-}
-
-const OperatorFunction& overwrite_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("overwrite");
-        Value x = s.parameter("x"), value = s.parameter("value");
-        s.emit("overwrite", {x, s.emit("content", {value, Value::list({})})});
-        return s.finish(Value::list({x}));
-    }();
-    return f;
-}
-
-const OperatorFunction& shadow_add_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("shadow_add");
-        Value shadow = s.parameter("shadow"), key = s.parameter("key"), d = s.parameter("d");
-        s.emit("shadow_add", {shadow, key, d});
-        return s.finish(Value::list({}), 2);
-    }();
-    return f;
-}
-
-const OperatorFunction& shadow_take_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("shadow_take");
-        Value shadow = s.parameter("shadow"), key = s.parameter("key");
-        Value d = s.emit("shadow_take", {shadow, key});
-        return s.finish(Value::list({Value(), Value(), d}), 2);
-    }();
-    return f;
-}
-
-namespace {
-
-// What meets the errors of f: `then` writes what it gives from the list that f gives, or of the error, and what has to
-// be kept for that.
-OperatorFunction protecting(std::string name, bool handled, const OperatorFunction* failed,
-                            Value (*then)(Sketch&, const Value& results, const Value& handler), Value fixed = {}) {
-    Sketch s(std::move(name));
-    Value f = fixed.is_nil() ? s.parameter("f") : std::move(fixed);
-    Value handler = handled ? s.parameter("handler") : Value(), rest = s.parameter("...");
-    s.emit("guard", {Value(true)});
-    Value results = s.emit("call", {f, rest});
-    if (handled) s.emit("keep", {Value::list({}), Value::list({handler})});
-    OperatorFunction made = s.finish(then(s, results, handler), 0, true);
-    made.function->failed = failed;
-    return made;
-}
-
-Value first_of(Sketch& s, const Value& list) { return s.emit("result", {list, Value(0)}); }
-
-Value succeed(Sketch& s, const Value& results, const Value&) {
-    return s.emit("spread", {Value::list({Value(true)}), results});
-}
-Value fail(Sketch& s, const Value& error, const Value&) { return Value::list({Value(false), first_of(s, error)}); }
-Value handle(Sketch& s, const Value& error, const Value& handler) {
-    return fail(s, s.emit("call", {handler, Value::list({first_of(s, error)})}), {});
-}
-
-}  // namespace
-
-const OperatorFunction& pcall_function() {
-    static const OperatorFunction failed = protecting("pcall", false, nullptr, fail);
-    static const OperatorFunction f = protecting("pcall", false, &failed, succeed);
-    return f;
-}
-
-const OperatorFunction& xpcall_function() {
-    // An error of the handler is the result as it is.
-    static const OperatorFunction twice = protecting("xpcall", true, nullptr, handle);
-    static const OperatorFunction failed = protecting("xpcall", true, &twice, handle);
-    static const OperatorFunction f = protecting("xpcall", true, &failed, succeed);
-    return f;
-}
-
-namespace {
-
-Value native(NativeFunction::Kind kind) { return make_object<NativeFunction>(kind, Value()); }
-
-}  // namespace
-
 OperatorFunction native_function(NativeFunction::Kind kind, Value original) {
     Sketch s("coroutine");
     Value f = make_object<NativeFunction>(kind, std::move(original)), rest = s.parameter("...");
     return s.finish(s.emit("call", {f, rest}), 0, true);
-}
-
-const OperatorFunction& coroutine_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("coroutine");
-        Value function = s.parameter("f"), rest = s.parameter("...");
-        return s.finish(s.emit("call", {function, rest}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& resume_function() {
-    static const Value go_on = native(NativeFunction::Kind::go_on);
-    static const OperatorFunction failed = protecting("coroutine.resume", false, nullptr, fail, go_on);
-    static const OperatorFunction f = protecting("coroutine.resume", false, &failed, succeed, go_on);
-    return f;
-}
-
-const OperatorFunction& wrap_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("coroutine.wrap");
-        Value coroutine = s.parameter("coroutine"), rest = s.parameter("...");
-        s.emit("guard", {s.emit("meets_errors", {coroutine})});
-        Value args = s.emit("spread", {Value::list({coroutine}), rest});
-        return s.finish(s.emit("call", {native(NativeFunction::Kind::go_on), args}), 1, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& resume_back_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("coroutine.resume");
-        Value coroutine = s.parameter("coroutine"), k = s.parameter("k"), order = s.parameter("order"),
-              d = s.parameter("...");
-        Value back = s.emit("backward", {coroutine, k, order});
-        s.emit("call", {native(NativeFunction::Kind::advance), Value::list({back, k})});
-        Value args = s.emit("spread", {Value::list({back}), d});
-        Value results = s.emit("call", {native(NativeFunction::Kind::go_on), args});
-        return s.finish(s.emit("spread", {Value::list({Value()}), results}), 3, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& yield_back_function() {
-    static const OperatorFunction f = native_function(NativeFunction::Kind::yield, Value());
-    return f;
-}
-
-const OperatorFunction& reversed_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("coroutine");
-        Value r = s.parameter("r"), d = s.parameter("...");
-        return s.finish(s.emit("results_from", {s.emit("pull", {r, d}), Value(1)}), 1, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& advance_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("coroutine.resume");
-        Value coroutine = s.parameter("coroutine"), k = s.parameter("k");
-        s.emit("call", {native(NativeFunction::Kind::go_on), Value::list({coroutine})});
-        s.emit("call", {native(NativeFunction::Kind::advance), Value::list({coroutine, k})});
-        return s.finish(Value::list({}));
-    }();
-    return f;
-}
-
-const OperatorFunction& error_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("error");
-        Value value = s.parameter("value"), level = s.parameter("level");
-        s.emit("raise", {value, level});
-        s.emit("keep", {Value::list({}), Value::list({value})});
-        return s.finish(Value::list({}));
-    }();
-    return f;
-}
-
-const OperatorFunction& vjp_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("vjp");
-        Value function = s.parameter("f"), positions = s.parameter("positions"), parameters = s.parameter("parameters"),
-              rest = s.parameter("...");
-        ir::Graph& inner = s.graph().add_inner("pull");
-        Value context_inside(inner.add_parameter("context", {})), r_inside(inner.add_parameter("r", {})),
-            d(inner.add_parameter("...", {}));
-        // What an earlier call of the same function left behind.
-        inner.add_call(lua::primitive("reset"), {Value::list({context_inside})}, {});
-        // Each by a handle of its own: one cotangent may be that of several arguments, or a tensor that was given.
-        const Value pulled(inner.add_call(lua::primitive("pull"), {r_inside, d}, {}));
-        inner.result = Value(inner.add_call(lua::primitive("hold"), {pulled}, {}));
-        inner.captures = 2;
-        inner.variadic = true;
-        Value context = s.emit("new_context", {parameters});
-        Value args = s.emit("mark_arguments", {context, positions, rest});
-        Value call = s.emit("j_call", {Value::list({context}), function, args});
-        Value results = s.item(call, 0), r = s.item(call, 1);
-        Value plain = s.emit("unmark", {context, results});
-        Value pull = s.emit("closure", {Value(s.graph().add_function(inner)), Value::list({context, r})});
-        return s.finish(s.emit("spread", {Value::list({pull, context}), plain}), 0, true);
-    }();
-    return f;
-}
-
-namespace {
-
-// The derivative of a scalar function in one go, for the arguments at `positions` (a table or one integer).
-struct Derivative {
-    Value context, results, cotangents;
-};
-Derivative derivative(Sketch& s, const Value& name, const Value& function, const Value& positions,
-                      const Value& parameters, const Value& rest) {
-    Value context = s.emit("new_context", {parameters});
-    Value args = s.emit("mark_arguments", {context, positions, rest});
-    Value call = s.emit("j_call", {Value::list({context}), function, args});
-    Value results = s.item(call, 0), r = s.item(call, 1);
-    Value plain = s.emit("unmark", {context, results});
-    // The backpropagator has no other owner here, so what it holds is freed as it runs.
-    Value d = s.emit("seed", {name, plain}), box = s.emit("box_of", {context, s.emit("result", {plain, Value(0)})});
-    s.emit("shadow_add", {box, Value(0), d});
-    Value cotangents = s.emit("pull", {r, Value::list({s.emit("unless", {box, d})})});
-    return {context, plain, s.emit("hold", {cotangents})};
-}
-
-}  // namespace
-
-const OperatorFunction& derivative_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("derivative");
-        Value name = s.parameter("name"), function = s.parameter("f"), positions = s.parameter("positions"),
-              parameters = s.parameter("parameters"), rest = s.parameter("...");
-        Derivative d = derivative(s, name, function, positions, parameters, rest);
-        Value head = Value::list({d.context, s.emit("list_length", {d.results})});
-        return s.finish(s.emit("spread", {head, s.emit("list_concat", {d.results, d.cotangents})}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& gradient_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("gradient");
-        Value name = s.parameter("name"), function = s.parameter("f"), position = s.parameter("position"),
-              rest = s.parameter("...");
-        Derivative d = derivative(s, name, function, position, Value(), rest);
-        Value y = s.emit("result", {d.results, Value(0)}), dx = s.emit("result", {d.cotangents, position});
-        return s.finish(Value::list({y, dx}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& shadow_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("cotangent");
-        Value context = s.parameter("context"), object = s.parameter("object"), key = s.parameter("key");
-        Value shadow = s.emit("shadow_of", {context, object});
-        return s.finish(s.emit("hold", {Value::list({s.emit("shadow_get", {shadow, key})})}));
-    }();
-    return f;
 }
 
 }  // namespace lunaria::vm

@@ -4,7 +4,6 @@
 #include "core/base/error.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
-#include "jit/vm/sketch.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -140,48 +139,6 @@ Value own_handle(const Value& v) {
     Value held = w && w->records() ? w->run(identity, {&v, 1}) : Value(v.tensor().apart());
     held.set_marks(v.marks());
     return held;
-}
-
-const OperatorFunction& custom_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("custom_vjp");
-        Value function = s.parameter("f"), back = s.parameter("back"), rest = s.parameter("...");
-        return s.finish(s.emit("custom_call", {function, back, rest}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& custom_back_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("custom_vjp");
-        Value back = s.parameter("back"), args = s.parameter("args"), results = s.parameter("results"),
-              d = s.parameter("...");
-        Value tail = s.emit("list_concat", {results, d});
-        Value given = s.emit("call", {back, s.emit("list_concat", {args, tail})});
-        return s.finish(s.emit("given_cotangents", {args, given}), 3, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& checkpoint_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("checkpoint");
-        Value function = s.parameter("f"), again = s.parameter("again"), rest = s.parameter("...");
-        return s.finish(s.emit("checkpoint_call", {function, again, rest}), 0, true);
-    }();
-    return f;
-}
-
-const OperatorFunction& checkpoint_back_function() {
-    static const OperatorFunction f = [] {
-        Sketch s("checkpoint");
-        Value context = s.parameter("context"), function = s.parameter("f"), args = s.parameter("args"),
-              watched = s.parameter("watched"), d = s.parameter("...");
-        s.emit("unchanged", {watched});
-        Value call = s.emit("j_call", {Value::list({context}), function, args});
-        return s.finish(s.emit("pull", {s.item(call, 1), d}), 4, true);
-    }();
-    return f;
 }
 
 std::span<const NamedHandler> given_handlers() {

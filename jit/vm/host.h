@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/graph.h"
-#include "core/operator/op.h"
+#include "jit/language.h"
 #include "jit/vm/object.h"
 
 namespace lunaria::vm {
@@ -40,9 +40,6 @@ struct Field {
     bool raw = false;
 };
 
-// The metamethod of a primitive: "__add" of "add".
-std::string_view event_of(std::string_view primitive);
-
 class Host {
   public:
     virtual ~Host() = default;
@@ -56,14 +53,14 @@ class Host {
     // The metamethod of an operation on a table or userdata, or nil.
     virtual Value metamethod(const Value& a, const Value& b, std::string_view event) = 0;
     // The operator that stands for arithmetic on tensors, or null.
-    virtual const Op* tensor_operator(std::string_view primitive) = 0;
+    virtual const Op* tensor_operator(const Op& primitive) { return lua::facts(primitive).on_tensors; }
 
     // With the language's whole meaning.
     virtual Value index(const Value& object, const Value& key) = 0;
     virtual void set_index(const Value& object, const Value& key, const Value& value) = 0;
     virtual Values call(const Value& f, std::span<const Value> args) = 0;
-    virtual Value arithmetic(std::string_view primitive, const Value& a, const Value& b) = 0;
-    virtual bool compare(std::string_view primitive, const Value& a, const Value& b) = 0;
+    virtual Value arithmetic(const Op& primitive, const Value& a, const Value& b) = 0;
+    virtual bool compare(const Op& primitive, const Value& a, const Value& b) = 0;
     virtual Value concat(const Value& a, const Value& b) = 0;
     virtual Value length(const Value& a) = 0;
 

@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "core/operator/expansion.h"
-#include "jit/language.h"
 #include "jit/vm/cycles.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/recursion_limit.h"
@@ -386,14 +385,6 @@ void Machine::run_rule(const Instr& i, Closure& closure, std::span<const Value> 
     for (int32_t k = 0; k < i.results; ++k)
         outside.registers[i.out + k] =
             static_cast<size_t>(k) < results.size() ? std::move(results[static_cast<size_t>(k)]) : Value();
-}
-
-const Op* Machine::tensor_operator(const Op& primitive) {
-    const auto id = static_cast<size_t>(primitive.id);
-    if (id >= tensor_operators_.size()) tensor_operators_.resize(lua::language().all().size());
-    const Op*& known = tensor_operators_[id];
-    if (!known) known = host().tensor_operator(primitive.name());
-    return known;
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "jit/vm/elementwise.h"
 #include "jit/vm/host.h"
 #include "jit/vm/object.h"
+#include "jit/vm/prelude.h"
 #include "jit/vm/write_log.h"
 
 namespace lunaria::vm {
@@ -132,8 +133,6 @@ class Machine {
         const Frame& frame = frames_.back();
         return frame.owner ? frame.owner : static_cast<Closure*>(frame.callee.object())->owner;
     }
-    // The operator that stands for Lua's arithmetic on tensors, or null.
-    const Op* tensor_operator(const Op& primitive);
     // Room for the arguments on the way to another block; nothing is in it otherwise.
     std::vector<Value>& moving() { return moving_; }
     void return_values(Values results, std::span<Value> backs);
@@ -210,7 +209,6 @@ class Machine {
     size_t level_ = 0, guarded_ = ~size_t{0};
     Value raised_, caught_;
     uint32_t ticks_ = 0;
-    std::vector<const Op*> tensor_operators_;  // by the primitive's id
     ElementwiseCalls elementwise_;
     std::vector<Value> moving_;
 
@@ -258,9 +256,7 @@ uint16_t followed_by(std::span<const Value> contexts);
 // Marks of the values that an argument holds.
 uint16_t marks_of(const Value& v);
 bool is_differentiable(const Op& op);
-// Of the operations that Lua's symbols stand for: whether it is arithmetic, which has a derivative on numbers.
-bool has_derivative(const Op& primitive);
-// Any other of them, differentiated where a function of the program stands for it.
+// One of Lua's operations that is no arithmetic, differentiated where a function of the program stands for it.
 void operate(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands, const Destination& to);
 // An error if a number that depends on what is followed has no derivative in its place.
 void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t followed);
@@ -269,46 +265,9 @@ void refuse_followed_text(std::span<const Value> contexts, const Values& operand
 // Gives a result the marks of what it was computed from, where it can have a derivative.
 void inherit_marks(const Op& op, Value& result, uint16_t marks);
 
-// Functions over primitives, written once: the generic forms of reading and writing a field and their reverse.
-const OperatorFunction& raw_index_function();
-const OperatorFunction& raw_set_function();
 // captured: f; args... (so many) -> f(args...), of tensors their present content.
 const OperatorFunction& contents_function(size_t count);
-const OperatorFunction& content_index_function();      // x, key -> content(x)[key]
-const OperatorFunction& content_set_index_function();  // x, key, value -> x[key] = content(value)
-const OperatorFunction& content_function();            // x -> its content
-const OperatorFunction& overwrite_function();          // x, value -> x, which has the value's content from then on
-const OperatorFunction& shadow_add_function();         // captures shadow, key; takes d
-const OperatorFunction& shadow_take_function();        // captures shadow, key; gives nil, nil, d
-const OperatorFunction& pcall_function();              // f, args... -> true, f(args...) or false, the error
-const OperatorFunction& xpcall_function();      // f, handler, args... -> true, f(args...) or false, handler(error)
-const OperatorFunction& error_function();       // value, level -> never
-const OperatorFunction& truth_function();       // captured: f; a, b -> whether f(a, b) is true, as a boolean
-const OperatorFunction& bound_function();       // captured: f, first; args... -> f(first, args...)
-const OperatorFunction& custom_function();      // f, back, args... -> f(args...); back(args..., results..., d...)
-const OperatorFunction& checkpoint_function();  // f, again, args... -> f(args...), for its derivative again(args...)
-// Their backpropagators: capture back, args, results and context, again, args, watched.
-const OperatorFunction& custom_back_function();
-const OperatorFunction& checkpoint_back_function();
-const OperatorFunction& stop_function();  // x -> x, not followed
-const OperatorFunction& item_function();  // a tensor of one element -> its number
-// f, positions, parameters, args... -> pull, context, results...
-const OperatorFunction& vjp_function();
-// The same, with the backpropagator applied to 1: name (for messages), f, positions, parameters, args... ->
-// context, number of results, results..., cotangents of the arguments...
-const OperatorFunction& derivative_function();
-// name, f, position, args... -> first result, its derivative by the argument at the position
-const OperatorFunction& gradient_function();
-const OperatorFunction& shadow_function();   // context, object, key -> its cotangent
-const OperatorFunction& batched_function();  // size, f, arguments... -> see BatchedFunction in region.h
-// Of coroutines; see coroutine.cpp.
-OperatorFunction native_function(NativeFunction::Kind kind, Value original);  // args... -> what it gives
-const OperatorFunction& coroutine_function();                                 // f, args... -> f(args...)
-const OperatorFunction& resume_function();       // co, args... -> true, what it gives or false, the error
-const OperatorFunction& wrap_function();         // captured: co; args... -> what it gives
-const OperatorFunction& resume_back_function();  // captured: co, k, order; d... -> cotangents of co, args...
-const OperatorFunction& yield_back_function();   // d... -> what the resumption passes
-const OperatorFunction& reversed_function();     // captured: r; d... -> cotangents of the function's arguments
-const OperatorFunction& advance_function();      // co, k -> nothing: resumes it until resumption k is next
+// args... -> what the machine's own function of that kind gives.
+OperatorFunction native_function(NativeFunction::Kind kind, Value original);
 
 }  // namespace lunaria::vm

@@ -11,23 +11,9 @@
 
 namespace lunaria::vm {
 
-std::string_view event_of(std::string_view primitive) {
-    static constexpr std::pair<std::string_view, std::string_view> kEvents[] = {
-        {"add", "__add"},        {"sub", "__sub"},         {"mul", "__mul"},       {"div", "__div"},
-        {"mod", "__mod"},        {"pow", "__pow"},         {"minus", "__unm"},     {"floor_div", "__idiv"},
-        {"bit_and", "__band"},   {"bit_or", "__bor"},      {"bit_xor", "__bxor"},  {"bit_not", "__bnot"},
-        {"shift_left", "__shl"}, {"shift_right", "__shr"}, {"concat", "__concat"}, {"length", "__len"},
-        {"equal", "__eq"},       {"less", "__lt"},         {"less_equal", "__le"}};
-    for (auto [name, event] : kEvents)
-        if (name == primitive) return event;
-    throw state_error("vm", str("'", primitive, "' is no operation of Lua"));
-}
+using lua::Operation;
 
 namespace {
-
-bool is_comparison(std::string_view primitive) {
-    return primitive == "equal" || primitive == "less" || primitive == "less_equal";
-}
 
 bool is_plain(const Value& v) { return v.is_number() || v.kind() == Value::Kind::string || v.is_tensor(); }
 
@@ -41,11 +27,11 @@ void warn_of_equality(Machine& m) {
 
 // What the operation gives when no function of the program is asked.
 Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
-    const std::string_view name = primitive.name();
+    const lua::Facts& facts = lua::facts(primitive);
     const Value &a = operands[0], &b = operands[operands.size() - 1];
-    if (a.is_number() && b.is_number() && name != "concat" && name != "length")
+    if (a.is_number() && b.is_number() && lua::is_number_primitive(primitive))
         return lua::run_number(primitive, operands);
-    if (name == "equal") {
+    if (facts.operation == Operation::equal) {
         // A dtype is a value in a saved program, and an object where a tensor tells its own.
         const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;
         if (a.kind() != b.kind() && !dtypes) {
@@ -56,14 +42,14 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
         if (a.kind() == Value::Kind::boolean) return Value(a.boolean() == b.boolean());
         if (a.kind() == Value::Kind::string) return Value(a.string() == b.string());
     }
-    if (is_comparison(name)) return Value(m.host().compare(name, a, b));
-    if (name == "length")
+    if (facts.is_comparison()) return Value(m.host().compare(primitive, a, b));
+    if (facts.operation == Operation::length)
         return a.kind() == Value::Kind::string ? Value(static_cast<int64_t>(a.string().size())) : m.host().length(a);
-    if (name != "concat") {
+    if (facts.operation != Operation::concat) {
         // Whoever records what happens has to see the operator.
         const bool fits = std::ranges::all_of(operands, [](const Value& v) { return v.is_tensor() || v.is_number(); });
-        if (const Op* op = fits ? m.tensor_operator(primitive) : nullptr) return execute(*op, operands);
-        return m.host().arithmetic(name, a, b);
+        if (const Op* op = fits ? m.host().tensor_operator(primitive) : nullptr) return execute(*op, operands);
+        return m.host().arithmetic(primitive, a, b);
     }
     Value text = m.host().concat(a, b);
     // A text is followed, so that nobody makes a number of it in silence.
@@ -72,17 +58,18 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
 }
 
 // The function that stands for the operation on these operands, or nil.
-Value method_of(Machine& m, std::string_view name, const Value& a, const Value& b) {
+Value method_of(Machine& m, const lua::Facts& facts, const Value& a, const Value& b) {
     if (is_plain(a) && is_plain(b)) return {};
-    if (name == "equal" && (!m.host().is_table(a) || !m.host().is_table(b) || identity_of(a) == identity_of(b)))
+    if (facts.operation == Operation::equal &&
+        (!m.host().is_table(a) || !m.host().is_table(b) || identity_of(a) == identity_of(b)))
         return {};
-    return m.host().metamethod(a, b, event_of(name));
+    return m.host().metamethod(a, b, facts.event);
 }
 
 void operation(Machine& m, const Instr& i) {
     Values operands;
     for (uint32_t k = 0; k < i.slot_count; ++k) operands.push_back(m.operand(i, k));
-    if (method_of(m, i.op->name(), operands[0], operands.back()).is_nil())
+    if (method_of(m, lua::facts(*i.op), operands[0], operands.back()).is_nil())
         return m.set(i, plain_result(m, *i.op, operands));
     Destination to = Machine::destination(i);
     to.results = 1;
@@ -90,12 +77,6 @@ void operation(Machine& m, const Instr& i) {
 }
 
 }  // namespace
-
-bool has_derivative(const Op& primitive) {
-    const std::string_view name = primitive.name();
-    return !is_comparison(name) && name != "concat" && name != "length" && !name.starts_with("bit_") &&
-           !name.starts_with("shift_");
-}
 
 void refuse_followed_text(std::span<const Value> contexts, const Values& operands) {
     for (const Value& v : operands)
@@ -107,15 +88,16 @@ void refuse_followed_text(std::span<const Value> contexts, const Values& operand
 }
 
 void operate(Machine& m, const Op& primitive, std::span<const Value> contexts, Values operands, const Destination& to) {
-    const Value method = method_of(m, primitive.name(), operands[0], operands.back());
+    const lua::Facts& facts = lua::facts(primitive);
+    const Value method = method_of(m, facts, operands[0], operands.back());
     if (method.is_nil()) {
-        if (primitive.name() != "concat" && primitive.name() != "equal" && primitive.name() != "length")
+        if (facts.is_bits() || (facts.is_comparison() && facts.operation != Operation::equal))
             refuse_followed_text(contexts, operands);
         return m.give(to, {plain_result(m, primitive, operands)}, {});
     }
     Values args{operands[0], operands.back()};
-    if (!is_comparison(primitive.name())) return m.call(method, contexts, std::move(args), to);
-    const OperatorFunction& truth = truth_function();
+    if (!facts.is_comparison()) return m.call(method, contexts, std::move(args), to);
+    const OperatorFunction& truth = prelude(Prelude::truth);
     m.call(make_object<Closure>(*truth.function, truth.owner, Values{method}), contexts, std::move(args), to);
 }
 

@@ -165,8 +165,6 @@ Value PlainHost::metamethod(const Value& a, const Value& b, std::string_view eve
     return {};
 }
 
-const Op* PlainHost::tensor_operator(std::string_view primitive) { return lua::tensor_operator(primitive); }
-
 Value PlainHost::index(const Value& object, const Value& key) {
     if (const Field field = find_field(object, key); field.raw) return field.value;
     if (!object.is_tensor()) no_such(str("index (field '", to_string(key), "')"), object);
@@ -196,16 +194,17 @@ Values PlainHost::call(const Value& f, std::span<const Value> args) {
     if (auto* function = object_as<Function>(f)) return function->body(args);
     no_such("call", f);
 }
-Value PlainHost::arithmetic(std::string_view, const Value& a, const Value& b) {
+Value PlainHost::arithmetic(const Op&, const Value& a, const Value& b) {
     no_such("perform arithmetic on", a.is_number() ? b : a);
 }
-bool PlainHost::compare(std::string_view primitive, const Value& a, const Value& b) {
-    if (primitive == "equal") return KeyEqual()(a, b);
+bool PlainHost::compare(const Op& primitive, const Value& a, const Value& b) {
+    const lua::Facts& facts = lua::facts(primitive);
+    if (facts.operation == lua::Operation::equal) return KeyEqual()(a, b);
     if (a.kind() == Value::Kind::string && b.kind() == Value::Kind::string)
-        return primitive == "less" ? a.string() < b.string() : a.string() <= b.string();
+        return facts.operation == lua::Operation::less ? a.string() < b.string() : a.string() <= b.string();
     if (a.is_tensor() || b.is_tensor()) {
         const Value args[] = {a, b};
-        return element(lunaria::run(registry().get(primitive), args).tensor(), 0).boolean();
+        return element(lunaria::run(*facts.on_tensors, args).tensor(), 0).boolean();
     }
     no_such("compare", a.is_number() ? b : a);
 }

@@ -63,12 +63,11 @@ class PlainHost final : public Host {
     Field find_field(const Value& object, const Value& key) override;
     Field find_new_field(const Value& object, const Value& key) override;
     Value metamethod(const Value& a, const Value& b, std::string_view event) override;
-    const Op* tensor_operator(std::string_view primitive) override;
     Value index(const Value& object, const Value& key) override;
     void set_index(const Value& object, const Value& key, const Value& value) override;
     Values call(const Value& f, std::span<const Value> args) override;
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override;
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override;
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override;
+    bool compare(const Op& primitive, const Value& a, const Value& b) override;
     Value concat(const Value& a, const Value& b) override;
     Value length(const Value& a) override;
     Value new_table(size_t array, size_t fields) override;

@@ -30,10 +30,13 @@ namespace {
 
 constexpr size_t kNowhere = ~size_t{0};
 
-bool is_call(const ir::Node& node, std::initializer_list<std::string_view> names) {
-    return node.op && node.op->belongs_to(lua::language()) &&
-           std::find(names.begin(), names.end(), node.op->name()) != names.end();
+// Calls of which the program gives the derivative.
+bool is_given(const ir::Node& node) {
+    static const Op &custom = lua::primitive("custom_call"), &checkpoint = lua::primitive("checkpoint_call");
+    return node.op == &custom || node.op == &checkpoint;
 }
+
+bool is_call(const ir::Node& node) { return lua::facts(node.op).calls && !is_given(node); }
 
 size_t index_of(const ir::Node& node) {
     const auto& body = node.graph().body();
@@ -110,14 +113,14 @@ class Truncation {
         if (failed) {
             const ir::Node& call = *block_.body()[count - 1];
             results = values_[&call];
-            if (is_call(call, {"j_call", "j_pull"})) results = Value(target_->add_item(*results.node(), 0));
-            if (is_call(call, {"call", "pull", "j_call", "j_pull"})) {
+            if (is_call(call) && lua::facts(call.op).ordered) results = Value(target_->add_item(*results.node(), 0));
+            if (is_call(call)) {
                 if (pending > 0) error = emit("result", {results, Value(0)});
             } else {
                 error = results;
                 results = Value::list({results});
             }
-        } else if (at && is_call(*at, {"raise"})) {
+        } else if (static const Op& raise = lua::primitive("raise"); at && at->op == &raise) {
             error = values_(at->args[0]);
             results = Value::list({error});
         } else if (pending > 0) {
@@ -196,7 +199,7 @@ std::shared_ptr<const Exit> make_exit(Function& function, const Instr& instr, bo
     }
     const Place place = origin_of(function, node);
     const ir::Node& original = *place.block->body()[place.node];
-    exit->takes_results = inner && !is_call(original, {"custom_call", "checkpoint_call"});
+    exit->takes_results = inner && !is_given(original);
     Truncation truncation(place.function->graph, *place.block);
     exit->graph = truncation.run(place.node + (exit->takes_results ? 1 : 0), exit->takes_results, pending);
     Function& primal = function_of(*exit->graph);
@@ -355,14 +358,15 @@ std::string Machine::place(size_t level) const {
 
 bool Machine::calls_method() const {
     const ir::Node* node = frames_.empty() || pc_ == 0 ? nullptr : code_->instrs[pc_ - 1].node;
-    if (!node || !is_call(*node, {"call", "j_call"})) return false;
+    if (!node || !lua::facts(node->op).calls) return false;
     // In a derivative the contexts come first, and a field is the first of two results.
-    const size_t derived = node->op->name() == "j_call";
+    const size_t derived = lua::facts(node->op).ordered;
     if (!node->args[derived].is_node()) return false;
     const ir::Node* callee = node->args[derived].node();
     if (derived && callee->kind == ir::NodeKind::item) callee = callee->args[0].node();
     const Value& list = node->args[derived + 1];
-    if (!callee->op || !is_call(*callee, {"index", "j_index"}) || !list.is_list() || list.items().empty()) return false;
+    const bool reads = lua::facts(callee->op).access == lua::Access::reads_field;
+    if (!reads || !list.is_list() || list.items().empty()) return false;
     const Value &object = callee->args[derived], &first = list.items()[0];
     return object.is_node() && first.is_node() ? object.node() == first.node()
                                                : !object.is_node() && !first.is_node() && same_value(object, first);

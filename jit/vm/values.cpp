@@ -46,7 +46,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         bool plain = true;
         for (const Value& v : operands) plain &= v.is_tensor() || shown(v).is_number();
         if (plain)
-            if (const Op* op = m.tensor_operator(primitive)) {
+            if (const Op* op = m.host().tensor_operator(primitive)) {
                 uint16_t bits = 0;
                 for (const Value& v : operands)
                     if (shown(v).is_number()) bits |= v.marks();
@@ -62,7 +62,7 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
             }
     }
     const Value& b = operands.size() > 1 ? operands[1] : operands[0];
-    Value method = m.host().metamethod(operands[0], b, event_of(primitive.name()));
+    Value method = m.host().metamethod(operands[0], b, lua::facts(primitive).event);
     if (!method.is_nil()) {
         Values args{operands[0], b};
         return m.call(method, contexts, std::move(args), to);
@@ -76,12 +76,13 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
     }
     if (texts && followed) {
         // What is no number is an error of this very operation.
-        m.host().arithmetic(primitive.name(), operands[0], b);
+        m.host().arithmetic(primitive, operands[0], b);
+        static const Op& sub = lua::primitive("sub");
         for (Value& v : operands)
-            if (v.kind() == Value::Kind::string) v = m.host().arithmetic("sub", v, Value(0));
+            if (v.kind() == Value::Kind::string) v = m.host().arithmetic(sub, v, Value(0));
         return arithmetic(m, primitive, contexts, std::move(operands), to);
     }
-    Values results{m.host().arithmetic(primitive.name(), operands[0], b)};
+    Values results{m.host().arithmetic(primitive, operands[0], b)};
     m.give(to, std::move(results), {});
 }
 
@@ -102,11 +103,12 @@ void j_arith(Machine& m, const Instr& i) {
     Values kept;
     const std::span<const Value> contexts = m.contexts_of(i, kept);
     const std::span<const Slot> operands = m.items(m.slot(i, 2));
-    if (contexts.size() == 1 && !watcher() && m.get(operands[0]).is_tensor() && has_derivative(*i.op))
-        if (const Op* op = m.tensor_operator(*i.op);
+    const bool arithmetical = lua::facts(*i.op).is_arithmetic();
+    if (contexts.size() == 1 && !watcher() && m.get(operands[0]).is_tensor() && arithmetical)
+        if (const Op* op = m.host().tensor_operator(*i.op);
             op && m.elementwise().follow(m, *op, i, operands, *static_cast<Context*>(contexts[0].object())))
             return;
-    if (has_derivative(*i.op)) return arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
+    if (arithmetical) return arithmetic(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
     operate(m, *i.op, contexts, m.values(m.slot(i, 2)), one(i));
 }
 
@@ -115,7 +117,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
     if (m.host().is_table(object)) {
         Field field = m.host().find_field(object, key);
         if (field.raw && contexts.size() > 1) {
-            return m.enter(raw_index_function(), contexts, {field.holder, key}, to);
+            return m.enter(prelude(Prelude::raw_index), contexts, {field.holder, key}, to);
         }
         if (field.raw) {
             Value back;
@@ -126,7 +128,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
                     if (held.is_tensor() || (held.is_number() && shadow->follows_at(key)) ||
                         (held.kind() == Value::Kind::string && shadow->has_texts()))
                         field.value.set_marks(field.value.marks() | context.mark);
-                    const OperatorFunction& f = shadow_add_function();
+                    const OperatorFunction& f = prelude(Prelude::shadow_add);
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }
             }
@@ -139,7 +141,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
     if (box || (object.is_tensor() && object.marks() && !contexts.empty())) {
         // A part of a tensor: what the index stands for as a function.
         Host::Part part = m.host().part_of(object, key);
-        if (part.function && box) return m.enter(content_index_function(), contexts, {object, key}, to);
+        if (part.function && box) return m.enter(prelude(Prelude::content_index), contexts, {object, key}, to);
         if (part.function) {
             part.args.insert(part.args.begin(), object);
             return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);
@@ -169,7 +171,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
     if (m.host().is_table(object)) {
         Field field = m.host().find_new_field(object, key);
         if (field.raw && contexts.size() > 1) {
-            return m.enter(raw_set_function(), contexts, {field.holder, key, value}, to);
+            return m.enter(prelude(Prelude::raw_set), contexts, {field.holder, key, value}, to);
         }
         if (field.raw) {
             m.host().raw_set(field.holder, key, value);
@@ -185,7 +187,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
                         shadow->note(key, (value.marks() & context.mark) != 0);
                     if (shown(value).kind() == Value::Kind::string && (value.marks() & context.mark))
                         shadow->note_text();
-                    const OperatorFunction& f = shadow_take_function();
+                    const OperatorFunction& f = prelude(Prelude::shadow_take);
                     back = make_object<Closure>(*f.function, f.owner, Values{share(*shadow), key});
                 }
             }
@@ -202,7 +204,7 @@ void set_field(Machine& m, std::span<const Value> contexts, const Value& object,
         const bool named = key.kind() == Value::Kind::string && !m.host().is_part(key);
         if (followed && !named) {
             if (Machine::has_box(contexts, {&value, 1}))
-                return m.enter(content_set_index_function(), contexts, {object, key, value}, to);
+                return m.enter(prelude(Prelude::content_set_index), contexts, {object, key, value}, to);
             Host::Part part = m.host().put_part(object, key, value);
             part.args.insert(part.args.begin(), object);
             return m.enter({&function_of(*part.function), part.function}, contexts, std::move(part.args), to);

@@ -59,16 +59,16 @@ class Watcher : public Host {
     Value metamethod(const Value& a, const Value& b, std::string_view event) override {
         return inner_.metamethod(a, b, event);
     }
-    const Op* tensor_operator(std::string_view primitive) override { return inner_.tensor_operator(primitive); }
+    const Op* tensor_operator(const Op& primitive) override { return inner_.tensor_operator(primitive); }
     Value index(const Value& object, const Value& key) override { return inner_.index(object, key); }
     void set_index(const Value& object, const Value& key, const Value& value) override {
         inner_.set_index(object, key, value);
     }
     Values call(const Value& f, std::span<const Value> args) override { return inner_.call(f, args); }
-    Value arithmetic(std::string_view primitive, const Value& a, const Value& b) override {
+    Value arithmetic(const Op& primitive, const Value& a, const Value& b) override {
         return inner_.arithmetic(primitive, a, b);
     }
-    bool compare(std::string_view primitive, const Value& a, const Value& b) override {
+    bool compare(const Op& primitive, const Value& a, const Value& b) override {
         return inner_.compare(primitive, a, b);
     }
     Value concat(const Value& a, const Value& b) override { return inner_.concat(a, b); }

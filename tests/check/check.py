@@ -30,7 +30,7 @@ LAYERS = {
     "kernel": {"kernel", "interpreter", "core"},
 }
 # How many folders of each of these layers include one another in a circle: figures that may only fall.
-CIRCLES = {"core": 0, "backends": 0, "jit": 3, "interpreter": 0}
+CIRCLES = {"core": 0, "backends": 0, "jit": 0, "interpreter": 0}
 # Each third-party library has one folder that includes it; the others go through that folder's own headers.
 THIRD_PARTY = {
     r"(lua|lualib|lauxlib|luaconf)\.(h|hpp)": ["interpreter", "tests/jit", "tests/interpreter", "tests/gpu"],
@@ -198,7 +198,10 @@ def complexity():
 
 
 def operator_facts():
-    return operators.complaints(ROOT)
+    """No stage goes by the name of an operator or a primitive."""
+    found = list(operators.complaints(ROOT))
+    print(f"{len(found)} comparisons of operators' and primitives' names, of 0 allowed")
+    return found
 
 
 def plain_text():

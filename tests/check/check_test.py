@@ -129,10 +129,17 @@ class Checks(unittest.TestCase):
         entry = check.ROOT / "core/ops/light.cpp"
         entry.parent.mkdir(parents=True)
         entry.write_text('ops.add("shine(x: float)"); ops.add("glow(x: float)"); ops.add("beam(x: float)");')
+        primitives = check.ROOT / "jit/language.cpp"
+        primitives.parent.mkdir(parents=True, exist_ok=True)
+        primitives.write_text('r.add("hold(x: any)"); r.add("hold_on(x: any)");')
         for path, line, count in (
                 ("jit/vm/a.cpp", 'if (op.name() == "shine") f();', 1), ("jit/vm/a.cpp", 'if (text == "shine") f();', 0),
                 ("jit/graph/a.cpp", 'emit("glow", {x});', 1), ("jit/graph/a.cpp", 'registry().get("glow");', 0),
-                ("interpreter/jit/a.cpp", 'kSafe[] = {"shine", "glow", "beam"};', 1)):
+                ("interpreter/jit/a.cpp", 'kSafe[] = {"shine", "glow", "beam"};', 1),
+                ("jit/vm/a.cpp", 'for (auto op : {"shine", "glow", "beam"}) note(op);', 0),
+                ("kernel/a.cpp", 'if (node.op->name() != "hold") f();', 1),
+                ("jit/vm/a.cpp", 'if (name.starts_with("hold_")) f();', 1),
+                ("backends/cpu/a.cpp", 'if (how == "hold") f();', 0)):
             self.assertEqual(self.complaints(check.operator_facts, path, line), count, line)
 
     def test_complexity(self):

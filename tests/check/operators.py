@@ -1,17 +1,20 @@
-"""What is true of an operator stands in its entry (core/operator/op.h): no stage asks for an operator by its name. Complains where
-the name of an operator is compared with, or stands in a list of names; in jit/graph wherever it stands but to fetch the
-entry. Names that the language's own primitives share (jit/language*.cpp) mean these."""
+"""What is true of an operator or primitive stands in its entry (core/operator/op.h, jit/language.h): no stage asks for one
+by its name. Complains where the name of one is compared with, or stands in a list of names; in jit/graph wherever it stands
+but to fetch the entry. Entries, tables that give each name a function (kernels, handlers, forms of other programs' files)
+and readers of files go by names."""
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ["jit/graph", "jit/vm", "jit/autodiff", "jit/infer", "interpreter/jit", "interpreter/watchers",
-           "interpreter/saving", "interpreter/host"]
+FOLDERS = ["core", "backends", "jit", "interpreter", "kernel"]
 STRICT = "jit/graph"
-# Names of passes, and of formulas.
-OTHER_NAMES = ["jit/graph/passes.cpp", "core/loops/loop.cpp"]
-ADDED = re.compile(r'\badd\(\s*"(\w+)\(')
-COMPARED = re.compile(r'(?:[=!]=|starts_with\(|ends_with\()\s*"(\w+)"|"(\w+)"\s*[=!]=')
+# Names of passes, and of the formulas and sums that loops consist of.
+OTHER_NAMES = ("jit/graph/passes.cpp", "jit/graph/loop_builder.cpp", "jit/codegen/", "core/loops/")
+ADDED = re.compile(r'\b(?:ops|r)\.(?:add|operation|number)\(\s*"(\w+)\(')
+# What is compared: a name, an operator.
+SUBJECT = r'(?:\b(?:\w*_)?(?:name|op|primitive|operation)(?:\(\)|_)?\)?)'
+COMPARED = re.compile(rf'{SUBJECT}\s*[=!]=\s*"(\w+)"|"(\w+)"\s*[=!]=\s*(?:[\w.>-]*\W)?{SUBJECT}|'
+                      rf'{SUBJECT}\.(?:starts_with|ends_with)\(\s*"(\w+)"')
 # A list of nothing but texts; two are a pair of names, one for the other.
 LIST = re.compile(r'\{\s*((?:"\w+"\s*,\s*){2,}"\w+"\s*,?)\s*\}')
 TEXT = re.compile(r'(\w*\(?)"(\w+)"')
@@ -22,27 +25,37 @@ def added(root, pattern):
     return {name for path in root.glob(pattern) for name in ADDED.findall(path.read_text())}
 
 
+def compared(line, names):
+    """The names of entries that a line compares something with; of a beginning of names, that."""
+    for groups in COMPARED.findall(line):
+        for name in filter(None, groups):
+            if name in names or (name.endswith("_") and any(n.startswith(name) for n in names)):
+                yield name
+
+
 def complaints(root=ROOT):
-    operators = added(root, "core/ops/*.cpp")
-    names = operators - added(root, "jit/language*.cpp")
+    operators, primitives = added(root, "core/ops/*.cpp"), added(root, "jit/**/*.cpp")
     for folder in FOLDERS:
-        # Other texts are compared, too: options, fields, libraries.
-        about = re.compile(r"\bop\b|\bname\b" if folder.startswith("jit") else r"\bop\b")
         for path in sorted((root / folder).rglob("*.cpp")) + sorted((root / folder).rglob("*.h")):
             source, where = path.read_text(), path.relative_to(root).as_posix()
-            if where in OTHER_NAMES:
+            if where.startswith(OTHER_NAMES):
                 continue
             for number, line in enumerate(source.splitlines(), 1):
-                compared = [a or b for a, b in COMPARED.findall(line)] if about.search(line) else []
-                if folder == STRICT:
-                    compared += [name for before, name in TEXT.findall(line) if not before.endswith(FETCHES)]
-                for name in sorted(set(compared) & names):
-                    yield f"{where}:{number}: goes by the name '{name}': ask the operator's entry (core/operator/op.h)"
+                found = set(compared(line, operators | primitives))
+                if where.startswith(STRICT):
+                    found |= {name for before, name in TEXT.findall(line)
+                              if name in operators - primitives and not before.endswith(FETCHES)}
+                for name in sorted(found):
+                    yield f"{where}:{number}: goes by the name '{name}': ask the entry (core/operator/op.h, jit/language.h)"
+            if not where.startswith(("jit", "interpreter")):
+                continue
             for found in LIST.finditer(source):
                 members = re.findall(r'"(\w+)"', found[1])
-                if all(m in operators for m in members) and any(m in names for m in members):
+                # To fetch one after the other, or by a number.
+                fetched = re.search(r":\s*$", source[:found.start()]) or re.match(r";\s*return k\w+\[", source[found.end():])
+                if not fetched and all(m in operators | primitives for m in members):
                     number = source.count("\n", 0, found.start()) + 1
-                    yield f"{where}:{number}: lists operators ({', '.join(members[:4])}): ask their entries (core/operator/op.h)"
+                    yield f"{where}:{number}: lists names ({', '.join(members[:4])}): ask the entries"
 
 
 if __name__ == "__main__":

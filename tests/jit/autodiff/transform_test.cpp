@@ -271,7 +271,7 @@ TEST_F(TransformTest, tensors_in_loops_twice) {
         "  %24 = call(ops.sum, {%23}) : ?\n"
         "  return %24\n"
         "}\n");
-    const Value gradient = function_value(vm::gradient_function());
+    const Value gradient = function_value(vm::prelude(vm::Prelude::gradient));
     const auto [y, d] = program.gradient({gradient, vector({1, -2}), vector({0.5, 3}), Value(4)}, 2);
     expect_vector(y, {4 * 0.125 - 2 * 4 * 27});
     expect_vector(d, {12 * 0.25, -2 * 12 * 9.0});
@@ -309,7 +309,8 @@ TEST_F(TransformTest, what_ran_before_an_error) {
         "  %15 = index(%12, \"y\") : ?\n"
         "  return {%15}\n"
         "}\n");
-    const Value pcall = function_value(vm::pcall_function()), error = function_value(vm::error_function());
+    const Value pcall = function_value(vm::prelude(vm::Prelude::pcall)),
+                error = function_value(vm::prelude(vm::Prelude::error));
     for (double x : {-1.0, 2.0}) expect_slopes(program, {pcall, error, Value(x)}, 2, x * x * x, 3 * x * x, 6 * x);
 }
 

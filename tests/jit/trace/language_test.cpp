@@ -148,7 +148,8 @@ constexpr const char* kProtected =
 
 TEST_F(LanguageTest, an_error_that_the_program_meets_is_a_way_of_the_record) {
     RecordedProgram f(kProtected);
-    const Value pcall = function_value(vm::pcall_function()), error = function_value(vm::error_function());
+    const Value pcall = function_value(vm::prelude(vm::Prelude::pcall)),
+                error = function_value(vm::prelude(vm::Prelude::error));
     const Value fine = PlainHost::table({}), bad = PlainHost::table({{Value("bad"), Value("broken")}});
     for (int i = 0; i < 3; ++i) {
         f.check({pcall, error, fine, floats({1})}, __LINE__);

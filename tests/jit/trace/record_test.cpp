@@ -236,7 +236,7 @@ TEST_F(RecordTest, the_derivative_of_a_function_is_recorded_as_any_other) {
         "  return {%4}\n"
         "}\n");
     vm::PlainHost& host = f.host();
-    trace::PlainFunction gradient(host, function_value(vm::gradient_function()));
+    trace::PlainFunction gradient(host, function_value(vm::prelude(vm::Prelude::gradient)));
     const Value x = floats({0.5, -1, 2}), y = floats({1, 2, 3});
     const std::vector<Value> args{Value("grad"), f.function(), Value(int64_t{0}), x, y};
     const Value expected = f.gradient({x, y}).second;

@@ -329,7 +329,8 @@ constexpr const char* kRaising =
 
 TEST_F(MachineTest, a_protected_call_meets_errors_with_any_value) {
     TextProgram program(kRaising);
-    const Value pcall = function_value(vm::pcall_function()), error = function_value(vm::error_function());
+    const Value pcall = function_value(vm::prelude(vm::Prelude::pcall)),
+                error = function_value(vm::prelude(vm::Prelude::error));
     const Value fine = vm::PlainHost::table({}),
                 object = vm::PlainHost::table({{Value("bad"), vm::PlainHost::table({})}});
     auto results = program.run({pcall, error, fine});
@@ -363,7 +364,7 @@ TEST_F(MachineTest, variables_are_closed_from_the_last_to_the_first_when_an_erro
     auto guarded = [&](const char* name) {
         return vm::PlainHost::table({{Value("name"), Value(name)}, {Value("log"), log}}, meta);
     };
-    EXPECT_EQ(program.error({guarded("a"), guarded("b"), function_value(vm::error_function())}), "stop");
+    EXPECT_EQ(program.error({guarded("a"), guarded("b"), function_value(vm::prelude(vm::Prelude::error))}), "stop");
     vm::PlainHost host;
     expect_values({host.raw_get(log, Value(1)), host.raw_get(log, Value(2)), host.length(log)},
                   {Value("b"), Value("a"), Value(2)});

@@ -23,7 +23,7 @@ std::vector<Value> TextProgram::run(std::span<const Value> args) { return machin
 std::pair<Value, Value> TextProgram::gradient(std::initializer_list<Value> args, int64_t position) {
     vm::Values all{Value("grad"), function(), Value(position)};
     all.append({args.begin(), args.size()});
-    const vm::Values results = machine_.run(function_value(vm::gradient_function()), all);
+    const vm::Values results = machine_.run(function_value(vm::prelude(vm::Prelude::gradient)), all);
     return {results[0], results[1]};
 }
 
@@ -37,7 +37,7 @@ Value TextProgram::second_derivative(std::initializer_list<Value> args, int64_t 
         "  return {%6}\n"
         "}\n",
         {&lua::language(), vm::operator_value}, "slope");
-    const Value gradient = function_value(vm::gradient_function());
+    const Value gradient = function_value(vm::prelude(vm::Prelude::gradient));
     vm::Values all{Value("grad"),
                    vm::make_object<vm::Closure>(vm::function_of(*kSlope.graph), nullptr,
                                                 vm::Values{function(), gradient, Value(position)}),

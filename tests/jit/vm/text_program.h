@@ -45,7 +45,7 @@ class TextProgram {
     vm::Machine machine_{host_};
 };
 
-// A function of the machine as a value: vm::pcall_function() and its like.
+// A function of the machine as a value: vm::prelude(vm::Prelude::pcall) and its like.
 Value function_value(const vm::OperatorFunction& f);
 
 }  // namespace lunaria::testing
