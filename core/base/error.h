@@ -1,5 +1,5 @@
-// Errors that a user sees. A message says where (the name the user typed), what with the values, and what to do.
-// The Lua file and line are added by the interpreter, at the one place where an exception becomes a Lua error.
+// Errors that users see. A message names the place (the name that the user typed), the problem with its values, and the
+// remedy. The interpreter adds the Lua file and line, at the one place where an exception becomes a Lua error.
 #pragma once
 
 #include <exception>

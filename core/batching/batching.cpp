@@ -13,7 +13,7 @@ bool is_listed(const Value& results) {
     return results.is_list() || (results.is_node() && results.node()->type.kind == ir::NodeType::Kind::list);
 }
 
-// Whether a rule gave results of the types that it should: operators on whole batches may come to other ones.
+// Whether the results of a rule have the right types: an operator on whole batches may infer others.
 bool fits(const BatchCall& call, const Value& results, const Types& types) {
     const std::vector<Value> items = separate_results(call.builder, results);
     return std::ranges::equal(items, types, [&](const Value& v, const TensorType& type) {
@@ -23,7 +23,7 @@ bool fits(const BatchCall& call, const Value& results, const Types& types) {
     });
 }
 
-// What sample number i has in the place of an argument.
+// The argument of sample number i.
 Value sample_of(const BatchCall& call, const Value& arg, const Value& batched, int64_t i) {
     if (batched.is_nil()) return arg;
     if (batched.is_list()) {

@@ -1,5 +1,5 @@
-// What operators do when they are applied to a whole batch of samples at once: the rules of vmap. The batch axis is the
-// first one of every batched operand and result; a rule makes the call for the batch out of the call for one sample.
+// The rules of vmap: operators applied to a whole batch of samples at once. The batch axis is the first one of every
+// batched operand and result; a rule makes the call for the batch out of the call for one sample.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace lunaria {
 
-// A call for one sample, whose arguments have the types of a sample (their elements are not looked at), and what
-// stands for them in the batch.
+// A call for one sample, whose arguments have the types of a sample (their elements are not read), with the operands of
+// the whole batch.
 class BatchCall : public ExpandCall {
   public:
     // `batched`: per parameter the tensor with the batch axis, or nil for an argument that is the same for all samples;
@@ -22,12 +22,12 @@ class BatchCall : public ExpandCall {
     const int64_t size;  // of the batch
 
     bool is_batched(size_t i) const;
-    // The operand with the batch axis where it has one.
+    // The operand, with the batch axis if it has one.
     Expr operand(size_t i) const { return of(args[i], batched[i]); }
-    // The same, broadcast over the batch where it has none.
+    // The same, broadcast over the batch if it has no batch axis.
     Expr spread(size_t i) const { return spread_of(args[i], batched[i]); }
     Expr spread_of(const Value& sample, const Value& batch) const;
-    // The same so that it broadcasts against operands whose samples have this rank.
+    // The same in a shape that broadcasts against operands whose samples have this rank.
     Expr aligned(size_t i, int rank) const { return aligned_of(args[i], batched[i], rank); }
     Expr aligned_of(const Value& sample, const Value& batch, int rank) const;
     // A shape with the batch axis in front.
@@ -37,21 +37,21 @@ class BatchCall : public ExpandCall {
     Expr of(const Value& sample, const Value& batch) const { return {builder, batch.is_nil() ? sample : batch}; }
 };
 
-// Whether there is a rule; the other operators are applied to one sample after the other.
+// Whether there is a rule; other operators are applied to one sample after the other.
 inline bool has_batch_rule(const Op& op) { return op.host_fn || op.batch_fn || op.is_elementwise; }
 
-// The results of the call for the batch by the operator's rule, one or a list, each with the batch axis; nil when the
-// rule does not cover this call. `types`: of the results for one sample.
+// The results of the call for the batch by the operator's rule, one or a list, each with the batch axis; nil if the
+// rule does not cover this call. `types`: the types of the results for one sample.
 Value apply_batch_rule(const BatchCall& call, const Types& types);
 
-// The same by the rule where it covers the call, otherwise of one sample after the other; nil where the operator is
-// made of others, which are to be applied instead.
+// The same by the rule if it covers the call, otherwise by one sample after the other; nil if the operator is a
+// composite, whose parts are to be applied instead.
 Value batched_results(const BatchCall& call);
 
 // The operator applied to one sample after the other, and the results stacked.
 Value one_by_one(const BatchCall& call);
 
-// One result or a list of them, one by one.
+// The results, one or a list of them, as a vector.
 std::vector<Value> separate_results(Builder& b, const Value& results);
 
 }  // namespace lunaria

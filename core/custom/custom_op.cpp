@@ -16,9 +16,9 @@ namespace lunaria {
 
 namespace {
 
-// Under the lock of defined_ops().
+// The defined operators, under the lock of defined_ops().
 struct Known {
-    Registry registry;  // stays empty: it tells these operators from others
+    Registry registry;  // stays empty; it marks these operators
     std::unordered_map<std::string, CustomOp*> by_content;
     std::vector<Kernel> kernels;
 };
@@ -28,7 +28,7 @@ Known& known() {
     return *instance;
 }
 
-// Writes the formula with other operands in place of its parameters.
+// Emits the formula with the operands in place of its parameters.
 Value replay(const ir::Graph& formula, std::span<const Value> args, Builder& builder) {
     return ir::replay(
         formula, args, [&](const Op& op, std::vector<Value> operands) { return builder.emit(op, std::move(operands)); },
@@ -63,8 +63,8 @@ void remove_unused(ir::Graph& graph) {
     graph.reorder_body(std::move(kept));
 }
 
-// Derives a formula by one input. A choice between two formulas (where, at the end of a formula) is differentiated as
-// one between their derivatives: what is not chosen has no part in it, even where it is infinite.
+// Derives a formula by one input. A choice between two formulas (`where` at the end of a formula) is differentiated as
+// a choice between their derivatives, so that the branch not taken contributes nothing, even where it is infinite.
 class Derivation {
   public:
     Derivation(const Formula& from, size_t input, std::span<const CustomOp::Input> inputs, DType dtype)
@@ -116,7 +116,7 @@ class Derivation {
         return map_.at(v.node());
     }
 
-    // The cotangent of the input for that of this value; nothing: zero.
+    // The cotangent of the input that follows from this value; none: zero.
     Expr of(const Value& v) {
         if (!v.is_node() || !depends_.contains(v.node())) return {};
         const ir::Node* node = v.node();
@@ -175,12 +175,12 @@ class Derivation {
     std::unordered_map<const ir::Node*, Expr> done_;
 };
 
-// Points that are brought together at once; of more, those along the last index first.
+// The most points that are gathered at once. If there are more, those along the last index come first.
 constexpr int64_t kMostPoints = 4096;
 
 }  // namespace
 
-// The entries' rules, which are plain functions.
+// The rules of the entries are plain functions.
 struct CustomRules {
     static const CustomOp& of(const Call& c) { return static_cast<const CustomOp&>(c.op); }
 
@@ -191,7 +191,7 @@ struct CustomRules {
     }
     static Expr expand(const ExpandCall& c) {
         const Expr made(c.builder, replay(of(c).formula(c.dtype).graph, c.args, c.builder));
-        // A derivative need not depend on all operands.
+        // A derivative may depend on only some of the operands.
         const Shape shape = infer(c)[0].shape;
         return made.shape() == shape ? made : made.broadcast_to(shape);
     }
@@ -240,12 +240,12 @@ struct CustomRules {
         const auto kept = static_cast<int>(rule.output.size());
         int64_t points = 1;
         for (int i = kept; i < result.rank(); ++i) points *= result.shape()[i];
-        // The product of no numbers is 1 along any axis; the largest of none is an error either way.
+        // An empty product is 1 along any axis; an empty maximum is an error either way.
         if (points > kMostPoints && result.rank() > kept + 1) result = reduced(result, rule, result.rank() - 1);
         return reduced(result, rule, kept);
     }
-    // Of sums: at each point the derivative by the operand, times the cotangent of the result that the point is part
-    // of, summed over the points that read the same element.
+    // For sums: at each point the derivative by the operand, times the cotangent of the result to which the point
+    // belongs, summed over the points that read the same element.
     static Grads grad_rule(const GradRule& g) {
         const CustomOp& op = of(g);
         const IndexRule& rule = *op.rule();
@@ -275,7 +275,7 @@ struct CustomRules {
             }
             Expr d(g.builder, g.builder.emit(op.derivative(i), args));
             if (!rule.is_plain(i)) {
-                // Windows overlap: what they have is brought back one step of their making at a time.
+                // Windows overlap, so their cotangents are scattered back one step of the expansion at a time.
                 const AtPoints seen(g, rule, sizes, i);
                 d = seen.adjoint(d.reshape(seen.value().shape()));
             }
@@ -323,7 +323,7 @@ const CustomOp& CustomOp::define(std::string name, std::string doc, std::vector<
     for (const Input& input : inputs) content += str("\n", input.name, input.mask);
     Known& k = known();
     std::lock_guard lock(defined_ops().mutex);
-    // The same cell of a notebook again.
+    // A cell of a notebook may run again and define the same operator.
     if (auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
     std::unique_ptr<CustomOp> op(new CustomOp(defined_ops().free_name(name), std::move(doc), std::move(inputs)));
     op->original_ = empty_formula(op->inputs_, DType::f32);
@@ -356,7 +356,7 @@ void CustomOp::set_rule(IndexRule rule, const CustomOp& element) {
     takes_strides = takes_halves = true;
     infer_fn = CustomRules::infer_rule;
     expand_fn = CustomRules::expand_rule;
-    // The derivative of the largest comes from what it is made of.
+    // The derivative of a maximum comes from its expansion.
     if (rule_->reduce.empty() || rule_->reduce == "sum" || rule_->reduce == "mean") grad_fn = CustomRules::grad_rule;
 }
 
@@ -390,8 +390,8 @@ const CustomOp& CustomOp::derivative(size_t i) const {
                                               str("The derivative of ", name_, " by ", inputs_[i].name, "."),
                                               inputs_and_cotangent()));
     if (element) {
-        // One element for each that the points read, in the order of the rule's indices; of an operand that is read at
-        // one index per axis, its own elements.
+        // One element for each one that the points read, in the order of the rule's indices. An operand with one index
+        // per axis gives its own elements.
         IndexRule rule = *rule_;
         const std::vector<std::string> all = rule.indices();
         rule.inputs.emplace_back();
@@ -417,8 +417,8 @@ const CustomOp& CustomOp::derivative(size_t i) const {
     return *(found = &defined_ops().add(std::move(op)));
 }
 
-// Nothing where the derivative reads what lies beyond the edges, other than the cotangent, which is 0 there: what it
-// gives for that need be no number.
+// None if the derivative reads beyond the edges of an operand other than the cotangent, which is 0 there: the
+// derivative need not be a number at such a point.
 const CustomOp* CustomOp::gathering(size_t i, const GatherRule& gather, DType dtype) const {
     const CustomOp& element = element_->derivative(i);
     std::unordered_set<const ir::Node*> used;

@@ -1,4 +1,4 @@
-// Batches of rows that are about as long as each other.
+// Batches of rows of similar length.
 #include <algorithm>
 
 #include "core/base/error.h"

@@ -6,7 +6,7 @@
 //       return list;
 //   }
 //
-// A struct may have `static M read(ProtoReader)` or `ProtoWriter message() const` where its form is more than its
+// A struct may have `static M read(ProtoReader)` or `ProtoWriter message() const` if it consists of more than its
 // fields.
 #pragma once
 
@@ -144,7 +144,7 @@ template <auto member>
 constexpr auto field(uint32_t number) {
     return field_of<member>(number, member);
 }
-// A text that is not written where it is empty.
+// A text that is written only if it is not empty.
 template <auto member>
 constexpr auto filled(uint32_t number) {
     return filled_of<member>(number, member);

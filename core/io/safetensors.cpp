@@ -39,8 +39,8 @@ const Type* type_of(DType dtype) {
                         [dtype](const Type& type) { return type.supported && type.dtype == dtype; });
 }
 
-// Takes the header as a stream of events, so that nothing is built but what the format allows: nesting deeper than an
-// array in an object in the header stops at once, and repeated keys are seen.
+// Reads the header as a stream of events, so that nothing but the allowed structure is built: nesting deeper than an
+// array in an object in the header is an error at once, and repeated keys are seen.
 class HeaderReader final : public nlohmann::json_sax<json> {
   public:
     explicit HeaderReader(const Source& source) : source_(source) {}

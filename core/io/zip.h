@@ -1,6 +1,6 @@
-// Zip archives as far as .npz files need them: stored and deflated members, zip64; no encryption, no spanning.
-// The central directory is what counts. It must lie at the end of the file and its members must not overlap each
-// other, so that no byte of a file can be unpacked twice (the trick of the best zip bombs).
+// Zip archives in the form that .npz files need: stored and deflated members, zip64; no encryption, no spanning. Only
+// the central directory counts. It must lie at the end of the file and its members must not overlap each other, so that
+// no byte of a file can be unpacked twice (the trick of the best zip bombs).
 #pragma once
 
 #include <vector>
@@ -10,11 +10,11 @@
 namespace lunaria {
 
 struct ZipMember {
-    std::string name;  // as in the archive: relative, no "..", unique
+    std::string name;  // as in the archive, but relative, without "..", and unique
     Stretch stretch;
 };
 
-// Throws file_error when `source` is not a sound archive.
+// Throws file_error if `source` is no valid archive.
 std::vector<ZipMember> zip_directory(const Source& source);
 
 class ZipWriter {

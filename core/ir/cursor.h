@@ -1,4 +1,4 @@
-// A place in the text of a graph, for the parser: tokens, and errors that show the place.
+// A position in the text of a graph, for the parser: tokens, and errors that show the position.
 #pragma once
 
 #include <string>
@@ -23,10 +23,10 @@ class Cursor {
 
     void skip_spaces();
     void skip_blank_lines();
-    // Each of these skips spaces before what it looks for.
+    // Each of these first skips spaces.
     bool accept(std::string_view token);
     void expect(std::string_view token);
-    // A word of letters, digits, '_', '.' and bytes of UTF-8; empty when there is none.
+    // A word of letters, digits, '_', '.' and bytes of UTF-8; empty if there is none.
     std::string_view word();
     bool accept_word(std::string_view word);
     int64_t integer(std::string_view what, int64_t least, int64_t most);

@@ -1,5 +1,5 @@
-// Graphs of operators, and blocks of them that go on to each other, as MindSpore writes them: by the rules in
-// mindspore_rules.h, and as mindspore_blocks.h says.
+// The writer of graphs in MindSpore's form: graphs of operators, and blocks that end with a jump to each other. It
+// applies the rules in mindspore_rules.h; mindspore_blocks.h describes the blocks.
 #include <algorithm>
 #include <set>
 
@@ -33,7 +33,7 @@ bool binds(const Term& term, const Value& value, Bindings& b) {
     }
 }
 
-// What a call of ours is in MindSpore's operators: the rule, and what its variables are.
+// The form of a call in MindSpore's operators: the rule, and the values of its variables.
 struct Match {
     const Rule* rule = nullptr;
     Bindings bindings;
@@ -58,7 +58,7 @@ Match match_of(const Op& op, std::span<const Value> args, const NodeType& type) 
     return m;
 }
 
-// Composite for what runs it, too: there are no kernels whose results could differ.
+// Composite also for the runtime, so that no kernel can give other results.
 bool is_composite(const Op& op) {
     if (!op.expand_fn || op.view_fn || op.host_fn) return false;
     size_t count = 0;
@@ -75,7 +75,7 @@ bool has_operands(const Op& op, std::span<const Value> args) {
     return false;
 }
 
-// The graph and its blocks with what has no rule expanded, and what depends on nothing computed, until nothing changes.
+// The graph and its blocks, with calls without a rule expanded and calls of constants computed, until nothing changes.
 class Preparation {
   public:
     std::unique_ptr<Graph> run(const Graph& given) {
@@ -153,7 +153,7 @@ class Preparation {
     std::unordered_map<const Graph*, Graph*> blocks_;
 };
 
-// What cannot be written: the names of operators, or what else there is.
+// A report of all that cannot be written: names of operators and other things.
 struct Missing {
     std::set<std::string> what;
 };
@@ -172,7 +172,7 @@ class MindSporeWriter {
         model_.graph = written(graph_);
         model_.ir_version = "1.1";
         model_.producer = "Lunaria";
-        model_.producer_version = "1.0.0";  // MindSpore refuses files without one
+        model_.producer_version = "1.0.0";  // MindSpore refuses a file without a version
         return std::move(model_);
     }
 
@@ -194,7 +194,7 @@ class MindSporeWriter {
             if (node->kind == NodeKind::constant && !node->function) constant(*node);
         for (const Node* node : graph.body()) goes_on(*node) ? go_on(*node) : call(*node);
         std::vector<Value> results = results_of(graph);
-        // What goes on to a block gives a tuple, as that has to.
+        // The results of a graph that jumps to a block form a tuple, as those of the block do.
         const bool is_tuple = results.size() > 1 && !graph_.inner().empty();
         if (is_tuple) {
             const std::string tuple = operand(graph.result, true);
@@ -219,12 +219,12 @@ class MindSporeWriter {
         entry_->outputs.push_back(std::move(info));
     }
 
-    // A list of one result is that result.
+    // The type of a result; a list of one result counts as that result.
     static const NodeType& only(const NodeType& type) {
         return type.kind == NodeType::Kind::list && type.items.size() == 1 ? type.items[0] : type;
     }
 
-    // The last node of a graph, which goes on to a block or to one of two.
+    // The last node of a graph, a jump to a block or to one of two.
     void go_on(const Node& node) {
         if (node.callee) {
             names_[&node] = call_of(labels_.at(node.callee->function), operands(Value::list(node.args)), node);
@@ -240,7 +240,7 @@ class MindSporeWriter {
         names_[&node] = call_of(chosen, {}, node);
     }
 
-    // A block with its arguments.
+    // Writes a block with its arguments as a function.
     std::string way(const Node& function, const Value& args) {
         const std::string& label = labels_.at(function.function);
         std::vector<std::string> inputs = operands(args);
@@ -304,14 +304,14 @@ class MindSporeWriter {
         }
     }
 
-    // A node for a value that is known.
+    // A node for a known value.
     std::string setting(const Value& v, std::optional<double> number = std::nullopt) {
         NodeEntry e;
         e.name = e.output = unique(str("ValueNode_", ++values_));
         e.op_type = "Constant";
         e.attributes.push_back(attribute("value", v));
         if (v.kind() == Value::Kind::number) number = v.number();
-        if (number) {  // MindSpore has it as float32
+        if (number) {  // MindSpore keeps it as float32
             Attribute exact;
             exact.name = "number";
             exact.kind = Kind::float64;
@@ -346,7 +346,7 @@ class MindSporeWriter {
             op.strings.emplace_back(node.op->name());
             entry_->nodes.back().attributes.push_back(std::move(op));
         }
-        // An operator that gives its operand back is written as that operand, by no node.
+        // An operator that returns its operand is written as that operand, without a node.
         if (entry_->nodes.empty() || entry_->nodes.back().output != names_[&node]) return;
         NodeEntry& last = entry_->nodes.back();
         last.domain = node.name;
@@ -384,7 +384,7 @@ class MindSporeWriter {
         return Value::list(std::move(items));
     }
 
-    // The name of what the term stands for.
+    // The name of the node that the term stands for.
     std::string written(const Term& t, const Match& m) {
         switch (t.kind) {
             case Term::Kind::variable:
@@ -424,9 +424,9 @@ class MindSporeWriter {
     const Graph& graph_;
     Model model_;
     std::unordered_map<const Graph*, std::string> labels_;
-    std::string label_;            // of the graph that is being written
-    GraphEntry* entry_ = nullptr;  // its entry
-    const Node* node_ = nullptr;   // that is being written
+    std::string label_;            // the label of the graph in progress
+    GraphEntry* entry_ = nullptr;  // the entry of that graph
+    const Node* node_ = nullptr;   // the node in progress
     std::unordered_map<const Node*, std::string> names_;
     std::set<std::string> used_;
     int values_ = 0, calls_ = 0;

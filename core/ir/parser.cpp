@@ -1,5 +1,6 @@
-// Nodes are made as their lines are read. An inner graph stands before the body whose nodes it may use, so its lines
-// are passed over first and read when that body is there; graphs as values are resolved at the end.
+// The parser of the text form of graphs. Nodes are made as their lines are read. An inner graph stands before the body
+// whose nodes it may use, so its lines are skipped at first and read after that body. Graphs as values are resolved at
+// the end.
 #include "core/ir/parser.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace lunaria::ir {
 
 namespace {
 
-// Deeper texts are no graphs of ours; the bound keeps the parser's own recursion short.
+// No graph of ours is nested deeper; the bound limits the parser's own recursion.
 constexpr int kDeepest = 200;
 constexpr int64_t kLargestId = std::numeric_limits<int>::max() / 2;
 
@@ -81,7 +82,7 @@ class Parser {
             at_.fail_at(h.place, str("there is a graph '", h.label, "' already"));
     }
 
-    // From "(" of the header to the line with "}".
+    // Reads the rest of a graph, from "(" of the header to the line with "}".
     void graph_rest(Graph& graph, int depth) {
         if (depth > kDeepest) at_.fail("graphs are nested too deeply");
         graph_ = &graph;
@@ -126,7 +127,7 @@ class Parser {
         graph_ = &graph;
     }
 
-    // Goes to the line after the graph whose header is being read.
+    // Skips to the line after the graph whose header is being read.
     void pass_over() {
         for (int open = 1; open > 0;) {
             const size_t line = text_.find('\n', at_.place());
@@ -190,7 +191,7 @@ class Parser {
         at_.end_of_line();
     }
 
-    // An item of a node, or a call of a node or of a graph.
+    // A node that is an item of another, or a call of a node or of a graph.
     Node* of_value(Graph& graph) {
         const size_t place = at_.place();
         const Value value = operand();
@@ -205,7 +206,7 @@ class Parser {
         return graph.add_call(*value.node(), arguments(), {});
     }
 
-    // A call of an operator, or a constant.
+    // A node that calls an operator, or a constant.
     Node* of_word(Graph& graph) {
         const size_t place = at_.place();
         const std::string_view word = at_.word();
@@ -316,7 +317,7 @@ class Parser {
         at_.fail_at(place, "a value expected");
     }
 
-    // An integer, or a float: it has a point, an exponent, or is inf or nan.
+    // An integer, or a float, which has a point or an exponent or is inf or nan.
     std::optional<Value> plain_number() {
         const std::string_view line = at_.rest_of_line();
         const size_t start = line.starts_with("-") ? 1 : 0;
@@ -363,7 +364,7 @@ class Parser {
             while (at_.accept(","));
             at_.expect("}");
         }
-        // Compared axis by axis: the product of a text's sizes may overflow.
+        // Compared axis by axis, since the product of the sizes in a text may overflow.
         uint64_t count = 1;
         for (int64_t d : dims)
             if (d == 0) count = 0;
@@ -393,7 +394,7 @@ class Parser {
                     at_.fail_at(place, "an element of a bool tensor is true or false");
                 out = v.boolean();
             } else if constexpr (std::is_integral_v<T>) {
-                // Integers of 64 bits without a sign are written as those with one.
+                // Unsigned integers of 64 bits are written as signed ones.
                 if (v.kind() != Value::Kind::integer || (sizeof(T) < 8 && !std::in_range<T>(v.integer())))
                     at_.fail_at(place, str("an element is no ", name_of(t.dtype())));
                 out = static_cast<T>(v.integer());
@@ -452,7 +453,7 @@ class Parser {
             if (found == graphs_.end()) at_.fail_at(use.place, str("there is no graph '", use.label, "'"));
             use.node->function = found->second;
         }
-        // Graphs as values have no number in the text; they come after those that have.
+        // Graphs as values have no number in the text; their numbers follow those in the text.
         std::unordered_map<const Graph*, int> next;
         for (Graph* top : tops_) next[top] = largest_of(*top) + 1;
         for (const Use& use : functions_) use.node->id = next[&root(use.node->graph())]++;
@@ -482,7 +483,7 @@ class Parser {
     Graph* graph_ = nullptr;
     int depth_ = 0;
     std::unordered_map<std::string, Graph*> graphs_;  // by label
-    std::unordered_map<int, Node*> nodes_;            // of the outermost graph that is being read
+    std::unordered_map<int, Node*> nodes_;            // the nodes of the outermost graph in progress
     std::vector<Graph*> tops_;
     std::vector<Use> functions_;
     std::unordered_map<std::string, std::shared_ptr<const std::string>> chunks_;

@@ -50,7 +50,8 @@ class Verifier {
         if (node.args.size() != node.op->signature.params.size())
             fail(graph, str("%", node.id, ": ", node.op->name(), " has ", node.args.size(), " arguments, not ",
                             node.op->signature.params.size()));
-        // A primitive of the language, which has no rule to compare with, or a call that is not specialised yet.
+        // A primitive of the language has no inference rule to compare with, nor has a call that is not specialised
+        // yet.
         if (node.type.kind == NodeType::Kind::unknown || (!node.op->infer_fn && !node.op->expand_fn)) return;
         const NodeType type = infer_call(*node.op, node.args);
         if (!(type == node.type))
@@ -58,7 +59,7 @@ class Verifier {
                  str("%", node.id, ": ", node.op->name(), " gives ", to_string(type), ", not ", to_string(node.type)));
     }
 
-    // Blocks go on to each other by calls of graphs and by `branch`, and only by their last node.
+    // Blocks jump to each other by calls of graphs and by `branch`, which only the last node may do.
     static void flow(const Graph& graph, const Node& node) {
         const bool jump = node.callee && node.callee->function;
         const bool branch = node.op && node.op->is_branch;

@@ -1,6 +1,7 @@
-// Products of a row or two with a matrix that stays in the nearest cache. Calling a kernel for one takes as long as the
-// work, so compiled programs make them part of their loops. Kernels and generated code add up alike, to the same bits:
-// every fourth product has a sum of its own, and of these it is (first + second) + (third + fourth).
+// Products of one or two rows with a matrix that stays in the nearest cache. A kernel call would take as long as the
+// product, so compiled programs make such products part of their loops. Kernels and generated code add up in the same
+// order, for the same bits: every fourth product belongs to one of four sums, and the result is (first + second) +
+// (third + fourth).
 #pragma once
 
 #include <cstdint>

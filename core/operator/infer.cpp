@@ -1,4 +1,4 @@
-// Arguments and types of calls: what inference rules, gradient rules and the executor share.
+// Arguments and types of calls, as inference rules, gradient rules and the executor need them.
 #include "core/operator/infer.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string_view Call::name() const { return op.name(); }
 
 TensorType Call::type(size_t i) const {
     TensorType t = type_of(args[i]);
-    // A number adapts to the operands beside it.
+    // A number adapts to the dtype of the operands beside it.
     bool adapts = !args[i].is_tensor() && !args[i].is_node();
     ArgType wanted = op.signature.params[i].type;
     if (adapts && (wanted == ArgType::same || wanted == ArgType::real)) t.dtype = dtype;
@@ -56,7 +56,7 @@ std::vector<int64_t> Call::ints(size_t i) const {
 
 Shape Call::axes(size_t i, size_t of) const {
     auto list = ints(i);
-    // A single value counts as a row of one here, as in numpy and PyTorch.
+    // A single value counts as a row of one element here, as in numpy and PyTorch.
     if (rank(of) == 0 && std::ranges::all_of(list, [](int64_t axis) { return axis == 0 || axis == -1; })) return {};
     if (!list.empty()) return normal_axes(name(), list, rank(of), param_name(*this, i));
     Shape all;
@@ -70,7 +70,8 @@ namespace {
 
 bool is_promoted(ArgType t) { return t == ArgType::same || t == ArgType::real; }
 
-// Whether an operator takes elements that are only stored: it moves or converts them, or does not look at them.
+// Whether an operator accepts elements of a type in which nothing is computed: it moves or converts them, or ignores
+// them.
 bool takes_stored(const Op& op) {
     return op.only_moves || op.view_fn || op.host_fn || op.reads_type_only || (op.expand_fn && !op.infer_fn) ||
            op.fuses_as == Fusion::cast;
@@ -78,14 +79,14 @@ bool takes_stored(const Op& op) {
 
 bool is_operand(const Value& v) { return v.is_tensor() || v.is_node(); }
 
-// Without a copy of the shape.
+// The dtype, without a copy of the shape.
 DType dtype_of_operand(const Value& v) { return v.is_tensor() ? v.tensor().dtype() : type_of(v).dtype; }
 
 }  // namespace
 
-// What integers of type t are compared with numbers in, so that no number is rounded or wraps around: t itself where it
-// has them all. Otherwise f64, which has every number; it rounds large integers, but only to a number that t has, or to
-// the first one above them all, which they equal then as in NumPy.
+// The dtype in which integers of type t are compared with numbers, so that no number is rounded or wraps around: t
+// itself if it can represent them all, otherwise f64. f64 rounds large integers, but only to a number that t has, or to
+// the first one above them all, to which they then compare equal, as in NumPy.
 static DType compared_dtype(DType t, std::span<const Value> args) {
     for (const Value& v : args)
         if (v.is_number() && !is_element(t, v)) return DType::f64;
@@ -110,7 +111,8 @@ DType promoted_dtype(const Op& op, std::span<const Value> args) {
     }
     DType result = DType::f32;
     if (has_strong && has_weak) {
-        // A number only decides the kind: int tensor + 2.5 is f32, f16 tensor + 2.5 stays f16, bool tensor + 3 is i64.
+        // A number decides only the kind of dtype: int tensor + 2.5 is f32, f16 tensor + 2.5 stays f16, bool tensor + 3
+        // is i64.
         result = strong;
         if (op.infer_fn == broadcast_to_bool && is_integer(strong))
             result = compared_dtype(strong, args);
@@ -127,7 +129,7 @@ DType promoted_dtype(const Op& op, std::span<const Value> args) {
     return result;
 }
 
-// Throws where a value is of a type in which nothing is computed, or asks for one.
+// Throws if a value has a type in which nothing is computed, or names one.
 static void expect_computed(const Op& op, const Param& param, const Value& v) {
     if (v.is_list()) {
         for (const Value& item : v.items()) expect_computed(op, param, item);

@@ -1,6 +1,6 @@
-// Operators: one registry entry each, read by the Lua bindings, argument checks, help, inference in both modes,
-// gradients, vmap, MindIR and the standard tests. Entries are written in core/ops/<family>.cpp; the lists are written
-// out in core/ops/families.cpp (no static constructors).
+// Operators: one registry entry each, which the Lua bindings, argument checks, help, inference in both modes,
+// gradients, vmap, MindIR and the standard tests read. The entries are in core/ops/<family>.cpp; core/ops/families.cpp
+// lists the families (no static constructors).
 #pragma once
 
 #include <atomic>
@@ -22,12 +22,12 @@ namespace lunaria {
 
 struct TensorType {
     DType dtype = DType::f32;
-    Shape shape;  // kUnknownDim where only the kernel can tell
+    Shape shape;  // kUnknownDim where only the kernel can tell the size
     const Distribution* placement = nullptr;
     friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-// The types of an operator's results. Most have one.
+// The types of an operator's results, mostly one.
 using Types = std::vector<TensorType>;
 
 // Arguments of a call as seen by inference and gradient rules: all parameters in the order of the signature, defaults
@@ -39,28 +39,28 @@ class Call {
 
     const Op& op;
     std::span<const Value> args;
-    DType dtype;  // of the promoted operands (`same` and `float` parameters)
+    DType dtype;  // the joint dtype of the `same` and `float` parameters
 
     bool has(size_t i) const { return !args[i].is_nil(); }
-    TensorType type(size_t i) const;  // of a tensor argument; a number has rank 0 and the promoted dtype
+    TensorType type(size_t i) const;  // the type of a tensor argument; a number has rank 0 and the promoted dtype
     Shape shape(size_t i) const { return type(i).shape; }
     int rank(size_t i) const { return type(i).shape.rank(); }
-    std::vector<TensorType> types(size_t i) const;  // of a list of tensors
+    std::vector<TensorType> types(size_t i) const;  // the types of a list of tensors
     int64_t integer(size_t i) const { return args[i].integer(); }
     double number(size_t i) const { return args[i].number(); }
     bool boolean(size_t i) const { return args[i].boolean(); }
     const std::string& string(size_t i) const { return args[i].string(); }
     DType dtype_or(size_t i, DType otherwise) const { return has(i) ? args[i].dtype() : otherwise; }
-    std::vector<int64_t> ints(size_t i) const;  // of a list or a single integer
-    // `ints` as axes of argument `of`, counted from 0, without repetition; nil or an empty list: all axes.
+    std::vector<int64_t> ints(size_t i) const;  // from a list or a single integer
+    // The integers as axes of argument `of`, counted from 0, without repetition; nil or an empty list: all axes.
     Shape axes(size_t i, size_t of) const;
     int axis(size_t i, size_t of) const;  // one axis of argument `of`, counted from 0
-    std::string_view name() const;        // of the operator, for messages
+    std::string_view name() const;        // the operator's name, for messages
 };
 
 TensorType type_of(const Value& v);  // tensor, node or number
 
-// What a composite operator is expanded from: the call, with its arguments as expressions of the builder at hand.
+// The input of an expansion: the call, with its arguments as expressions of the current builder.
 class ExpandCall : public Call {
   public:
     ExpandCall(const Call& call, Builder& b) : Call(call), builder(b) {}
@@ -69,7 +69,7 @@ class ExpandCall : public Call {
     Expr call(std::string_view op, std::initializer_list<Arg> call_args) const { return builder.call(op, call_args); }
 };
 
-// What a gradient rule sees: also the results and their cotangents.
+// The input of a gradient rule: the call with its results and their cotangents.
 class GradRule : public ExpandCall {
   public:
     GradRule(const Call& call, Builder& b, std::span<const Expr> outs, std::span<const Expr> douts)
@@ -86,7 +86,7 @@ using Grads = std::vector<Expr>;
 using InferFn = Types (*)(const Call&);
 using GradFn = Grads (*)(const GradRule&);
 using ExpandFn = Expr (*)(const ExpandCall&);
-using ViewFn = Value (*)(const Call&);  // arguments are tensors; gives a view of them (or a list of views)
+using ViewFn = Value (*)(const Call&);  // arguments are tensors; returns a view of them (or a list of views)
 using HostFn = Value (*)(const Call&);  // a plain value computed from types and attributes alone (shape, rank, dtype)
 
 class BatchCall;  // core/batching/batching.h
@@ -97,20 +97,20 @@ class RowPass;  // core/operator/row_pass.h
 class RowValue;
 using RowFn = RowValue (*)(RowPass&);
 
-// What a call does beside giving its results. Stages do not compare it: they ask the questions of Op.
+// The effect of a call beside its results. Stages do not compare it: they ask the questions of Op.
 enum class Effect : uint8_t {
     none,
-    random,   // it draws from the generator
-    ordered,  // it exchanges something with the outside, as sending and receiving do
-    state,    // it changes what other values may show: a variable, a table
+    random,   // draws from the generator
+    ordered,  // communicates with the outside, as sending and receiving do
+    state,    // changes the content of other values: a variable, a table
 };
 
-// When a kernel refuses the values of its operands: an index out of range, a matrix that has no inverse. A call that
-// may is made even where nothing reads its result.
-enum class Raises : uint8_t { never, integers, always };  // integers: when it computes in integers
+// When a kernel may refuse the values of its operands: an index out of range, a singular matrix. Such a call is made
+// even if nothing reads its result.
+enum class Raises : uint8_t { never, integers, always };  // integers: only when computing in integers
 
-// What generated code makes of a call (jit/graph/fusion.h). `sum` is the reduction that only adds: it may add up whole
-// rows, too.
+// The role of a call in generated code (jit/graph/fusion.h). `sum` is the reduction that only adds, which may also add
+// whole rows.
 enum class Fusion : uint8_t { none, element, cast, product, reduction, sum, row_pass };
 
 class Registry;
@@ -122,67 +122,69 @@ class Op {
     virtual ~Op() = default;
 
     // The setters return the entry, for chaining.
-    Op& doc(const char* sentence);  // what it does; first sentence stands alone
+    Op& doc(const char* sentence);  // the first sentence stands alone
     Op& example(const char* lua,
                 const char* result);  // both are Lua expressions with `tensor` and the operators in scope
     Op& infer(InferFn f);
     Op& grad(GradFn f);
-    Op& no_grad(const char* reason);      // integer results, piecewise constant …
-    Op& refuse_grad(const char* reason);  // the result depends on operands, but how is not known: an error
-    Op& expand(ExpandFn f);               // made of other operators: needs neither infer nor grad nor kernel
+    Op& no_grad(const char* reason);      // for integer results, piecewise constant functions …
+    Op& refuse_grad(const char* reason);  // the result depends on the operands, but the gradient is unknown: an error
+    Op& expand(ExpandFn f);               // a composition of other operators, which needs no infer, grad or kernel
     Op& view(ViewFn f);                   // shares storage with its operand: needs no kernel (but infer, for graphs)
     Op& host(HostFn f);
-    // The rule of vmap (core/batching/rules.h); without one the samples are done one after the other.
+    // The rule of vmap (core/batching/rules.h); without one the samples are computed one after the other.
     Op& batched(BatchFn f);
     Op& effect(Effect e);
     Op& raises(Raises when = Raises::always);
-    Op& flops(FlopsFn f);  // arithmetic operations of a call, where they are not one for each element
-    Op& moves();           // hands its operands on, copies of elements included, and computes nothing from them
-    Op& exact();           // a number beside a tensor gives the bits that the tensor of that number would give
-    Op& itemwise();        // of lists, item by item: the call may be cut into one call for each item
-    // A primitive that goes on with one of two blocks: operands 1 and 3 are functions, 2 and 4 lists of their
+    Op& flops(FlopsFn f);  // the arithmetic operations of a call, where they are not one for each element
+    Op& moves();           // returns its operands or copies of their elements, and computes nothing from them
+    Op& exact();           // a number beside a tensor gives the same bits as a tensor with that number
+    Op& itemwise();        // works on lists item by item: a call may be split into one call for each item
+    // A primitive that jumps to one of two blocks: operands 1 and 3 are functions, 2 and 4 the lists of their
     // arguments.
     Op& branches();
-    Op& closes();     // a primitive that gives the function operand 0 with the list operand 1 as its captured values
+    Op& closes();     // a primitive that makes a closure: operand 0 is the function, operand 1 the list of captures
     Op& type_only();  // reads only the type of its first operand
-    // It writes into operand 0 and gives that operand itself, by the same handle. All others' results are tensors of
-    // their own, whatever memory they share: run() gives another one where an operator only hands an operand on.
+    // Writes into operand 0 and returns that operand itself, by the same handle. The results of all other operators are
+    // tensors of their own, whatever memory they share: run() makes another tensor where an operator only returns an
+    // operand.
     Op& gives_operand();
     Op& keeps_weight();  // kernels may keep operand 1 in a layout of their own (core/run/prepared.h)
-    // The gradient rule is shorter where number i is known; it is written for each value of a plain number then.
+    // The gradient rule is shorter if number i is known; then it is written for each value of a plain number.
     Op& specialises(int i);
     Op& fusion(Fusion f);
-    // One value per row: along the axes, written with formulas and reductions (core/operator/row_pass.h).
+    // One value for each row along the axes, given by formulas and reductions (core/operator/row_pass.h).
     Op& reduction(AxesFn axes, RowFn f, Fusion kind = Fusion::reduction);
-    // One value per element of such rows.
+    // One value for each element of such rows.
     Op& row_pass(AxesFn axes, RowFn f);
-    Op& cost(int additions);  // of floats, that an element of the result takes about as long as; 0: not known
-    // Expansion for calls with numbers among the attributes that are differentiated: these are expressions then.
+    Op& cost(int additions);  // the time of a result's element, in float additions; 0: unknown
+    // An expansion for calls that are differentiated by numbers among their attributes, which are expressions in it.
     Op& open(ExpandFn f);
     Op& strided();      // kernels take operands of any layout
     Op& half_native();  // kernels take f16 and bf16; without it such operands are computed in f32
-    // Its expansion and its gradient rule are for numbers that can be counted, squared and added up: operands of 16
-    // bits are converted to f32 before, and what comes out is rounded once (core/operator/expansion.h).
+    // The expansion and the gradient rule need numbers that can be counted, squared and added: operands of 16 bits are
+    // converted to f32 first, and the results are rounded once (core/operator/expansion.h).
     Op& wide();
-    Op& elementwise();  // arithmetic is a formula (core/ops/formulas.h): strided, half_native, batched, broadcast
+    Op& elementwise();  // arithmetic given by a formula (core/ops/formulas.h): strided, half_native, batched, broadcast
     Op& alias(const char* other_name);
-    Op& method(bool yes);           // also x:name(...)? default: yes when the first parameter is a tensor
-    Op& source(const char* where);  // paper or standard
-    // Arguments for the standard tests, see core/ops/sample.h: .sample("f32[2,3], axis=1")
+    Op& method(bool yes);           // whether x:name(...) exists; default: yes when the first parameter is a tensor
+    Op& source(const char* where);  // a paper or standard
+    // Arguments for the standard tests, as core/ops/sample.h describes: .sample("f32[2,3], axis=1")
     Op& sample(const char* text);
 
     std::string_view name() const { return signature.name; }
     bool belongs_to(const Registry& registry) const { return registry_ == &registry; }
 
-    // Of the effect. A call that is not repeatable is never left out, merged with an equal one or made again.
+    // Questions about the effect. A call that is not repeatable is never left out, merged with an equal call or
+    // repeated.
     bool is_repeatable() const { return effect_ == Effect::none; }
-    bool draws() const { return effect_ == Effect::random; }  // random numbers
-    // Calls of ordered operators keep their order among each other; what they do shows in no value, so that everything
-    // else may be moved across them.
+    bool draws() const { return effect_ == Effect::random; }  // uses random numbers
+    // Calls of ordered operators keep their order among each other. Their effect shows in no value, so that all other
+    // calls may be moved across them.
     bool is_ordered() const { return effect_ >= Effect::ordered; }
-    // What reads a variable stays before or behind a call that writes.
+    // A call that reads a variable is never moved across a call that writes.
     bool writes() const { return effect_ == Effect::state; }
-    // As the entry says it, for copies and descriptions of the entry.
+    // The effect in the entry, for copies and descriptions of it.
     Effect declared_effect() const { return effect_; }
 
     const Kernel* kernels(const Device& device, size_t& count) const;
@@ -221,21 +223,21 @@ class Op {
     const char* source_text = nullptr;
     std::vector<const char*> aliases;
     std::vector<const char*> samples;
-    int id = -1;  // position in the registry: tables indexed by operator
+    int id = -1;  // the position in the registry, for tables by operator
 
   private:
-    // What a device has for this operator; one that was made stays, since other threads may be reading it.
+    // The kernels of a device for this operator. A list is never freed, since other threads may be reading it.
     struct KernelList {
         const Device* device;
         std::vector<Kernel> kernels;
     };
     const KernelList& find_kernels(const Device& device) const;
-    // The kernels to run it on a device.
+    // The kernels of this operator on a device.
     virtual std::span<const Kernel> kernels_on(const Device& device) const { return device.kernels(*this); }
 
     Registry* registry_;
     Effect effect_ = Effect::none;
-    mutable std::atomic<const KernelList*> kernels_in_use_{nullptr};  // of the device that was asked last
+    mutable std::atomic<const KernelList*> kernels_in_use_{nullptr};  // for the device that was asked last
     mutable std::mutex kernel_mutex_;
     mutable std::forward_list<KernelList> kernel_lists_;
 };
@@ -247,7 +249,7 @@ class Registry {
     const Op& get(std::string_view name) const;   // throws argument_error with the nearest names
     const std::vector<std::unique_ptr<Op>>& all() const { return ops_; }
     void add_alias(const char* other, Op& op);
-    // Names that look like `name` (small edit distance), for "did you mean".
+    // Names that are similar to `name` (small edit distance), for "did you mean".
     std::vector<std::string_view> similar(std::string_view name) const;
 
   private:
@@ -255,13 +257,13 @@ class Registry {
     std::unordered_map<std::string_view, Op*> by_name_;
 };
 
-// Whether its kernels on the device of this thread's operators compute on float16 and bfloat16 themselves. Else
-// operands come as float32, and the results are rounded afterwards.
+// Whether the operator's kernels on the current device of this thread compute in float16 and bfloat16. Otherwise the
+// operands are converted to float32 and the results rounded.
 inline bool takes_halves(const Op& op) {
     return op.takes_halves || (current_place() && current_place()->takes_halves(op));
 }
 
-// All operators. Built at the first use.
+// All operators; built at the first use.
 Registry& registry();
 
 // Frequently used inference rules.
@@ -269,16 +271,16 @@ Types same_as_first(const Call&);      // dtype and shape of parameter 0
 Types broadcast_all(const Call&);      // numpy broadcasting over all `same`/`float` parameters, promoted dtype
 Types broadcast_to_bool(const Call&);  // the same with dtype bool
 
-// Runs an operator now, on the current device. `args` in the order of the signature, complete; types of attributes have
-// been checked (bind_args in interpreter/, Expr in C++). Promotes, infers, allocates, runs. Several results come as a
-// list. Results are tensors of their own but for Op::gives_operand.
+// Runs an operator on the current device. `args` is complete, in the order of the signature, and the types of the
+// attributes have been checked (bind_args in interpreter/, Expr in C++). Promotes, infers, allocates, runs. Several
+// results are returned as a list. Results are tensors of their own, except for Op::gives_operand.
 Value run(const Op& op, std::span<const Value> args);
 Value run(const Op& op, std::initializer_list<Value> args);
 
 // Steps of run() that graph building shares.
-// The dtype that `same` and `float` operands are converted to (f32 when there are none of them).
+// The dtype to which `same` and `float` operands are converted (f32 if there are none of them).
 DType promoted_dtype(const Op& op, std::span<const Value> args);
-// Checks kinds of tensor arguments (and that `index` and `mask` have the right dtype); throws with the parameter's
+// Checks the kinds of tensor arguments, and that `index` and `mask` have the right dtype; throws with the parameter's
 // name.
 void check_tensor_args(const Op& op, std::span<const Value> args);
 

@@ -76,7 +76,7 @@ Param parse_param(std::string_view& text) {
     if (eat(text, "=")) {
         param.default_value = parse_literal(text);
         param.has_default = true;
-        // A parameter whose default is a dtype's name holds the dtype.
+        // A default that is the name of a dtype is stored as the dtype.
         if (param.type == ArgType::dtype && param.default_value.kind() == Value::Kind::string)
             if (auto t = parse_dtype(param.default_value.string())) param.default_value = Value(*t);
     }

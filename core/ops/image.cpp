@@ -52,7 +52,7 @@ Tensor linear_weights(const Resize& r) {
     return m;
 }
 
-// Keys' cubic convolution with a = -0.75, as image libraries have it.
+// Keys' cubic convolution with a = -0.75, as in image libraries.
 Tensor cubic_weights(const Resize& r) {
     constexpr double a = -0.75;
     auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
@@ -150,7 +150,7 @@ struct Sampler {
     Shape in, out;
     bool zeros;
 
-    // Elements at integral coordinates, 0 (or the nearest) outside.
+    // Elements at integral coordinates; outside 0 (or the nearest element).
     Expr at(const Expr& x, const Expr& y) const {
         double w = static_cast<double>(in[3]), h = static_cast<double>(in[2]);
         Expr cx = clamp(c, x, 0, w - 1), cy = clamp(c, y, 0, h - 1);

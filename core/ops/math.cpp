@@ -10,14 +10,14 @@ namespace {
 
 Grads grad_div(const GradRule& g) {
     if (g.has(2)) return zero_gradient(g);
-    // Both have the quotient in common, which is made once.
+    // Both gradients contain the quotient, which is computed once.
     Expr quotient = g.dout / mirrored(g.in(1));
     return {
         cotangent(g, 0, [&] { return quotient; }), cotangent(g, 1, [&] { return -(quotient * mirrored(g.out)); }), {}};
 }
 
-// Where both are equal each side gets half, as finite differences see it. NaN is neither larger nor smaller: where it
-// is handed on both sides get all of the cotangent.
+// If both are equal, each gets half of the cotangent, as finite differences show. NaN is neither larger nor smaller:
+// where it is passed on, both get the whole cotangent.
 Grads grad_extremum(const GradRule& g, const char* loses) {
     Expr a = g.in(0), b = g.in(1);
     auto share = [&](const Expr& mine, const Expr& other) {
@@ -38,8 +38,8 @@ Grads grad_number_extremum(const GradRule& g, const char* wins) {
     return {cotangent(g, 0, [&] { return share(a, b); }), cotangent(g, 1, [&] { return share(b, a); })};
 }
 
-// A power with a constant exponent keeps its gradient defined for negative bases: log(a) is only needed for the
-// exponent's own gradient, which is 0 where a is 0 and b is not negative: there a^b does not change with b.
+// A power with a constant exponent has a gradient for negative bases, since log(a) is needed only for the gradient of
+// the exponent. That gradient is 0 where a is 0 and b is not negative, as a^b does not change with b there.
 Grads grad_pow(const GradRule& g) {
     Expr a = g.in(0), b = g.in(1);
     auto base = [&] {
@@ -70,8 +70,7 @@ Grads grad_remainder(const GradRule& g) {
 }
 
 Grads grad_logadd(const GradRule& g, const char* power) {
-    // The softmax weights e^(a - out) and e^(b - out). An infinite operand that the result is equal to has the
-    // weight 1.
+    // The softmax weights e^(a - out) and e^(b - out). An infinite operand that equals the result has the weight 1.
     auto side = [&](size_t i) {
         return cotangent(g, i, [&] {
             Expr x = g.in(i);
@@ -273,7 +272,8 @@ void add_binary_ops(Registry& ops) {
         .example("atan2(tensor{1.0, -1.0}, tensor{1.0, 1.0})", "tensor{0.7854, -0.7854}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            // At the origin, where there is no gradient, 0. Divided twice: the square of the length may overflow.
+            // The gradient at the origin, where there is none, is set to 0. Two divisions instead of one by the square,
+            // which may overflow.
             Expr y = g.in(0), x = g.in(1), length = call("hypot", {x, y});
             Expr r = where(fn("logical_not", length), 1.0, length);
             return {cotangent(g, 0, [&] { return g.dout * (x / r / r); }),
@@ -288,7 +288,8 @@ void add_binary_ops(Registry& ops) {
         .example("hypot(tensor{3.0, 5.0}, tensor{4.0, 12.0})", "tensor{5.0, 13.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            // Along an axis the sign: so it is at infinity, too, and 0 at the origin, where there is no gradient.
+            // Along an axis the gradient is the sign, also at infinity; at the origin, where there is none, it is set
+            // to 0.
             Expr r = where(fn("logical_not", g.out), 1.0, g.out);
             auto side = [&](size_t i) {
                 Expr x = g.in(i), along = call("equal", {fn("abs", x), g.out});
@@ -310,7 +311,7 @@ void add_binary_ops(Registry& ops) {
         .sample("f32[2,3]:(0.5,2), f32[2,3]:(-2,-0.5)")
         .sample("f32[5]:(-2,-0.5), f32[1]:(0.5,1)");
 
-    // A primitive because it is about the numbers that a dtype has, where formulas are about the real ones.
+    // A primitive because it depends on the numbers that a dtype has, while formulas are about real numbers.
     ops.add("nextafter(input/x: float, other: float)")
         .doc("The next number of the dtype after input on the way to other; other itself where they are equal.")
         .example("(nextafter(tensor{1.0, 1.0}, tensor{2.0, 0.0}) - 1) * 2^23", "tensor{1.0, -0.5}")
@@ -345,7 +346,7 @@ void add_binary_ops(Registry& ops) {
         .example("xlogy(tensor{0.0, 2.0}, tensor{0.0, 1.0})", "tensor{0.0, 0.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads {
-            // Where x is 0 and y has no logarithm the result is 0 all the same, and does not change with x.
+            // Where x is 0 and y has no logarithm the result is 0 as well, and does not change with x.
             Expr x = g.in(0), y = g.in(1);
             auto logarithm = [&] {
                 Expr flat = call("logical_and", {call("equal", {x, 0.0}), call("less_equal", {y, 0.0})});
@@ -466,7 +467,7 @@ void add_clipping_ops(Registry& ops) {
             if (c.boolean(3))
                 throw argument_error(c.name(), "error_if_nonfinite must be false: elements are not looked at here")
                     .hint("ask ms.amp.all_finite(x) before");
-            // Unlike a root of a sum of squares it does not overflow before the norm itself does.
+            // Unlike the root of a sum of squares it overflows only where the norm itself does.
             Expr norm = c.call("vector_norm", {x, p});
             Expr factor = c.call("minimum", {c.number(1) / (norm + 1e-6), 1.0});
             return x * factor;

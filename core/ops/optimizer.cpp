@@ -1,6 +1,6 @@
-// Operators: steps of optimizers. One call updates a whole list of parameters in place, with their moments, and makes
-// no temporaries; the formulas leave bias corrections and schedules to the caller, who gives plain numbers. They have
-// no results.
+// Operators: steps of optimizers. One call updates a whole list of parameters and their moments in place, without
+// temporaries. The caller computes bias corrections and schedules, and passes plain numbers. The operators have no
+// results.
 #include "core/operator/infer.h"
 #include "core/operator/op.h"
 #include "core/ops/families.h"
@@ -15,7 +15,7 @@ std::string name_of_variable(const Call& c, size_t i) {
     return info ? str("parameter ", info->name) : str("params[", i + 1, "]");
 }
 
-// Each of the lists has a floating tensor for every parameter, of its shape; the one at `optional` may be nil. `where`
+// Each of the lists has a floating tensor for every parameter, of its shape; the list at `optional` may be nil. `where`
 // and `decayed` are the last two parameters.
 Types expect_lists(const Call& c, std::initializer_list<size_t> others, size_t optional) {
     const std::string& where = c.args.back().string();
@@ -23,7 +23,7 @@ Types expect_lists(const Call& c, std::initializer_list<size_t> others, size_t o
     if (!params.is_list())
         throw argument_error(where, str("params must be a table of tensors, got ", to_string(params)));
     const size_t count = params.items().size();
-    // Names are made when something is wrong: a step of a small network takes microseconds.
+    // Names are made only for an error: a step of a small network takes microseconds.
     auto expect_float_tensor = [&](const Value& v, std::string_view list, size_t i) {
         if (v.is_tensor() && is_float(v.tensor().dtype())) return;
         const std::string what = str(list, "[", i + 1, "]");

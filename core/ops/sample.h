@@ -14,8 +14,8 @@
 
 namespace lunaria {
 
-// All arguments of a call in the order of the signature, defaults filled in; the same for the same seed.
-// Throws argument_error when the text does not fit the operator.
+// All arguments of a call in the order of the signature, with defaults filled in; the same for the same seed. Throws
+// argument_error if the text does not fit the operator.
 std::vector<Value> sample_args(const Op& op, std::string_view text, uint64_t seed);
 
 }  // namespace lunaria

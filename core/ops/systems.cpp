@@ -20,7 +20,7 @@ void expect_square(const Call& c, size_t i) {
 
 Expr triangle(const ExpandCall& c, size_t i, bool upper) { return c.call(upper ? "triu" : "tril", {c.in(i)}); }
 
-// x where factor factor^T x = rhs (or factor^T factor x = rhs for an upper one).
+// The solution x of factor factor^T x = rhs (upper: of factor^T factor x = rhs).
 Expr solved_by_cholesky(const ExpandCall& c, const Expr& factor, bool upper, const Expr& rhs) {
     return c.call("matrix_solve", {factor, c.call("matrix_solve", {factor, rhs, upper}), !upper});
 }
@@ -131,7 +131,7 @@ Expr expand_batch_dot(const ExpandCall& c) {
     if (a[0] != b[0] || a[i] != b[j])
         throw shape_error(c.name(), str("x1 is ", a, " and x2 is ", b, ": axis 0 and the axes ", i, " and ", j,
                                         ", which are multiplied, must have equal sizes"));
-    // To (batch, rest, contracted) and (batch, contracted, rest).
+    // The axes are reordered to (batch, rest, contracted) and (batch, contracted, rest).
     Shape first_order, second_order{0, j}, out{a[0]};
     int64_t rows = 1, columns = 1;
     for (int axis = 0; axis < a.rank(); ++axis) {

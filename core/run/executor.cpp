@@ -1,4 +1,5 @@
-// Runs operators eagerly: promote operands, infer, allocate, ask the device's kernels in turn.
+// The eager executor of operators: promotes operands, infers types, allocates results, and asks the device's kernels in
+// turn.
 #include <algorithm>
 #include <array>
 
@@ -37,22 +38,22 @@ Value run_kernels(const Op& op, KernelCall& call) {
     return Value::list(Args(call.out.begin(), call.out.end()));
 }
 
-// The inference rule refuses what a kernel would not be asked for.
+// The inference rule refuses what an expansion would not check.
 Value expand_checked(const Call& call) {
     if (call.op.infer_fn) call.op.infer_fn(call);
     return expand(ExpandCall(call, eager_builder()));
 }
 
-// A composite operator with an inference rule of its own may also have a kernel that does it all at once. Where a
-// device has none, for derivatives of what has no rule, and as the judge of that kernel, the expansion stands for it.
+// A composite operator with an inference rule may also have a kernel for the whole operator. The expansion replaces
+// that kernel on devices without it and in derivatives, and tests compare both.
 bool has_kernel(const Op& op) {
     size_t count = 0;
     op.kernels(*current_device(), count);
     return count > 0;
 }
 
-// The dtype that an elementwise operator computes in when it can be told at a glance: all tensors have it, and numbers
-// beside them do not change it. False: ask promoted_dtype.
+// The dtype in which an elementwise operator computes, if all tensors have that dtype and the numbers beside them do
+// not change it. False: promoted_dtype has to decide.
 bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
     const Param* params = op.signature.params.data();
     bool found = false, wants_float = false, number = false, integer = false, beyond = false;
@@ -84,15 +85,15 @@ bool obvious_dtype(const Op& op, std::span<const Value> args, DType& dtype) {
            (dtype == DType::boolean && !wants_float && !number && !integer);
 }
 
-// Whether a result of this type may be written over the tensor: every element is read before it is written, and nobody
-// else sees it.
+// Whether a result of this type may be written over the tensor: each element is read before it is written, and the
+// tensor has no other owner.
 bool can_hold_result(const Tensor& t, DType dtype, const Shape& shape) {
     return t.dtype() == dtype && t.is_contiguous() && t.is_sole_owner() && t.device() == current_place() &&
            !t.parameter() && t.shape() == shape;
 }
 
-// Elementwise operators are what loops of small tensors spend their time in: no lists, no copies of shapes. `spare`:
-// arguments whose memory may be used.
+// Elementwise operators, on which loops over small tensors spend their time: no lists, no copies of shapes. `spare`:
+// arguments whose memory may be reused.
 Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value> spare = {}) {
     DType dtype = DType::f32;
     if (!obvious_dtype(op, args, dtype)) {
@@ -138,12 +139,12 @@ Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value
     return run_kernels(op, call);
 }
 
-// A product of two matrices of floats that fit each other: what matmul is mostly called for. Small ones take little
-// longer than the questions that the general way asks.
+// The most common case of matmul: a product of two matrices of floats with matching sizes. A small product takes little
+// longer than the checks of the general case.
 bool is_plain_product(const Op& op, std::span<const Value> args) {
     if (op.infer_fn != infer_matmul || !args[0].is_tensor() || !args[1].is_tensor()) return false;
     const Tensor &a = args[0].tensor(), &b = args[1].tensor();
-    constexpr int64_t kMost = 1 << 20;  // no overflow of sizes
+    constexpr int64_t kMost = 1 << 20;  // so that sizes do not overflow
     return a.rank() == 2 && b.rank() == 2 && a.dim(1) == b.dim(0) && a.dtype() == b.dtype() &&
            (a.dtype() == DType::f32 || a.dtype() == DType::f64) && a.dim(0) < kMost && b.dim(1) < kMost;
 }
@@ -155,7 +156,7 @@ Value run_plain_product(const Op& op, std::span<const Value> args) {
     return run_kernels(op, call);
 }
 
-// The sum of all elements of a dense tensor of floats: how losses end.
+// The sum of all elements of a dense tensor of floats, the last step of most losses.
 bool is_plain_sum(const Op& op, std::span<const Value> args) {
     if (op.infer_fn != infer_sum || op.expand_fn || !args[0].is_tensor() || !args[1].is_nil() || !args[3].is_nil())
         return false;
@@ -214,7 +215,7 @@ Value make_dense(const Value& v, bool widen) {
     return widen && is_half(t.dtype()) ? Value(t.cast(DType::f32)) : Value(t.contiguous());
 }
 
-// True when inference and kernel can take the operands as they are, which is the usual case and costs no copy of them.
+// True if inference and kernel accept the operands as they are, the usual case, in which they are not copied.
 bool are_ready(const Op& op, std::span<const Value> args, DType dtype) {
     for (size_t i = 0; i < args.size(); ++i) {
         ArgType type = op.signature.params[i].type;
@@ -251,7 +252,7 @@ namespace {
 
 Value run_unwatched(const Op& op, std::span<const Value> given);
 
-// "blocks.2.fc1" of a parameter that is called blocks.2.fc1.weight: the cell that it belongs to, by its path.
+// "blocks.2.fc1" for a parameter called blocks.2.fc1.weight: the path of its cell.
 std::string_view layer_of(std::span<const Value> args) {
     for (const Value& v : args) {
         const ParameterInfo* info = v.is_tensor() ? v.tensor().parameter() : nullptr;
@@ -261,7 +262,7 @@ std::string_view layer_of(std::span<const Value> args) {
     return {};
 }
 
-// An error about sizes or dtypes that a parameter takes part in tells which layer's it is.
+// Adds the layer to an error about sizes or dtypes of a call with a parameter.
 Error naming_layer(const Error& e, std::span<const Value> args) {
     constexpr std::string_view kSays = " (in the layer ", kHint = "\n  hint: ";
     const std::string_view layer = layer_of(args), whole = e.what();
@@ -273,7 +274,7 @@ Error naming_layer(const Error& e, std::span<const Value> args) {
     return hint == std::string_view::npos ? named : named.hint(whole.substr(hint + kHint.size()));
 }
 
-// A device that is out of memory tells its own name: the operator is told as well.
+// An error of a device that is out of memory names the device; this adds the operator.
 Error naming_operator(const Error& e, const Op& op) {
     if (e.kind() != ErrorKind::memory || e.where().empty() || !find_device(e.where())) return e;
     return Error(ErrorKind::memory, op.name(), str(e.where(), " is ", e.message()))
@@ -293,7 +294,7 @@ namespace {
 
 bool is_own(const Value& v) { return !v.is_tensor() || v.tensor().is_apart(); }
 
-// An operator may have handed on an operand, or part of one that another program writes into.
+// An operator may have returned an operand, or a part of one that another program writes into.
 [[gnu::noinline]] void take_apart(Value& results) {
     if (!results.is_list()) {
         if (!is_own(results)) results = Value(results.tensor().apart());

@@ -15,7 +15,7 @@ bool is_traveller(const Tensor& t) {
 }
 
 Tensor moved_to(const Tensor& t, Device* place) {
-    // Of one element that is seen as many, one moves.
+    // If all elements are the same one in memory, only that one moves.
     const bool spread = t.rank() > 0 && t.size() > 1 && !t.is_contiguous() && !t.goes_along();
     if (!spread) return t.to(place);
     const Tensor one = t.view({}, {}).to(place);
@@ -40,7 +40,8 @@ Placement::Placement(const Op& op, std::span<const Value> args) {
     bool found = false, constants = false;
     size_t first = 0;
     const auto& params = op.signature.params;
-    // What an operator only comes after, or goes to, may be anywhere: it takes no part beside operands.
+    // Operands that only order the call, and the target of a copy, may be on any device: they do not decide where the
+    // call runs.
     auto is_operand = [&](size_t i) {
         return is_tensor_type(params[i].type) && (args[i].is_tensor() || args[i].is_list());
     };
@@ -105,7 +106,7 @@ Value on_host(const Value& v, bool widens, int64_t& bytes) {
     return Value::list(std::move(items));
 }
 
-// What the operator wrote into its operands goes to where they came from.
+// Copies the elements that the operator wrote into its operands back to their places.
 int64_t take_back(const Value& given, const Value& written) {
     int64_t bytes = 0;
     if (given.is_tensor() && written.tensor().version() > 0) {
@@ -129,7 +130,7 @@ size_t launch_or_fall_back(Device& device, std::span<const Kernel> kernels, size
     const Kernel* of_host = call.op.kernels(*host_device(), count);
     int64_t bytes = 0;
     std::vector<Value> args;
-    // What the device computes in halves and the host does not is widened for it.
+    // An operator that computes in halves on the device but not on the host gets wider operands.
     const bool widens = !call.op.takes_halves;
     auto widened = [&](DType t) { return widens && is_half(t) ? DType::f32 : t; };
     for (const Value& v : call.args) args.push_back(on_host(v, widens, bytes));
@@ -140,7 +141,7 @@ size_t launch_or_fall_back(Device& device, std::span<const Kernel> kernels, size
         KernelCall here{call.op, args, out, widened(call.dtype), call.seed, call.counter};
         while (taken < count && !of_host[taken](here)) ++taken;
     }
-    if (taken == count) return 1;  // as if one kernel had declined
+    if (taken == count) return 1;  // like a single kernel that declined
     for (size_t i = 0; i < args.size() && call.op.writes(); ++i) bytes += take_back(call.args[i], args[i]);
     for (size_t i = 0; i < out.size(); ++i) {
         bytes += static_cast<int64_t>(out[i].nbytes());

@@ -45,7 +45,7 @@ uint64_t WorkQueue::last() const {
 
 void WorkQueue::run() {
     const LoneThread alone;
-    omp_set_num_threads(1);  // of this thread, for libraries that ask
+    omp_set_num_threads(1);  // for this thread, in case a library uses OpenMP
     std::unique_lock lock(mutex_);
     for (;;) {
         added_.wait(lock, [&] { return ends_ || !items_.empty(); });

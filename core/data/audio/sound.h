@@ -10,7 +10,7 @@ namespace lunaria::audio {
 struct Sound {
     Tensor samples;  // (channels, frames)
     int64_t rate = 0;
-    int bits = 0;  // of each sample in the file; 0: it has none, as with MP3
+    int bits = 0;  // of each sample in the file; 0: unknown, as for MP3
 };
 
 // WAV of integers and floats by hand; A-law, mu-law and ADPCM in WAV, and FLAC, Ogg, MP3, AIFF and so on, by

@@ -19,7 +19,7 @@ class CsvReader {
     CsvReader(const std::string& path, char delimiter) : path_(path), delimiter_(delimiter), text_(read_file(path)) {
         if (text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
     }
-    // The next record's cells; false at the end. `line`: where it begins.
+    // Reads the cells of the next record; false at the end. `line`: the record's first line.
     bool next(std::vector<std::string>& cells) {
         while (at_ < text_.size() && (text_[at_] == '\n' || text_[at_] == '\r')) line_ += text_[at_++] == '\n';
         if (at_ >= text_.size()) return false;

@@ -1,4 +1,4 @@
-// Files of records that all have the same number of bytes.
+// Files of records of equal size.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace lunaria::data {
 
-// The bytes of all records of the files as uint8 of shape (records, size). Throws when a file's size is no multiple.
+// The bytes of all records of the files as uint8 of shape (records, size). Throws if the size of a file is no multiple
+// of `size`.
 Tensor read_fixed(const std::vector<std::string>& paths, int64_t size);
 
 }  // namespace lunaria::data

@@ -1,4 +1,4 @@
-// Images of a batch that are mixed with each other, and their labels with them.
+// Transforms that mix the images of a batch with each other, and their labels alike.
 #include "core/base/interrupt.h"
 #include "core/data/vision/image.h"
 
@@ -6,7 +6,7 @@ namespace lunaria::vision {
 
 namespace {
 
-// Marsaglia and Tsang (2000); below 1 by a power of a uniform number.
+// Marsaglia and Tsang (2000); a shape below 1 by a power of a uniform number.
 double gamma_draw(RowDraws& draws, double shape) {
     if (shape < 1) {
         const double u = draws.unit();
@@ -54,7 +54,7 @@ Batch batch_of(const Row& row, const Arguments& a) {
     return {row[0].tensor().contiguous(), row[1].tensor().cast(DType::f32).contiguous(), row[0].tensor().dim(0)};
 }
 
-// share[i] of each item and 1 - share[i] of the one at order[i].
+// share[i] of each item i plus 1 - share[i] of the item order[i].
 Tensor mixed(const Tensor& all, const std::vector<int64_t>& order, const std::vector<double>& share) {
     const Tensor out = Tensor::empty(all.dtype(), all.shape());
     const int64_t count = all.dim(0), size = all.size() / count;
@@ -72,7 +72,7 @@ Tensor mixed(const Tensor& all, const std::vector<int64_t>& order, const std::ve
     });
 }
 
-// alpha: one share for the batch, the others in any order
+// alpha: one share for the batch; the images are mixed with the batch in random order
 void run_mix_up_batch(Row& row, const Arguments& a, RowDraws& draws) {
     const Batch b = batch_of(row, a);
     const std::vector<double> share(static_cast<size_t>(b.count), beta_draw(draws, a.number(0)));
@@ -81,7 +81,7 @@ void run_mix_up_batch(Row& row, const Arguments& a, RowDraws& draws) {
     row[1] = Value(mixed(b.labels, order, share));
 }
 
-// batch size, alpha, whether each image is mixed with the next one, else with any one; a share for each image
+// batch size, alpha, whether each image is mixed with the next one, otherwise with a random one; a share for each image
 void run_mix_up(Row& row, const Arguments& a, RowDraws& draws) {
     const Batch b = batch_of(row, a);
     if (b.count != a.integer(0))

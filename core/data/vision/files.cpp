@@ -14,7 +14,7 @@ std::string_view bytes_of(const Value& value, const Arguments& a, Tensor& kept) 
     return {kept.data<char>(), static_cast<size_t>(kept.size())};
 }
 
-// mode, whether the EXIF turns the image
+// mode, whether the image is turned as EXIF says
 void run_decode(Row& row, const Arguments& a, RowDraws&) {
     for (Value& value : row) {
         Tensor kept;
