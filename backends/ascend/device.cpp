@@ -19,7 +19,7 @@ namespace lunaria::ascend {
 
 namespace {
 
-// Operators of the cube: the operands at these places are taken as float16.
+// Operators of the cube; the operands at these places are converted to float16.
 struct OfCube {
     std::string_view name;
     size_t operands[2];
@@ -39,7 +39,7 @@ constexpr OfCube kOfCube[] = {
     {"conv_weight_grad", {0, 1}},
 };
 
-// Operators for which the chip has no kernel of its own: its processors run them.
+// Operators that run on the processors of the chip's host, because the chip has no kernel for them.
 constexpr std::string_view kOnCpu[] = {
     "svd_factors",
     "sort",
@@ -119,10 +119,10 @@ constexpr std::string_view kOnCpu[] = {
     "sparse_segment_mean",
 };
 
-// Operators in one kernel for which the chip has several: they are made of others there.
+// Operators that have kernels in general but none on the chip: their expansions run there.
 constexpr std::string_view kMadeOfOthers[] = {"attention", "conv2d_last", "max_window_last"};
 
-// Operators that move elements and compute nothing: their bits stay.
+// Operators that move elements and compute nothing, so that the bits stay the same.
 constexpr std::string_view kMoves[] = {
     "concat",
     "gather",
@@ -144,7 +144,7 @@ bool runs_on_cpu(const Op& op, DType dtype) {
     return std::ranges::find(kOnCpu, op.name()) != std::end(kOnCpu);
 }
 
-// What the device knows beside its memory and its queue.
+// The state of the device beside its memory and its queue.
 struct Chip final : public separate::Watcher {
     std::mutex mutex;
     DeviceSettings settings;                           // under the mutex
@@ -188,7 +188,7 @@ struct Chip final : public separate::Watcher {
     void written(const Tensor& source, const Tensor& destination) override;
 };
 Chip& chip() {
-    static auto* instance = new Chip;  // released tensors tell it to the end of the process
+    static auto* instance = new Chip;  // static: tensors that are released at the end of the process still call it
     return *instance;
 }
 
@@ -219,7 +219,7 @@ void saturate(const Tensor& t) {
         if ((x[i] & 0x7c00) == 0x7c00) x[i] = x[i] & 0x3ff ? 0 : static_cast<uint16_t>((x[i] & 0x8000) | 0x7bff);
 }
 
-// A result of a computation with the given operands: infinities and NaN that were there before are no overflow.
+// Checks a result for overflow. Infinities and NaN that the operands already had are no overflow.
 void finish(const Tensor& result, bool from_specials) {
     if (!has_specials(result)) return;
     if (!from_specials) chip().overflow = true;
@@ -236,7 +236,7 @@ bool any_specials(const Value& v) {
     return v.is_list() && std::ranges::any_of(v.items(), any_specials);
 }
 
-// Asks the host's kernels in turn, and finishes what they give.
+// Asks the host's kernels in turn, and checks the results.
 bool run_plain(const KernelCall& call) {
     const auto list = host_device()->kernels(call.op);
     if (std::ranges::none_of(list, [&](Kernel kernel) { return kernel(call); })) return false;
@@ -274,7 +274,7 @@ bool run_on_cube(const KernelCall& call) {
     return run_plain(KernelCall{call.op, args, call.out, call.dtype, call.seed, call.counter});
 }
 
-// Everything that was asked for before has run when this one does.
+// All earlier work has run when this call runs.
 bool without_overflow(const KernelCall& call) {
     const bool overflow = chip().overflow.exchange(false);
     const Tensor& out = call.out[0];
@@ -295,7 +295,7 @@ std::span<const Kernel> kernels(const Op& op) {
     return of_cube ? std::span<const Kernel>(kCube) : std::span<const Kernel>(kPlain);
 }
 
-// Every operator is a task of its own, whatever graph it is in.
+// No generated loops: every operator is a task of its own in any graph.
 class NoLoops final : public graph::Backend {
   public:
     bool can_compile() const override { return false; }

@@ -29,7 +29,7 @@ Convolution read_geometry(ConvKind kind, const KernelCall& c) {
                                           : convolution_of_weight_grad(call);
 }
 
-// The same, read once where the call is a step of a compiled program.
+// The same; for a call that is a step of a compiled program it is read only once.
 const Convolution& geometry(ConvKind kind, const KernelCall& c, Convolution& own) {
     static constexpr char kOwner = 0;
     return recall(c, &kOwner, own, [&] { return read_geometry(kind, c); });
@@ -122,13 +122,14 @@ bool dnn(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
     Convolution own;
     const Convolution& conv = geometry(kind, c, own);
-    // oneDNN refuses sizes of zero; the plain kernel knows what they give.
+    // oneDNN refuses sizes of zero, which the plain kernel handles.
     if (c.tensor(0).size() == 0 || c.tensor(1).size() == 0 || c.out[0].size() == 0) return false;
-    // An image that is to be cut is a product of matrices that lie in it; oneDNN would have copies of its rows.
+    // A large image is divided among threads as one product of matrices that are views of it; oneDNN would copy its
+    // rows.
     const double image = products_of(conv) / static_cast<double>(conv.batch);
     if (kind == ConvKind::forward && image > kMostProducts * num_threads() && is_pointwise(conv)) return false;
     float *first = c.tensor(0).data<float>(), *second = c.tensor(1).data<float>(), *result = c.out[0].data<float>();
-    // Memory that somebody planned stays where it is.
+    // A result with a planned place in memory stays there.
     Tensor* replaceable = c.out[0].is_sole_owner() ? &c.out[0] : nullptr;
     if (kind == ConvKind::weight_grad) return dnn_convolve(kind, conv, first, result, nullptr, second, replaceable);
     const float* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<float>() : nullptr;
@@ -139,7 +140,7 @@ bool dnn(const KernelCall& c) {
 
 constexpr int64_t kImage = 0, kRow = 1, kColumn = 2, kChannel = 3;
 
-// A view with the channels in front of what has them last.
+// A view of a tensor with the channels last that has the channels first.
 Tensor channels_in_front(const Tensor& t) {
     const Strides& s = t.strides();
     return t.view({t.dim(kImage), t.dim(kChannel), t.dim(kRow), t.dim(kColumn)},
@@ -161,7 +162,7 @@ bool plain_last(const KernelCall& c) {
     return true;
 }
 
-// Reads x as it lies, whether the channels really are last or it is a view of a tensor that has them in front.
+// Reads x in its memory order, whether the channels really are last or x is a view of a tensor with the channels first.
 bool dnn_last(const KernelCall& c) {
     if (c.dtype != DType::f32) return false;
     static constexpr char kOwner = 0;
@@ -177,11 +178,11 @@ bool dnn_last(const KernelCall& c) {
                              c.out[0].data<float>());
 }
 
-// A 1x1 convolution is a product of matrices for each image, in the layout that the tensors have, of the pixels that it
-// looks at. With a stride oneDNN does the same, but first makes machine code for every kind of product, which takes as
-// long as a hundred of them. Without one, forward, the products here serve f64 only: oneDNN shares those of f32 out
-// better.
-// Calls f(pixel of the input, pixel of the output) for the first ones of each row.
+// A 1x1 convolution is a product of matrices for each image, over the pixels that it reads, in the layout of the
+// tensors. With a stride oneDNN computes the same, but first generates machine code for each kind of product, which
+// takes as long as a hundred products. Without a stride the forward products here serve f64 only, since oneDNN divides
+// those of f32 better among threads.
+// Calls f(pixel of the input, pixel of the output) for the first pixels of each row.
 template <class F>
 void for_each_row(const Window& w, F f) {
     for (int64_t z = 0; z < w.out[0]; ++z)
@@ -189,7 +190,7 @@ void for_each_row(const Window& w, F f) {
             f((z * w.stride[0] * w.in[1] + y * w.stride[1]) * w.in[2], (z * w.out[1] + y) * w.out[2]);
 }
 
-// The channels of an image, with only those pixels that a stride leaves.
+// Copies the pixels of an image that a stride reads, for all channels.
 template <class T>
 void pick_pixels(const Convolution& c, const T* image, T* picked) {
     const Window& w = c.window;
@@ -198,7 +199,7 @@ void pick_pixels(const Convolution& c, const T* image, T* picked) {
             for (int64_t x = 0; x < w.out[2]; ++x) picked[out + x] = image[in + x * w.stride[2]];
         });
 }
-// And back, with zeros where no pixel was picked.
+// The reverse of pick_pixels; pixels between become zero.
 template <class T>
 void put_pixels(const Convolution& c, const T* picked, T* image) {
     const Window& w = c.window;
@@ -209,7 +210,7 @@ void put_pixels(const Convolution& c, const T* picked, T* image) {
         });
 }
 
-// One image; `sums` tells whether weights get more than they hold.
+// One image; `sums` tells whether the product is added to the weights.
 template <class T, ConvKind kind>
 bool multiply_pixels(const Convolution& c, T* image, T* w, const T* bias, T* y, bool sums) {
     const int64_t pixels = c.window.out_size(), ci = c.in_channels, co = c.out_channels;
@@ -230,11 +231,11 @@ bool multiply_pixels(const Convolution& c, T* image, T* w, const T* bias, T* y, 
     }
 }
 
-// All of them: where there is one for each thread, every thread takes its own.
+// All images. If there is an image for each thread, the threads share the images, otherwise each product.
 template <class T, ConvKind kind>
 bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y, bool relu) {
     const int64_t x_step = c.in_channels * c.window.in_size(), y_step = c.out_channels * c.window.out_size();
-    // In products: what is worth a thread, and what is done without a look at interrupts.
+    // Counted in products: the least work that is worth a thread, and the most between two checks for interrupts.
     constexpr int64_t kWorthwhile = 1 << 20, kTurn = 1 << 30;
     const int64_t products = std::max<int64_t>(y_step * c.in_channels, 1);
     const bool together = kind == ConvKind::weight_grad || c.batch < num_threads();
@@ -255,7 +256,7 @@ bool multiply_images(const Convolution& c, T* x, T* w, const T* bias, T* y, bool
     return true;
 }
 
-// With a stride or without one.
+// The kernel of 1x1 convolutions, with a stride or without one.
 template <ConvKind kind, bool strided, bool relu = false>
 bool pointwise(const KernelCall& c) {
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
@@ -283,14 +284,14 @@ const ConvLoops& conv_loops() {
 
 constexpr int64_t kMostTaps = 256, kWidest = 256;
 
-// How much of the registers is used where so many neighbours are lanes.
+// The part of the registers that is filled when `count` neighbours are the lanes.
 double filled(int64_t count) {
     const int64_t lanes = conv_loops().lanes;
     return static_cast<double>(count) / static_cast<double>((count + lanes - 1) / lanes * lanes);
 }
 
-// Few channels leave most of a register empty in the layouts that oneDNN computes in, and small images are done before
-// it has brought them there.
+// Few channels leave most of a register empty in oneDNN's layouts, and bringing a small image into such a layout takes
+// longer than the convolution.
 bool is_small(const Convolution& c) {
     const Window& w = c.window;
     const bool plain = w.axes == 2 && w.stride == kOnes && w.dilation == kOnes && w.before == kNone &&
@@ -300,18 +301,18 @@ bool is_small(const Convolution& c) {
         return false;
     const int64_t width = w.out[2];
     if (width < conv_loops().narrowest || width > kWidest) return false;
-    // Registers that are half empty are made up for only where there is little to do at all.
+    // Half empty registers are acceptable only where there is little work.
     constexpr int64_t kLittle = 1 << 20;
     constexpr double kFull = 0.8;
     return filled(width) >= kFull || filled(c.out_channels) >= kFull || products_of(c) <= kLittle;
 }
 
-// The weights with the channels as lanes: those of a compiled program stay in that order as long as nobody writes to
-// them, others are brought into it each time.
+// The weights with the channels as lanes. Weights of a compiled program are kept in that order until a write to them;
+// other weights are reordered in each call.
 class LaneWeights {
   public:
     LaneWeights(const SmallConv& c, const float* weight) {
-        // Another instruction set has other vectors.
+        // Vectors of another instruction set have another width.
         const ConvLoops* const loops = &conv_loops();
         Prepared* place = prepared_place(weight);
         const Kept* kept = place ? place->kept.find<Kept>(loops) : nullptr;
@@ -346,7 +347,7 @@ bool convolve_small(const KernelCall& c) {
     const float* bias = c.has(2) ? c.tensor(2).data<float>() : nullptr;
     float* y = c.out[0].data<float>();
     const int64_t in_step = conv.in_channels * w.in_size(), out_step = conv.out_channels * w.out_size();
-    // In products, of which a register takes many at a time.
+    // Counted in products, of which a register takes many at a time.
     constexpr int64_t kWorthwhile = 1 << 19;
     const int64_t work = out_step * conv.in_channels * w.kernel_size();
     auto images = [&](auto* convolve, const float* weights) {
@@ -357,7 +358,7 @@ bool convolve_small(const KernelCall& c) {
             }
         });
     };
-    // Channels as lanes have to be brought into the image's order in the end: a few percent.
+    // With channels as lanes the result has to be reordered into the image's order, which costs a few percent.
     constexpr double kMargin = 1.1;
     if (filled(conv.out_channels) > kMargin * filled(w.out[2]))
         images(conv_loops().channels_f32, LaneWeights(small, weight).data());

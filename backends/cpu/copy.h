@@ -1,4 +1,4 @@
-// Copies between tensors of any layout, fast.
+// Fast copies between tensors of any layout.
 #pragma once
 
 #include "backends/cpu/elementwise.h"

@@ -66,8 +66,8 @@ LoopVisitor visitor_of(Loops& loops) {
             &loops};
 }
 
-// Half floats are computed in f32, selections as integers of the same width, integers of which an operator knows
-// nothing (isnan) as floats.
+// Half floats are computed in f32 and selections as integers of the same width. Integers for which the operator has no
+// loop (isnan) are computed as floats.
 void fill_gaps(Loops& loops) {
     for (OpLoops& op : loops.ops) {
         auto& row = op.by_dtype;
@@ -90,7 +90,7 @@ Loops build_fast_loops(Isa isa) {
     auto visit = isa == Isa::avx512 ? avx512::visit_loops : isa == Isa::avx2 ? avx2::visit_loops : v2::visit_loops;
     visit(visitor_of(loops));
     LoopVisitor rest = visitor_of(loops);
-    // Operations on integers and complex numbers that packs leave out.
+    // Operations on integers and complex numbers that have no loop over packs.
     rest.elements = [](void* context, LoopTable table) {
         if (!table.count || is_float(table.entries[0].dtype)) return;
         if (table.entries[0].dtype != DType::boolean) add_table(*static_cast<Loops*>(context), table, true);
@@ -123,13 +123,13 @@ Isa best_isa() {
     return Isa::v2;
 }
 
-// The table in use, read by every call: a constant initial value needs no guard.
+// The current table, which every call reads: with a constant initial value it needs no guard.
 std::atomic<const Loops*>& current_loops() {
     static constinit std::atomic<const Loops*> loops{nullptr};
     return loops;
 }
 
-// Tables of the instruction sets that have been in use.
+// The tables of all instruction sets used so far.
 struct Selection {
     std::mutex mutex;
     std::array<std::unique_ptr<const Loops>, 3> built;
@@ -175,7 +175,7 @@ void store_number(const Value& v, DType t, void* out) {
     });
 }
 
-// A limit of clamp that was not given.
+// The value of a limit of clamp that was left out.
 Value no_limit(DType t, bool upper) {
     if (t == DType::boolean) return Value(upper ? 1 : 0);
     if (!is_integer(t)) return Value(upper ? HUGE_VAL : -HUGE_VAL);
@@ -187,7 +187,7 @@ Value no_limit(DType t, bool upper) {
     });
 }
 
-// An operand that was not given: no limit for clamp; for nan_to_num 0 and the largest finite numbers.
+// The value of an operand that was left out: no limit for clamp; 0 and the largest finite numbers for nan_to_num.
 Value missing_operand(const OpLoops& loops, DType t, int i) {
     if (loops.has_limits) return no_limit(t, i == 2);
     if (i == 1) return Value(0.0);
@@ -198,8 +198,8 @@ Value missing_operand(const OpLoops& loops, DType t, int i) {
     return Value(i == 2 ? largest : -largest);
 }
 
-// Whether an element of an integer operand is `bad`, as the loop will see it: in the dtype of the computation. `was`
-// tells what the operand was where only its value in that dtype is bad.
+// Whether an element of an integer operand is `bad` in the dtype of the computation, which the loop reads. If only the
+// converted value is bad, `was` describes the operand.
 template <class Bad>
 bool any_element(const Value& v, DType dtype, Bad bad, std::string& was) {
     return visit_dtype(dtype, [&](auto tag) {
@@ -233,8 +233,8 @@ void check_integer_operand(const KernelCall& call, const OpLoops& loops) {
             .hint("make the base a float: x:float()");
 }
 
-// The element type that the loop computes in, for operands of type `t`: halves are computed in f32, and tests that only
-// floats need (isnan) see integers as floats. Where the table has no loop for the answer, the operator is not defined.
+// The element type in which the loop computes for operands of type `t`: f32 for halves, floats for tests of integers
+// that only floats need (isnan). If the table has no loop for that type, the operator is not defined.
 DType loop_dtype(const OpLoops& loops, DType t) {
     if (loops.takes_bools) return DType::boolean;
     if (loops.by_dtype[index_of(t)].loop || t == DType::f64) return t;
@@ -243,11 +243,11 @@ DType loop_dtype(const OpLoops& loops, DType t) {
     return is_half(t) || (is_test && !is_complex(t)) ? DType::f32 : t;
 }
 
-// How an element of `from` gets into the loop: as it is, by a conversion of blocks, or not without converting the whole
-// operand.
+// The loop reads an element of `from` as it is if the bits are the same, or by a conversion of blocks; otherwise the
+// whole operand is converted first.
 bool same_bits(DType from, DType to, bool selects) { return from == to || (selects && size_of(from) == size_of(to)); }
 
-// Attributes behind the operands (div's rounding_mode) must not be set: other kernels look at them.
+// Attributes behind the operands (div's rounding_mode) must not be set: other kernels handle those.
 bool fits(const OpLoops::Entry& entry, const KernelCall& call) {
     auto operands = static_cast<size_t>(entry.operands);
     if (call.args.size() < operands) return false;
@@ -256,7 +256,7 @@ bool fits(const OpLoops::Entry& entry, const KernelCall& call) {
     return true;
 }
 
-// The loop for a result that is to be written around the caches; nullptr: it is not.
+// The loop that writes a result past the caches; nullptr: the result is to be written through them.
 ElementLoop loop_around_cache(const OpLoops::Entry& entry, const KernelCall& call) {
     if (!entry.around) return nullptr;
     const auto result = static_cast<int64_t>(call.out[0].nbytes());
@@ -266,7 +266,7 @@ ElementLoop loop_around_cache(const OpLoops::Entry& entry, const KernelCall& cal
     return goes_around_cache(result, traffic) ? entry.around : nullptr;
 }
 
-// Any layout, halves, missing and mixed operands.
+// Operands of any layout, halves, operands that were left out, and mixed types.
 bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& conversions, bool plain) {
     DType dtype = loop_dtype(loops, call.dtype);
     if (plain && is_float(dtype)) dtype = DType::f64;
@@ -281,7 +281,7 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
     walk.operands = entry.operands;
     walk.out = static_cast<char*>(out.raw());
     walk.out_size = static_cast<int>(size_of(out.dtype()));
-    std::array<Tensor, kMostOperands> converted;  // keeps them alive
+    std::array<Tensor, kMostOperands> converted;  // keeps the converted operands alive
     alignas(16) char numbers[kMostOperands][16];
     for (int i = 0; i < entry.operands; ++i) {
         auto k = static_cast<size_t>(i);
@@ -317,7 +317,7 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
     if (!entry.boolean && !same_bits(out.dtype(), dtype, selects)) {
         walk.narrow = conversions[index_of(dtype)][index_of(out.dtype())];
         if (!walk.narrow || size_of(dtype) > 4) {
-            // Computed as a whole and converted then.
+            // The whole result is computed in the wide type and then converted.
             Tensor wide = Tensor::empty(dtype, out.shape());
             walk.out = static_cast<char*>(wide.raw());
             walk.out_size = static_cast<int>(size_of(dtype));
@@ -367,15 +367,15 @@ const OpLoops& loops_of(const Op& op) { return fast_loops().ops[static_cast<size
 
 ConvertLoop find_conversion(DType from, DType to) { return fast_loops().conversions[index_of(from)][index_of(to)]; }
 
-// Powers that are a multiplication or two (has_short_power in simd/math_more.h).
+// Powers that are one or two multiplications (has_short_power in simd/math_more.h).
 static bool is_cheap(const KernelCall& call, const OpLoops& loops) {
     if (!loops.raises || !call.args[1].is_number()) return false;
     const double exponent = call.args[1].number(), size = std::fabs(exponent);
     return size == 0.5 || size == 1 || size == 2 || exponent == 3 || exponent == 4;
 }
 
-// Calls that are looked at before the loop: operands to convert or to check, results of another type (the absolute
-// values of complex numbers).
+// Calls that need work before the loop: operands to convert or check, or results of another type (the absolute values
+// of complex numbers).
 static bool is_special(const OpLoops& loops, const OpLoops::Entry& entry, const KernelCall& call) {
     return loops.takes_bools || loops.has_limits || (is_integer(call.dtype) && (loops.divides || loops.raises)) ||
            (!entry.boolean && call.out[0].dtype() != call.dtype);
@@ -398,7 +398,7 @@ bool run_elementwise(const KernelCall& call) {
     if (!entry.loop || is_special(loops, entry, call) || (operands != call.args.size() && !fits(entry, call)))
         return run_walk(call, loops, tables.conversions, false);
 
-    // The everyday case: dense operands of one shape and single values.
+    // The common case: dense operands of one shape, and single values.
     const void* in[kMostOperands];
     int64_t step[kMostOperands], size[kMostOperands];
     alignas(16) char numbers[kMostOperands][16];
@@ -442,7 +442,7 @@ bool run_elementwise_plain(const KernelCall& call) {
     return run_walk(call, tables.ops[static_cast<size_t>(call.op.id)], none, true);
 }
 
-// For generated code.
+// The loop of an operator, for generated code.
 static const void* loop_by_name(std::string_view name, std::string_view dtype) {
     const Op* op = registry().find(name);
     const auto t = parse_dtype(dtype);

@@ -1,5 +1,5 @@
-// Loops of complex numbers. Products and quotients follow the textbook, the latter scaled so that nothing overflows on
-// the way (this file is compiled with -fcx-fortran-rules: no second look at results that are NaN).
+// Loops of complex numbers. Products and quotients follow the textbook; quotients are scaled so that no intermediate
+// value overflows (this file is compiled with -fcx-fortran-rules, so that NaN results are not computed again).
 #include <cmath>
 #include <complex>
 
@@ -43,7 +43,7 @@ struct ComplexSigmoid : Real { static constexpr std::string_view name = "sigmoid
         if (x.real() >= 0) return T(1) / (T(1) + std::exp(-x));
         const T e = std::exp(x);
         return e / (T(1) + e); } };
-// Whole exponents by products, which are exact where logarithms round; 0 to a power has no logarithm.
+// Whole exponents by products, which are exact where logarithms round; a power of 0 has no logarithm.
 struct ComplexPow : Real { static constexpr std::string_view name = "pow";
     template <class T> T operator()(T a, T b) const {
         if (b.imag() == 0 && std::fabs(b.real()) <= 64 && b.real() == std::floor(b.real())) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// NaN if there is one.
+// The largest element of a line; NaN if the line has one.
 template <class T>
 double largest_of(const T* line, int64_t n, int64_t stride) {
     double largest = -kInf;

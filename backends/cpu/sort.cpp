@@ -17,7 +17,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Calls f with the element type of argument 0; complex tensors do not come here, halves are widened.
+// Calls f with the element type of argument 0. Complex tensors are refused before, and halves are widened.
 template <class F>
 bool with_element(const Tensor& t, F f) {
     return visit_dtype(t.dtype(), [&](auto tag) {
@@ -27,8 +27,8 @@ bool with_element(const Tensor& t, F f) {
     });
 }
 
-// The items of a line; descending ones have their keys reversed. Places must fit 32 bits for narrow keys: longer lines
-// take wide ones.
+// The items of a line; for descending order the keys are reversed. Narrow keys have positions of 32 bits, so longer
+// lines take wide keys.
 template <class K, class T>
 void gather_items(const T* line, int64_t n, int64_t stride, bool descending, Scratch<typename ItemOf<K>::Item>& items) {
     items.resize(static_cast<size_t>(n));
@@ -43,7 +43,7 @@ void gather_items(const T* line, int64_t n, int64_t stride, bool descending, Scr
 
 constexpr int64_t kNarrowPlaces = int64_t{1} << 32;
 
-// Calls f(key of the right width) for lines of n elements of type T.
+// Calls f(a key of the right width) for lines of n elements of type T.
 template <class T, class F>
 void with_key(int64_t n, F f) {
     if (sizeof(T) <= 4 && n < kNarrowPlaces)
@@ -55,7 +55,7 @@ void with_key(int64_t n, F f) {
 // Comparing or moving an element costs about as much as this many additions.
 constexpr int64_t kCost = 16;
 
-// Long lines of keys of 64 bits.
+// Sorts long lines whose keys have 64 bits.
 template <class T, class Done>
 void sort_wide_lines(const T* in, const AxisView& view, bool descending, Done done) {
     const uint64_t flip = descending ? ~uint64_t{0} : 0;
@@ -74,12 +74,12 @@ void sort_wide_lines(const T* in, const AxisView& view, bool descending, Done do
     });
 }
 
-// Sorts each line, several at a time, and hands it over: done(line, line number, place of the k-th element).
+// Sorts the lines, several at a time, and passes on each: done(line, line number, place of the k-th element).
 template <class T, class Done>
 void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
     if (sizeof(T) == 8 && view.n >= static_cast<int64_t>(kRadixFrom) && view.n < kNarrowPlaces)
         return sort_wide_lines(in, view, descending, done);
-    if (view.n == 0) return;  // however many lines there are
+    if (view.n == 0) return;  // for any number of lines
     with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
@@ -94,16 +94,16 @@ void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
     });
 }
 
-// The k first items of a line in order, at the front of `items`. A few are kept in a heap with the worst on top, which
-// most elements of the line do not even enter.
+// Puts the k first items of a line, sorted, at the front of `items`. If k is small, they are kept in a heap with the
+// last one on top; most elements of the line never enter it.
 template <class K, class T>
 void first_items(const T* line, int64_t n, int64_t stride, bool descending, int64_t k,
                  Scratch<typename ItemOf<K>::Item>& items, Scratch<typename ItemOf<K>::Item>& scratch) {
-    // A larger heap does not stay in a core's cache.
+    // A larger heap does not fit the cache of a core.
     constexpr int64_t kHeap = 16384, kBlock = 1 << 20;
     if (k > n / 16 || k == 0 || k > kHeap) {
         gather_items<K>(line, n, stride, descending, items);
-        // Sorting all of a long line can be interrupted.
+        // The sort of a whole long line can be interrupted.
         if (n > kBlock) return sort_items(items, scratch);
         auto end = items.begin() + k;
         if (k < n) std::nth_element(items.begin(), end, items.end());
@@ -118,7 +118,7 @@ void first_items(const T* line, int64_t n, int64_t stride, bool descending, int6
         if (begin > k) poll_interrupt();
         for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) {
             K key = static_cast<K>(sort_key(line[i * stride])) ^ flip;
-            if (key >= worst) continue;  // of equal keys the earlier place is the better one
+            if (key >= worst) continue;  // of equal keys the earlier position wins
             std::pop_heap(items.begin(), items.end());
             items.back() = ItemOf<K>::make(key, i);
             std::push_heap(items.begin(), items.end());
@@ -153,7 +153,7 @@ bool topk(const KernelCall& c) {
                : c.has(2)        ? normal_axis("topk", c.args[2].integer(), shape.rank())
                                  : shape.rank() - 1;
     AxisView view(shape, axis);
-    if (c.out[0].size() == 0) return true;  // k is 0, or nothing to choose from, however many lines there are
+    if (c.out[0].size() == 0) return true;  // k is 0 or the lines are empty, for any number of lines
     bool descending = c.args[3].boolean();
     int64_t* indices = c.out[1].data<int64_t>();
     return with_element(c.tensor(0), [&](auto zero) {
@@ -178,7 +178,7 @@ bool topk(const KernelCall& c) {
     });
 }
 
-// One element of each line, by its position in the order: rank(line, count of elements that are not NaN).
+// One element of each line, by its position in the order: rank(line, number of elements other than NaN).
 template <class Rank>
 bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
     AxisView view = axis_view(c, axis_argument);
@@ -215,7 +215,7 @@ bool kthvalue(const KernelCall& c) {
     return select(c, 2, [k](int64_t, int64_t) { return k - 1; });
 }
 
-// The first `count` elements of a tensor: itself where they are more than half, and a copy would not be worth it.
+// The first `count` elements of a tensor: a view if they are more than half of it, since a copy would not pay.
 Tensor front_of(const Tensor& x, int64_t count) {
     if (2 * count > x.size()) return x.view({count}, {1});
     Tensor front = Tensor::empty(x.dtype(), {count});
@@ -223,14 +223,14 @@ Tensor front_of(const Tensor& x, int64_t count) {
     return front;
 }
 
-// The different elements in order, to `values`, and the number of each element; how many they are. NaN counts as equal
-// to NaN.
+// Writes the distinct elements in order to `values` and the number of each element to `inverse`, and returns how many
+// there are. NaN is equal to NaN.
 template <class T>
 int64_t unique_of(const Tensor& x, T* values, int64_t* inverse) {
     int64_t count = 0;
     AxisView flat({x.size()}, 0);
     sort_lines(x.data<T>(), flat, false, [&](const T* line, int64_t, auto place) {
-        // Each number may be the first that is written to a large page, which the system fills with zeros then.
+        // Each number may be the first write to a large page, which the system then fills with zeros.
         in_ranges(flat.n, 64, [&](int64_t begin, int64_t end) {
             for (int64_t k = begin; k < end; ++k) {
                 const int64_t from = place(k);
@@ -257,8 +257,8 @@ bool unique(const KernelCall& c) {
     });
 }
 
-// The first elements of the runs alone. One is written always and kept where a run starts: data decide no branch. NaN
-// is equal to NaN.
+// Only the first elements of the runs. Every element is written, and the position advances where a run starts, so that
+// no branch depends on the data. NaN is equal to NaN.
 bool first_of_runs(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     return with_element(x, [&](auto zero) {
@@ -274,7 +274,7 @@ bool first_of_runs(const KernelCall& c) {
             poll_interrupt();
             const int64_t end = std::min(n, begin + kBlock);
             if constexpr (std::is_floating_point_v<T>) {
-                // The run that goes on keeps its first element: -0 is equal to 0.
+                // A run that continues keeps its first element: -0 is equal to 0.
                 T* const last = out + runs - 1;
                 const T first = *last;
                 runs += reduce_loops<T>().first_of_runs(in + begin - 1, end - begin + 1, last) - 1;
@@ -297,7 +297,7 @@ bool unique_consecutive(const KernelCall& c) {
     AxisView view = along ? axis_view(c, 3) : AxisView({x.size()}, 0);
     const bool wants_inverse = c.args[1].boolean();
     Tensor firsts = Tensor::empty(DType::i64, {view.n});
-    int64_t* first = firsts.data<int64_t>();  // of each run
+    int64_t* first = firsts.data<int64_t>();  // the start of each run
     int64_t runs = 0;
     Tensor inverse;
     if (wants_inverse) inverse = Tensor::empty(DType::i64, along ? Shape{view.n} : x.shape());
@@ -312,7 +312,7 @@ bool unique_consecutive(const KernelCall& c) {
             }
             return differs;
         };
-        // A position is written always and kept where a run starts: data decide no branch.
+        // Every position is written, and the end advances where a run starts, so that no branch depends on the data.
         auto find_runs = [&](auto starts) {
             for_elements(view.n, [&](int64_t k) {
                 first[runs] = k;
@@ -364,7 +364,7 @@ bool bincount(const KernelCall& c) {
     c.out[0] = Tensor::zeros(to, {length});
     return with_element(c.out[0], [&](auto zero) {
         using T = decltype(zero);
-        // In doubles: an f32 counts up to 2^24.
+        // Doubles, since an f32 counts only up to 2^24.
         using Sum = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
         std::vector<Sum> counts(static_cast<size_t>(length));
         for_elements(x.size(), [&](int64_t i) {

@@ -1,6 +1,6 @@
-// GPU kernels: reductions along any axes. Where much is reduced to little, blocks reduce parts of it, and then the
-// parts; where neighbours in memory belong to different results, the threads of a warp take neighbours; where there is
-// little for each of many results, a thread has one.
+// GPU kernels: reductions along any axes. A few results of many elements are computed in parts, one for each block, and
+// the parts are then reduced. If neighbours in memory belong to different results, the threads of a warp take
+// neighbours. Many results of few elements each take one thread each.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,11 +21,11 @@ namespace {
 
 constexpr int kThreads = 256, kColumns = graph::kWarp, kLanes = kThreads / kColumns;
 constexpr int64_t kEnoughBlocks = 1024, kPart = 4096, kFewElements = 64, kManyResults = 16384;
-constexpr int64_t kFewestRows = 128;  // of a part of columns
+constexpr int64_t kFewestRows = 128;  // rows in a part of columns
 
 enum class Kind : uint8_t { sum, mean, prod, amax, amin, all, any };
 
-// How elements are taken together; `identity` changes nothing.
+// The combination of two elements; `identity` is its neutral element.
 struct Rule {
     Number (*combine)(Number a, Number b);
     double identity;
@@ -47,7 +47,7 @@ Rule rule_of(Kind kind) {
 
 constexpr bool is_extremum(Kind kind) { return kind == Kind::amax || kind == Kind::amin; }
 
-// The axes of the operand: those that are kept, then those that go, both in their order.
+// The axes of the operand, the kept and the reduced ones, each in their order.
 struct Axes {
     Shape sizes;
     Strides steps;
@@ -59,7 +59,7 @@ void split(const Tensor& x, const Shape& gone, Axes& kept, Axes& reduced) {
         Axes& to = std::find(gone.begin(), gone.end(), i) == gone.end() ? kept : reduced;
         to.count *= x.dim(i);
         const int last = to.sizes.rank() - 1;
-        // Axes that follow each other in memory are one.
+        // Axes that follow each other in memory are merged.
         if (last >= 0 && to.steps[last] == x.strides()[i] * x.dim(i)) {
             to.sizes[last] *= x.dim(i);
             to.steps[last] = x.strides()[i];
@@ -70,7 +70,7 @@ void split(const Tensor& x, const Shape& gone, Axes& kept, Axes& reduced) {
     }
 }
 
-// Of a number that counts the elements along the axes, where they are.
+// Addresses from the number of an element along the axes.
 struct Places {
     std::vector<Number> sizes, steps;
     static void pass(Words& words, const Axes& axes) {
@@ -120,7 +120,7 @@ class Reducer {
     struct Source {
         Address address;
         DType dtype;
-        int64_t reach;  // elements between the first and the last
+        int64_t reach;  // the distance of the first and last element
     };
     struct Target {
         Address address;
@@ -141,7 +141,7 @@ class Reducer {
             return columns ? by_columns(x, kept, reduced, parts, target) : by_blocks(x, kept, reduced, parts, target);
         };
         if (parts == 1) return reduce(to);
-        // Parts that are as good as a tensor: those of columns in front of the columns, else behind what is kept.
+        // The parts form a tensor: parts of columns lie in front of the columns, others behind the kept axes.
         const Address sums = launcher_.take(kept.count * parts * static_cast<int64_t>(size_of(computed_)));
         if (!reduce({sums, computed_, false})) return false;
         const Axes whole{{kept.count}, {columns ? 1 : parts}, kept.count};
@@ -154,7 +154,7 @@ class Reducer {
         return str(c_.op.name(), ' ', how, ' ', name_of(from), ' ', name_of(computed_), ' ', name_of(to), ' ',
                    kept.sizes.rank(), ' ', reduced.sizes.rank(), mean_ ? " divided" : "");
     }
-    // Truth values of numbers; other numbers in what is computed.
+    // Numbers become booleans where the computation is boolean; other elements are converted to its type.
     Number element(Number v) const {
         if (computed_ == DType::boolean && v.dtype != DType::boolean) return v != like(v, 0);
         return cast(v, computed_);
@@ -194,14 +194,14 @@ class Reducer {
             [&](Number k) { total.set(rule_.combine(total.get(), element(x.get(start + columns.at(w, k))))); },
             kTogether);
     }
-    // Each result, or each of so many parts of it, is the work of a block.
+    // A block computes each result, or each of `parts` parts of it.
     bool by_blocks(const Source& from, const Axes& kept, const Axes& reduced, int64_t parts, const Target& target) {
         const bool finishes = target.is_result;
         const std::string kernel = name(finishes ? "by blocks" : "parts", from.dtype, target.dtype, kept, reduced);
         const Words words = words_of_parts(from, kept, reduced, parts, target);
         return launcher_.run(kernel, kept.count * parts, kThreads, words, [&](Writer& w) {
             const Elements x = w.tensor(from.dtype), y = w.tensor(target.dtype);
-            w.size();  // the results, which are as many as there are blocks
+            w.size();  // the number of results, and of blocks
             const Number all = w.size(), pieces = w.size(), size = w.size();
             const Number divisor = w.real(mean_ ? computed_ : DType::f64);
             const Places rows(w, kept), columns(w, reduced);
@@ -215,7 +215,7 @@ class Reducer {
                    [&] { y.set(w.block(), finishes ? finished(v, divisor, target.dtype) : cast(v, target.dtype)); });
         });
     }
-    // A block has neighbouring results, or parts of them, several threads each.
+    // A block computes neighbouring results, or parts of them, with several threads each.
     bool by_columns(const Source& from, const Axes& kept, const Axes& reduced, int64_t parts, const Target& target) {
         const bool finishes = target.is_result;
         const std::string kernel =
@@ -262,10 +262,10 @@ class Reducer {
     const Kind kind_;
     const DType computed_;
     const Rule rule_;
-    int64_t mean_ = 0;  // how many elements a sum is divided by; 0: it is none
+    int64_t mean_ = 0;  // the divisor of a sum; 0: the reduction is no mean
 };
 
-// What it is computed in; nothing where there is no kernel.
+// The type of the computation; none if there is no kernel.
 std::optional<DType> computed_of(const KernelCall& c, Kind kind, DType from) {
     const DType to = c.out[0].dtype();
     if (is_complex(from) || is_complex(to)) return {};
@@ -284,13 +284,13 @@ bool reduce(Launcher& launcher, const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     const std::optional<DType> computed = computed_of(c, kind, x.dtype());
     if (!computed) return false;
-    // Of nothing there is a sum, but no mean and no extremum.
+    // An empty tensor has a sum, but no mean and no extremum.
     if (x.size() == 0 && (kind == Kind::mean || is_extremum(kind))) return false;
     return Reducer(launcher, c, kind, *computed).run(x, Call(c.op, c.args, c.dtype).axes(1, 0));
 }
 
-// Results of several sums over the same elements: a block has one. `result(fold, count, extra)` writes what they
-// give, where fold(kind, element) is the reduction of that kind over what `element` makes of them.
+// Results that need several sums over the same elements, one block each. `result(fold, count, extra)` writes the
+// result, where fold(kind, element) is the reduction of that kind over the values of `element`.
 template <class Result>
 bool reduce_often(Launcher& launcher, const KernelCall& c, const std::string& name, const Tensor& x, size_t axes,
                   double extra, Result result) {
@@ -348,7 +348,7 @@ bool logsumexp(Launcher& launcher, const KernelCall& c) {
     return reduce_often(launcher, c, "logsumexp", c.tensor(0), 1, 0, [](auto fold, Number, Number) {
         const Number largest = fold(Kind::amax, [](Number v) { return v; });
         const Number sum = fold(Kind::sum, [&](Number v) { return exp(v - largest); });
-        // Infinite ones and NaN are what they are.
+        // Infinite maxima and NaN are the result themselves.
         const Number finite = (largest - largest) == 0;
         return select(finite, largest + formula("log", sum), largest);
     });
@@ -356,7 +356,7 @@ bool logsumexp(Launcher& launcher, const KernelCall& c) {
 
 Number size_of_number(Number v) { return formula("abs", v); }
 
-// The ord-th root of the sum of |x|^ord. Beside the largest |x| nothing overflows.
+// The ord-th root of the sum of |x|^ord. Scaled by the largest |x| it does not overflow.
 bool vector_norm(Launcher& launcher, const KernelCall& c) {
     const double order = norm_order(c.args[1]);
     const DType to = c.out[0].dtype(), t = is_half(to) ? DType::f32 : to;
@@ -375,7 +375,7 @@ bool vector_norm(Launcher& launcher, const KernelCall& c) {
     if (order == 1) return run("norm 1", [&](auto fold, Number) { return fold(Kind::sum, size_of_number); });
     return run(order == 2 ? "norm 2" : "norm", [&](auto fold, Number p) {
         const Number scale = largest(fold);
-        // Of zeros, infinities and NaN the norm is the largest itself.
+        // If the largest is zero, infinite or NaN, it is the norm.
         const Number ordinary = (scale > 0) & ((scale - scale) == 0);
         const Number by = select(ordinary, scale, like(scale, 1));
         const Number sum = fold(Kind::sum, [&](Number v) {

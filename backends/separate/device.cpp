@@ -25,14 +25,14 @@ namespace {
 
 constexpr size_t kAddresses = size_t{64} << 30;
 
-// Operators that are left to the host, so that every test of the device is one of that as well.
+// Operators without a kernel here, so that every test of the device also tests the fallback to the host.
 constexpr std::string_view kWithoutKernel[] = {"svd_factors", "cumsum", "cumprod", "unique", "apply_lamb"};
 
 constexpr size_t kTimesKept = 4096;
 
 void release_nothing(Storage&) {}
 
-// Half of the machine's memory, or what LUNARIA_SEPARATE_MEMORY says, in bytes.
+// Half of the machine's memory, or the bytes given by LUNARIA_SEPARATE_MEMORY.
 size_t limit_of_environment() {
     if (const char* limit = std::getenv("LUNARIA_SEPARATE_MEMORY")) return std::strtoull(limit, nullptr, 10);
     return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) / 2 * static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -58,7 +58,7 @@ class Separate final : public Device, public graph::Backend {
         if (ways_.watcher) ways_.watcher->released(block, bytes);
         parts().memory.release(block, bytes);
     }
-    // The host may go on and change its memory: what is there now travels.
+    // The host may change its memory after the call, so a copy of it travels.
     void copy_from_host(void* device, const void* host, size_t bytes) override {
         if (ways_.watcher && !taking_results_) ways_.watcher->transferred(device, bytes, true);
         const auto* from = static_cast<const char*>(host);
@@ -106,7 +106,7 @@ class Separate final : public Device, public graph::Backend {
         if (parts_) wait(parts().queue->last());
     }
     uint64_t record() override {
-        // Keyed by its place, which is known once it has been given.
+        // The key is the place, which is known only after the event has been queued.
         auto time = std::make_shared<std::atomic<double>>(-1);
         const uint64_t place = add([time] {
             const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
@@ -114,7 +114,7 @@ class Separate final : public Device, public graph::Backend {
         });
         std::lock_guard lock(mutex_);
         times_[place] = std::move(time);
-        // What is done is known of the last ones only: a program may record as many as it likes.
+        // Only the times of the last finished events are kept: a program may record any number of them.
         while (times_.size() > kTimesKept && *times_.begin()->second >= 0) times_.erase(times_.begin());
         return place;
     }
@@ -133,7 +133,7 @@ class Separate final : public Device, public graph::Backend {
         parts().memory.empty_cache();
     }
 
-    // Ends the thread, when everything is done; the memory stays for tensors that outlive it.
+    // Ends the thread when all work is done. The memory stays for tensors that outlive the device.
     void end() {
         if (parts_) parts().queue.reset();
     }
@@ -144,7 +144,7 @@ class Separate final : public Device, public graph::Backend {
         Memory memory;
         std::unique_ptr<WorkQueue> queue = std::make_unique<WorkQueue>();
     };
-    // Made with the first tensor: a program without one has no second thread.
+    // Made with the first tensor, so that a program without one has no second thread.
     Parts& parts() {
         std::call_once(made_, [this] { parts_ = new Parts(ways_.name); });
         return *parts_;
@@ -155,7 +155,7 @@ class Separate final : public Device, public graph::Backend {
 
     size_t queue(std::span<const Kernel> kernels, size_t first, KernelCall& call);
 
-    // The tensor as kernels see it: the same elements at the device's addresses, which look like host memory to them.
+    // The tensor as kernels see it: the same elements at the device's addresses, as if those were host memory.
     Tensor inside(const Tensor& t) {
         if (t.device() != this) throw state_error(name(), "a kernel was given a tensor of another device");
         const Storage& storage = *t.body()->storage;
@@ -172,7 +172,7 @@ class Separate final : public Device, public graph::Backend {
         return Value::list(std::move(items));
     }
 
-    // A kernel that writes into an operand makes its storage its own first, a copy in the host's memory.
+    // A kernel that writes into an operand first makes a copy of it, in host memory.
     static void take_back(const Value& given, const Value& written) {
         if (given.is_tensor() && written.tensor().version() > 0) {
             Tensor(given.tensor()).own_storage();
@@ -184,7 +184,7 @@ class Separate final : public Device, public graph::Backend {
 
     graph::Backend& loops() const { return ways_.loops ? *ways_.loops : *host_device()->graphs(); }
 
-    // Whether what this thread copies is a result that a kernel has made in memory of its own: no work of the program.
+    // True while this thread copies a result that a kernel has allocated itself, which is no transfer of the program.
     static inline thread_local bool taking_results_ = false;
     struct TakingResults {
         TakingResults() { taking_results_ = true; }
@@ -195,15 +195,15 @@ class Separate final : public Device, public graph::Backend {
     std::once_flag made_;
     std::atomic<Parts*> parts_{nullptr};
     std::mutex mutex_;
-    std::map<uint64_t, std::shared_ptr<std::atomic<double>>> times_;  // under the mutex: of events
-    std::set<std::pair<const Op*, DType>> seen_;  // under the mutex: calls that a kernel has taken before
+    std::map<uint64_t, std::shared_ptr<std::atomic<double>>> times_;  // of events; under the mutex
+    std::set<std::pair<const Op*, DType>> seen_;  // calls that a kernel has accepted before; under the mutex
 };
 
-// A call as it waits in the queue.
+// A call in the queue.
 struct Job {
     const Op& op;
     std::span<const Kernel> kernels;
-    size_t taken = 0;  // the kernel that is asked first, then the one that took the call
+    size_t taken = 0;  // the kernel to ask first, then the one that accepted the call
     std::vector<Value> args;
     std::vector<Tensor> out;
     DType dtype;
@@ -228,7 +228,7 @@ size_t Separate::queue(std::span<const Kernel> kernels, size_t first, KernelCall
         waits |= !t;
     }
     {
-        // Whether a kernel takes the call is known when it was asked; it says the same of the next one like it.
+        // Whether a kernel accepts the call is known only after it was asked; the answer holds for all similar calls.
         std::lock_guard lock(mutex_);
         waits |= !seen_.contains({&call.op, call.dtype});
     }
@@ -260,7 +260,7 @@ size_t Separate::queue(std::span<const Kernel> kernels, size_t first, KernelCall
 }  // namespace
 
 Device& make_device(const Ways& ways) {
-    // Not destroyed: tensors may be released after everything else.
+    // Not destroyed, since tensors may be released last of all.
     static std::vector<Separate*> made;
     static const struct End {
         ~End() {
