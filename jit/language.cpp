@@ -113,7 +113,7 @@ void add_state(Rows& r) {
           "Goes on with one of two blocks, by Lua's truth of the condition.", {.saved = true, .branches = true});
 }
 
-// What the record of a call consists of beside them: questions to the outside, and what has to come of them.
+// The record of a call also has questions to the outside and the required answers.
 void add_records(Rows& r) {
     r.add("argument_count()", "How many arguments the call has.");
     r.add("argument(i: int)", "Argument i of the call, from 0.");

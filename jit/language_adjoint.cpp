@@ -1,4 +1,4 @@
-// The primitives that derivatives consist of beside Lua's own: see jit/autodiff/transform.h.
+// The primitives of derivatives, beside Lua's own: see jit/autodiff/transform.h.
 #include "jit/language_rows.h"
 
 namespace lunaria::lua {

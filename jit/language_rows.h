@@ -1,4 +1,4 @@
-// How the rows of the primitives are written: what an operator's entry has, and the facts beside it.
+// The builder of the primitives' rows: each has an operator's entry, and the facts beside it.
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@ struct Rows {
         if (f.closes) op.closes();
         facts.push_back(f);
     }
-    // What one of Lua's symbols stands for, with its metamethod and the operator that it is on tensors.
+    // Adds the operation of one of Lua's symbols, with its metamethod and its operator on tensors.
     void operation(SignatureText signature, const char* doc, Operation o, const char* event, const char* name,
                    Facts f = {}) {
         f.operation = o;
@@ -29,8 +29,8 @@ struct Rows {
         f.derivative = autodiff::rules::language_operation;
         add(signature, doc, f);
     }
-    // Arithmetic on plain numbers alone: the operator that it is on tensors, if there is one, whose gradient rule it
-    // has unless another one is given.
+    // Adds arithmetic on plain numbers alone. If there is an operator of the same meaning, the primitive has its
+    // gradient rule unless another one is given.
     void number(SignatureText signature, const char* doc, Value (*f)(const Value*), const char* name,
                 GradFn gradient = nullptr) {
         const Op* op = name ? &lunaria::registry().get(name) : nullptr;
@@ -40,7 +40,7 @@ struct Rows {
     }
 };
 
-// What derivatives consist of.
+// The primitives of derivatives.
 void add_adjoint_primitives(Rows& r);
 // Arithmetic on plain numbers alone (number.cpp).
 void add_number_primitives(Rows& r);

@@ -40,13 +40,13 @@ Value neg(const Value* v) {
     if (is_integer_number(v[0])) return wrapped(0 - bits(v[0].integer()));
     return Value(-v[0].number());
 }
-// A square as a product, as Lua does: it is exact more often than a library's pow.
+// A square as a product, as in Lua: it is exact more often than a library's pow.
 Value pow(const Value* v) {
     double a = v[0].number(), b = v[1].number();
     return Value(b == 2 ? a * a : std::pow(a, b));
 }
 
-// Division by -1 apart: the smallest integer over -1 is a trap of the processor.
+// Division by -1 is separate: the smallest integer over -1 traps the processor.
 Value floor_div(const Value* v) {
     if (!are_integers(v)) return Value(std::floor(v[0].number() / v[1].number()));
     int64_t a = v[0].integer(), b = v[1].integer();
@@ -88,7 +88,7 @@ Value bit_or(const Value* v) { return Value(exact_integer(v[0]) | exact_integer(
 Value bit_xor(const Value* v) { return Value(exact_integer(v[0]) ^ exact_integer(v[1])); }
 Value bit_not(const Value* v) { return Value(~exact_integer(v[0])); }
 
-// Logical shifts; by a negative distance in the other direction, by 64 and more everything falls out.
+// Logical shifts; a negative distance shifts in the other direction, and a distance of 64 or more gives 0.
 Value shifted_left(int64_t a, int64_t by) {
     if (by <= -64 || by >= 64) return Value(int64_t{0});
     return by >= 0 ? wrapped(bits(a) << by) : wrapped(bits(a) >> -by);
@@ -99,7 +99,7 @@ Value shift_right(const Value* v) {
     return by == std::numeric_limits<int64_t>::min() ? Value(int64_t{0}) : shifted_left(a, -by);
 }
 
-// Of an integer and a float without rounding the integer.
+// Compares an integer and a float without rounding the integer.
 std::partial_ordering order(int64_t i, double x) {
     if (std::isnan(x)) return std::partial_ordering::unordered;
     if (x >= 0x1p63) return std::partial_ordering::less;
@@ -141,7 +141,7 @@ Value frac(const Value* v) {
 }
 Value max(const Value* v) { return order(v[0], v[1]) < 0 ? v[1] : v[0]; }
 Value min(const Value* v) { return order(v[1], v[0]) < 0 ? v[1] : v[0]; }
-// Bases 2 and 10 by functions of their own, which are exact at powers of them.
+// Bases 2 and 10 have functions of their own, which are exact at powers of them.
 Value log_base(const Value* v) {
     double x = v[0].number(), base = v[1].number();
     if (base == 2) return Value(std::log2(x));
@@ -224,8 +224,8 @@ Value run_number(const Op& op, std::span<const Value> args) {
     return f(args.data());
 }
 
-// Arithmetic on plain numbers alone, without metamethods: what the derivatives of Lua's arithmetic and of its math
-// library consist of. The set is closed under differentiation (jit/autodiff/number_rules.cpp).
+// Arithmetic on plain numbers alone, without metamethods, of which the derivatives of Lua's arithmetic and math library
+// consist. The set is closed under differentiation (jit/autodiff/number_rules.cpp).
 void add_number_primitives(Rows& r) {
     // Concatenation and lengths are not about numbers.
     for (Facts& f : r.facts)

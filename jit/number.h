@@ -1,4 +1,4 @@
-// Arithmetic on plain numbers exactly as Lua's reference manual has it: integers wrap and stay integers, / and ^ give
+// Arithmetic on plain numbers exactly as in Lua's reference manual: integers wrap and stay integers, / and ^ give
 // floats, // and % round down, comparisons of integers with floats are exact.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lunaria::lua {
 // Whether run_number knows the primitive: Lua's arithmetic, bit operations and comparisons, and everything named num_….
 bool is_number_primitive(const Op& primitive);
 
-// The primitive on plain numbers alone that computes what the operator does; throws state_error when there is none.
+// The primitive on plain numbers with the same meaning as the operator; throws state_error if there is none.
 const Op& on_numbers(const Op& op);
 
 // The value of a primitive at numbers (Value kinds integer and number). Throws with the words of Lua and no place
@@ -19,7 +19,7 @@ const Op& on_numbers(const Op& op);
 // representation in a bit operation, an argument error for an operand that is not a number.
 Value run_number(const Op& primitive, std::span<const Value> args);
 
-// Of a numeric loop over integers: its last value at most, and how many turns it has.
+// A numeric loop over integers: a bound of its last value, and the number of its iterations.
 struct Turns {
     int64_t last = 0;
     uint64_t count = 0;

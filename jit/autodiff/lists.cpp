@@ -1,4 +1,4 @@
-// J of what moves values around without changing them.
+// J of primitives that pass values on unchanged.
 #include "jit/autodiff/rewriter.h"
 #include "jit/language_rules.h"
 
@@ -10,13 +10,13 @@ namespace {
 
 Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
 
-// The cotangents of a node that is a list, as a list of the program.
+// The cotangents of a list node, as a list of the program.
 Value as_list(Backward& b, const Node& node) {
     const Value d = b.cotangents_of_list(node);
     return d.is_list() ? b.emit("spread", {d, Value()}) : d;
 }
 
-// The node as it is; `back` takes its cotangent to the operands, if it has one.
+// Copies the node; `back`, if given, carries its cotangent to the operands.
 template <class Back>
 void moved(BlockRewriter& w, const Node& node, Back back) {
     w.copy(node);
@@ -25,7 +25,7 @@ void moved(BlockRewriter& w, const Node& node, Back back) {
     });
 }
 
-// Operand i is the list of which the result is a part, as `back` makes it again.
+// Operand i is the list from which the result is a part; `back` is the primitive that rebuilds it.
 void list_part(BlockRewriter& w, const Node& node, size_t list, size_t i, const char* back) {
     moved(w, node, [&node, list, back, i = w.tr(node.args[i])](Backward& b) {
         const Value d = as_list(b, node), at = b.saved(i);

@@ -1,6 +1,6 @@
-// Reverse rules of arithmetic on plain numbers: those of the operators that compute the same, and where another form is
-// better for numbers the ones here. All are written as the gradient rules of operators are. Slopes that do not exist or
-// are infinite at a point follow the operators: 0 for sqrt at 0, half for both sides of max where they are equal.
+// Reverse rules of arithmetic on plain numbers: those of the operators with the same meaning, except where the rules
+// here suit numbers better. All are written like gradient rules of operators. Slopes that do not exist or are infinite
+// at a point are those of the operators: 0 for sqrt at 0, half for both sides of max where they are equal.
 #include "core/ops/elementwise.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/tidy.h"
@@ -28,7 +28,7 @@ Grads num_div(const GradRule& g) { return {g.dout / g.in(1), -(g.dout * g.out / 
 Grads num_mod(const GradRule& g) { return {g.dout, -(g.dout * fn("floor", g.in(0) / g.in(1)))}; }
 Grads num_fmod(const GradRule& g) { return {g.dout, -(g.dout * fn("trunc", g.in(0) / g.in(1)))}; }
 
-// Both slopes stay finite where a part of the formula does not: a^-1 at a = 0 times an exponent of 0, log 0 times 0.
+// Both slopes stay finite even if a part of the formula is not: a^-1 at a = 0 times an exponent of 0, log 0 times 0.
 Grads num_pow(const GradRule& g) {
     Expr a = g.in(0), b = g.in(1), b_zero = is_zero(b), a_zero = is_zero(a);
     Expr slope = b * lunaria::call("pow", {a, where(b_zero, 1.0, b) - 1.0});
@@ -57,7 +57,7 @@ Grads num_select(const GradRule& g) { return {{}, where(g.in(0), g.dout, 0.0), w
 
 namespace {
 
-// Writes the primitives on numbers that operators are.
+// Emits primitives on numbers in place of operators.
 class NumberBuilder final : public Builder {
   public:
     explicit NumberBuilder(ir::Graph& graph) : graph_(graph) {}
@@ -95,7 +95,7 @@ Pullback trace(const Op& primitive, uint64_t active) {
             if (active >> i & 1) cotangents[i] = made[i].value();
     }
     raw.result = Value::list(std::move(cotangents));
-    // The rules were told a type; what runs are numbers of either kind.
+    // The rules were given a type, but the values at run time are numbers of either kind.
     for (const auto& node : raw.nodes()) node->type = {};
 
     Pullback pullback;
@@ -115,7 +115,7 @@ Pullback trace(const Op& primitive, uint64_t active) {
 
 std::shared_ptr<const Pullback> number_pullback(const Op& primitive, uint64_t active) {
     if (!lua::is_number_primitive(primitive)) throw state_error(primitive.name(), "is not a primitive on numbers");
-    // By the primitive's id and three bits of activity. The graphs are shared by this table and the runs of them.
+    // By the primitive's id and three bits of activity. This table and the runs share the graphs.
     static thread_local std::vector<std::shared_ptr<const Pullback>> rules(lua::language().all().size() * 8);
     const lua::Facts& facts = lua::facts(primitive);
     const Op& op = facts.is_arithmetic() ? lua::on_numbers(*facts.on_tensors) : primitive;

@@ -1,5 +1,5 @@
-// J of what has an identity: tables, variables, closures, tensors that are overwritten. The cotangents of their parts
-// are in their shadows.
+// J of objects with an identity: tables, variables, closures, overwritten tensors. The cotangents of their parts are in
+// their shadows.
 #include <algorithm>
 
 #include "jit/autodiff/rewriter.h"
@@ -22,7 +22,7 @@ void read_part(BlockRewriter& w, const Node& node, const Value& holder, const Va
     });
 }
 
-// A part that was written had the cotangent that its place in the shadow has collected since.
+// The old part gets the cotangent that its place in the shadow has collected since the write.
 void write_part(BlockRewriter& w, const Value& holder, const Value& key, const Value& old_value) {
     Value shadow = w.emit("touch", {w.context(), holder, Value::list({w.tr(old_value)}), key, Value()});
     w.step([shadow, key, old_value](Backward& b) {
@@ -123,7 +123,7 @@ void rules::overwrite(BlockRewriter& w, const Node& node) {
     w.step([&node, shadow](Backward& b) { b.add(node.args[1], b.emit("shadow_take", {b.saved(shadow), number(0)})); });
 }
 
-// Of a tensor that was overwritten all names have one cotangent, in its shadow; before, each name has its own.
+// All names of an overwritten tensor share one cotangent, in its shadow; before the write each name has its own.
 void rules::content(BlockRewriter& w, const Node& node) {
     Value tensor = w.tr(node.args[0]);
     Value shadow = w.emit("box_of", {w.context(), tensor});

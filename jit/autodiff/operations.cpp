@@ -1,5 +1,5 @@
-// J of what computes or calls: operators on tensors, Lua's own operations, calls, and the forms of both that were
-// transformed before.
+// J of primitives that compute or call: operators on tensors, Lua's own operations, calls, and the transformed forms of
+// both.
 #include "core/ir/parser.h"
 #include "jit/autodiff/rewriter.h"
 #include "jit/language.h"
@@ -19,7 +19,7 @@ std::vector<Value> translated(BlockRewriter& w, std::span<const Value> args) {
     return made;
 }
 
-// A primitive that is ordered in the derivative: gives its backpropagator.
+// Emits a primitive that is ordered in the derivative; returns its backpropagator.
 Value follow(BlockRewriter& w, const Node& node, const char* ordered, std::vector<Value> args) {
     args.insert(args.begin(), w.with_context({}));
     const Value made = w.emit(ordered, std::move(args));
@@ -29,10 +29,10 @@ Value follow(BlockRewriter& w, const Node& node, const char* ordered, std::vecto
 
 }  // namespace
 
-// Also for a result that nothing uses: a function of the program may have had other effects.
+// Also for an unused result: a function of the program may have had other effects.
 void rules::language_operation(BlockRewriter& w, const Node& node) {
     const lua::Facts& facts = lua::facts(*node.op);
-    // Nothing is asked about what is equal to a constant.
+    // Equality with a constant calls no function.
     const bool asks = facts.operation != lua::Operation::equal || (node.args[0].is_node() && node.args[1].is_node());
     if (!asks) w.copy(node);
     if (!asks) return w.plain(node);
@@ -56,7 +56,7 @@ void rules::set_index(BlockRewriter& w, const Node& node) {
 
 namespace {
 
-// What the backward pass of a call does: `list` are its arguments, `results` the node that is the list of its results.
+// The backward pass of a call; `list` has its arguments, `results` is the node of the list of its results.
 void pull_call(Backward& b, const Value& r, const Value& list, const Value& cotangents) {
     if (list.is_list()) return b.pull(r, cotangents, list.items());
     b.add(list, b.emit("pull", {b.saved(r), cotangents}));
@@ -96,7 +96,7 @@ const ir::Graph& checkpoint_back() {
     return made;
 }
 
-// Calls whose backpropagator is given: what a user wrote, or the call once more. `f` itself runs as it is.
+// Calls with a given backpropagator: one that a user wrote, or a repeated call. `f` itself runs as it is.
 void given(BlockRewriter& w, const Node& node, bool recompute) {
     const Value &old_args = node.args[2], args = w.tr(old_args), f = w.tr(node.args[0]);
     Value held = w.emit("hold", {args});
@@ -132,7 +132,7 @@ const ir::Graph& custom_back() {
 void rules::custom_call(BlockRewriter& w, const Node& node) { given(w, node, false); }
 void rules::checkpoint_call(BlockRewriter& w, const Node& node) { given(w, node, true); }
 
-// The same, transformed before: one more context, one more backpropagator.
+// Ordered primitives of an earlier transformation: one more context, one more backpropagator.
 void rules::ordered(BlockRewriter& w, const Node& node) {
     std::vector<Value> args = translated(w, std::span(node.args).subspan(1));
     args.insert(args.begin(), w.with_context(node.args[0]));
@@ -160,7 +160,7 @@ void rules::ordered(BlockRewriter& w, const Node& node) {
 
 namespace {
 
-// How many results a node lists; 0: its result is no list.
+// The number of results that a node lists; 0: its result is no list.
 size_t count_results(const Node& node) {
     if (node.type.kind == ir::NodeType::Kind::list) return node.type.items.size();
     const size_t named = node.op ? node.op->signature.results.size() : 0;
@@ -192,7 +192,7 @@ void rules::operation(BlockRewriter& w, const Node& node) {
     });
 }
 
-// The operator within a derivative: its own pullback of this order, and the inner one as the closure that it is.
+// An operator within a derivative: a pullback of this order; the inner pullback is a closure like any other.
 void rules::operation_again(BlockRewriter& w, const Node& node) {
     const Value args = w.tr(node.args[2]);
     const Value &name = node.args[1], &count = node.args[3];

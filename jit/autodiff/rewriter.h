@@ -1,5 +1,5 @@
-// J of one block: the forward graph, and for each way out of the block a graph that takes the cotangents of what it
-// hands on back to the block's parameters.
+// J of one block: the forward graph, and for each exit of the block a graph that carries the cotangents of the values
+// passed on back to the block's parameters.
 #pragma once
 
 #include <functional>
@@ -23,26 +23,26 @@ class BlockRewriter {
     Value emit(std::string_view name, std::vector<Value> args);
     Value emit(const Op& primitive, std::vector<Value> args);
     Value pick(const Value& node, size_t i);
-    Value tr(const Value& old);  // what stands for it in the new graph
+    Value tr(const Value& old);  // its value in the new graph
     void set(const ir::Node& old, Value made) { map_[&old] = std::move(made); }
-    Value copy(const ir::Node& node);  // as it is
-    // It has no cotangent: an object with an identity, or what is no number.
+    Value copy(const ir::Node& node);  // unchanged
+    // Marks a node without a cotangent: an object with an identity, or no number.
     void plain(const ir::Node& node) { plain_.insert(&node); }
     bool is_plain(const Value& old) const;
-    // Whether the value of a field serves only to call it or to index it further.
+    // Whether the value of a field is only called or indexed further.
     bool leads_on(const ir::Node& field, const Value& key);
-    // What the backward pass of the node does, given its cotangent.
+    // Adds the step of the backward pass for the node, to run with its cotangent.
     void step(std::function<void(class Backward&)> f);
     const Value& context() const { return context_; }
     Value with_context(const Value& contexts);
-    // Of a node with several outputs: what stands for them, and the old node that picks the first one, if any.
+    // The new values for a node with several outputs, and the old node of the first output, if any.
     void set_outputs(const ir::Node& node, std::vector<Value> outputs) { outputs_[&node] = std::move(outputs); }
     const ir::Node* first_output(const ir::Node& node) const {
         auto found = first_output_.find(&node);
         return found == first_output_.end() ? nullptr : found->second;
     }
     Value function(const ir::Graph& graph) { return Value(target_.add_function(const_cast<ir::Graph&>(graph))); }
-    // The closure that runs, and the order of its function.
+    // The running closure, and the order of its function.
     const Value& self() const { return self_; }
     int order() const { return root_.order; }
 
@@ -67,13 +67,13 @@ class BlockRewriter {
     std::unordered_map<const ir::Node*, std::vector<Value>> outputs_;
     std::unordered_map<const ir::Node*, const ir::Node*> first_output_;
     std::unordered_set<const ir::Node*> plain_;
-    std::unordered_set<const ir::Node*> used_;  // other than as what is called or indexed
+    std::unordered_set<const ir::Node*> used_;  // nodes used other than by a call of them or an index into them
     bool scanned_ = false;
     std::vector<Step> steps_;       // in the order of the forward pass
-    std::vector<Step> last_steps_;  // after all others: captured values
+    std::vector<Step> last_steps_;  // after all others: those of captured values
 };
 
-// Writes one backpropagator.
+// The writer of one backpropagator.
 class Backward {
   public:
     Backward(BlockRewriter& forward, std::string name);
@@ -86,15 +86,15 @@ class Backward {
     // Calls the pullback of object[key] = value.
     void pull_write(const Value& r, const Value& object, const Value& key, const Value& value, const Value& error);
     void add_item(const ir::Node& list, size_t i, const Value& cotangent);
-    // The cotangent of an old node, nil when there is none; that of a list node as a node, or as a static list.
+    // The cotangent of an old node, nil if there is none; that of a list node as a node, or as a static list.
     Value cotangent(const ir::Node& old);
     Value cotangents_of_list(const ir::Node& old);
-    // Calls the pullback r with cotangents and adds what it gives to the operands.
+    // Calls the pullback r with cotangents and adds the results to the operands.
     void pull(const Value& r, Value cotangents, std::span<const Value> operands);
     bool has(const ir::Node& old) const { return whole_.contains(&old) || items_.contains(&old); }
 
     ir::Node* parameter(std::string name);
-    // Runs all steps backwards and writes the result; then the closure's captures are in the forward graph's terms.
+    // Writes all steps in reverse and the result; afterwards the closure's captures are values of the forward graph.
     void finish(bool variadic);
     ir::Graph& graph() { return graph_; }
     const std::vector<Value>& captures() const { return captures_; }

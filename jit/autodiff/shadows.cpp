@@ -1,4 +1,4 @@
-// J of the cotangents that are kept in shadows, for derivatives of derivatives: a shadow has a shadow of its own.
+// J of cotangents in shadows, for derivatives of derivatives: a shadow has a shadow of its own.
 #include "jit/autodiff/rewriter.h"
 #include "jit/language_rules.h"
 
@@ -8,7 +8,7 @@ using ir::Node;
 
 namespace {
 
-// The cotangent of a part: `take` leaves none behind.
+// Reads the cotangent of a part; `take` removes it.
 void read(BlockRewriter& w, const Node& node, bool take) {
     Value inner = w.tr(node.args[0]), key = w.tr(node.args[1]);
     Value value = w.emit(*node.op, {inner, key});

@@ -71,7 +71,7 @@ class Tidier {
         return true;
     }
 
-    // Whether argument i is a number that may adapt to the operands beside it: they give the call its dtype.
+    // Whether argument i is a number that may adapt to the operands beside it, which then decide the dtype of the call.
     bool adapts(const ir::Node& node, size_t i) const {
         if (!is_number(node.args[i]) || !is_promoted(node.op->signature.params[i])) return false;
         std::vector<Value> weak = node.args;
@@ -107,7 +107,7 @@ class Tidier {
         constants_.push_back(copy_->add_constant(node.constant));
         return found->second = Value(constants_.back());
     }
-    // Times a one of its dtype, which keeps every value and has a gradient.
+    // The number times a one of its dtype, which keeps every value and has a gradient.
     Value tensor_of(const ir::Node& number) {
         auto [found, made] = tensors_.try_emplace(&number);
         if (!made) return found->second;

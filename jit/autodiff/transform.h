@@ -23,8 +23,8 @@
 
 namespace lunaria::autodiff {
 
-// What a block of a derivative was made from: `begin` nodes before the first of the block's own, and for each of those
-// how long the derivative's body was when it was done.
+// The source of a block of a derivative: `begin` nodes precede the first of the source's own, and for each of those the
+// length of the derivative's body after it.
 struct Origin {
     const ir::Graph* block = nullptr;
     size_t begin = 0;
@@ -32,11 +32,12 @@ struct Origin {
 };
 using Origins = std::unordered_map<const ir::Graph*, Origin>;
 
-// `function` is a function as lowering makes them, a rule's graph, or a result of this. `origins`, if not null, takes
-// where the blocks of the derivative come from.
+// `function` is a function made by lowering, a rule's graph, or a result of this. `origins`, if not null, takes the
+// sources of the derivative's blocks.
 std::unique_ptr<ir::Graph> differentiate(const ir::Graph& function, Origins* origins = nullptr);
 
-// The backpropagator of a call whose derivative the program gives: of what that function needs and all cotangents.
+// The backpropagator of a call with a derivative given by the program: a function of that function's needs and of all
+// cotangents.
 const ir::Graph& custom_back();
 
 // The key of a pullback's operand in the shadow of its closure: argument i, item m of argument i (m < 0: the whole),

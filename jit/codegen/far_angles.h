@@ -7,8 +7,8 @@
 
 namespace lunaria::codegen {
 
-// sinf, cosf or tanf of one f32: a call of a function that is added to the module. Exact to half a unit in the last
-// place and some thousandths, for every float; NaN for infinities.
+// sinf, cosf or tanf of one f32, as a call of a function that is added to the module. For every float the error is at
+// most half a unit in the last place and some thousandths; NaN for infinities.
 llvm::Value* far_angle(Emission& emission, std::string_view function, llvm::Value* x);
 
 }  // namespace lunaria::codegen

@@ -136,7 +136,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
     }
     char bytes[6];
     int count = 0;
-    std::uint32_t first_limit = 0x3F;  // what still fits in the first byte
+    std::uint32_t first_limit = 0x3F;  // the largest remainder that fits in the first byte
     do {
         bytes[count++] = static_cast<char>(0x80 | (code & 0x3F));
         code >>= 6;

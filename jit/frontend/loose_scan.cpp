@@ -56,7 +56,7 @@ class Scanner {
             pos_ = end;
     }
 
-    // Passes a long bracket that opens here; false when there is none, or when it is cut off.
+    // Skips a long bracket that opens here; false if there is none or it is cut off.
     bool long_bracket(std::size_t begin, CutOff what) {
         std::size_t i = pos_ + 1;
         while (at(i) == '=') ++i;
@@ -108,7 +108,7 @@ class Scanner {
                 ++pos_;
                 return add(TokenKind::string, begin);
             }
-            if (c == '\n' || c == '\r') return add(TokenKind::string, begin);  // broken: it ends with its line
+            if (c == '\n' || c == '\r') return add(TokenKind::string, begin);  // broken: the string ends with its line
             if (c != '\\') continue;
             ++pos_;
             if (at(pos_) == 'z')

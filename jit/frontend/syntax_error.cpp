@@ -51,7 +51,7 @@ struct Slip {
     std::string_view text, hint;
 };
 
-// Longer texts first where one begins another.
+// If one text begins another, the longer one comes first.
 constexpr Slip kSlips[] = {
     {"===", "equality is written == in Lua"},
     {"!==", "inequality is written ~= in Lua"},
@@ -97,7 +97,7 @@ struct BareName {
 
 constexpr std::string_view kLongKeywords[] = {"function", "local", "return", "while", "repeat", "until", "elseif"};
 
-// Whether one letter is missing, too many or another one, or two neighbours have changed places.
+// Whether the texts differ by one letter that is missing, added or wrong, or by two neighbours in the wrong order.
 bool is_one_slip_away(std::string_view given, std::string_view meant) {
     const size_t shorter = std::min(given.size(), meant.size());
     size_t front = 0, back = 0;

@@ -1,5 +1,6 @@
-// softmax(q k' scale) v, written out by a program, becomes the operator that holds one tile of the scores at a time.
-// Where another node reads the scores or the weights, as their gradients do, they are there anyway and it stays.
+// The pass that replaces a written-out softmax(q k' scale) v by the operator that holds one tile of the scores at a
+// time. It leaves the product alone if another node, such as a gradient, reads the scores or the weights, since they
+// are then in memory anyway.
 #include <unordered_map>
 
 #include "jit/graph/operators.h"
@@ -26,7 +27,7 @@ class Attentions {
         for (const ir::Node* node : graph.body()) {
             if (!node->op) continue;
             any |= node->op == &ops().softmax;
-            // The operands are read where the scores were made, and then where the results are.
+            // The operands would be read where the results are computed, no longer where the scores were.
             is_possible_ &= !node->op->writes();
             for (const Value& arg : node->args) ir::for_each_node(arg, [&](const ir::Node* n) { ++uses_[n]; });
         }
@@ -36,7 +37,7 @@ class Attentions {
 
     bool is_possible() const { return is_possible_; }
 
-    // What stands for the product of weights and values; nil where the node is none.
+    // The replacement of the product of weights and values; nil if the node is no such product.
     Value replacement(const ir::Node& node, ir::GraphBuilder& builder) const {
         if (!is_call(&node, ops().matmul)) return {};
         const ir::Node* weights = inner(node.args[0], ops().softmax);
@@ -57,7 +58,7 @@ class Attentions {
         const TensorType *q = type_of_node(product->args[0]), *k = type_of_node(product->args[1]),
                          *v = type_of_node(node.args[1]);
         if (!q || !k || !v || !fits(*q, *k, *v, node.type.tensor)) return {};
-        // As (batch, heads, length, size).
+        // The value as (batch, heads, length, size).
         auto with_heads = [&](const Value& x) {
             const Shape& s = x.node()->type.tensor.shape;
             return s.rank() == 4 ? x : emit(builder, ops().reshape, {x, Value::ints({s[0], 1, s[1], s[2]})});
@@ -72,7 +73,7 @@ class Attentions {
     }
 
   private:
-    // An operand that nobody else reads, if it is what that operator gives.
+    // The node of an operand, if it is a call of that operator without other readers.
     const ir::Node* inner(const Value& v, const Op& op) const {
         const ir::Node* node = call_of(v, op);
         auto found = node ? uses_.find(node) : uses_.end();
@@ -86,7 +87,8 @@ class Attentions {
         return axis == -1 || axis == t->shape.rank() - 1;
     }
 
-    // Of q (.., queries, size), k (.., size, keys) and v (.., keys, columns), with one batch and nothing broadcast.
+    // Whether q (.., queries, size), k (.., size, keys) and v (.., keys, columns) have one batch, with nothing
+    // broadcast.
     static bool fits(const TensorType& q, const TensorType& k, const TensorType& v, const TensorType& out) {
         const int rank = q.shape.rank();
         if ((rank != 3 && rank != 4) || k.shape.rank() != rank || v.shape.rank() != rank) return false;

@@ -1,8 +1,8 @@
-// Convolutions that follow one another keep the channels of a pixel side by side, the order that libraries compute in:
-// between them, and in what lies between, nothing is brought from one order to the other and back.
+// The pass that keeps the channels of a pixel side by side, the order in which libraries compute, in consecutive
+// convolutions and in the operators between them, so that nothing is reordered in between.
 //
-// A value that is kept that way has a twin of shape (batch, height, width, channels); for everybody else it is a view
-// of that twin. Who can't take a view gets a copy in the usual order.
+// A value kept in that order has a twin of shape (batch, height, width, channels); for all other nodes the value is a
+// view of that twin. A node that cannot read a view gets a copy in the usual order.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,8 +27,8 @@ const TensorType* images_of(const ir::Node* node) {
 
 Call as_call(const ir::Node& node) { return Call(*node.op, node.args, promoted_dtype(*node.op, node.args)); }
 
-// Few channels leave registers half empty in this order. A convolution of each channel by itself has no sums over
-// channels: it is as fast as its neighbours let it be.
+// With few channels registers are half empty in this order. A convolution of each channel by itself has no sums over
+// channels and is as fast in either order.
 bool is_wide_convolution(const ir::Node& node) {
     if (!is_call(&node, ops().conv2d)) return false;
     const TensorType *x = images_of(node_of(node.args[0])), *y = images_of(&node);
@@ -38,7 +38,7 @@ bool is_wide_convolution(const ir::Node& node) {
     return out % 8 == 0 && (in % 8 == 0 || out >= 32);
 }
 
-// Gradients read what the convolutions read, in the order that suits them.
+// Gradients read the operands of convolutions in an order of their own.
 bool is_inference(const ir::Graph& graph) {
     for (const ir::Node* node : graph.body()) {
         if (!node->op) return false;
@@ -49,7 +49,7 @@ bool is_inference(const ir::Graph& graph) {
     return true;
 }
 
-// Which nodes of a graph are to have twins.
+// The choice of the nodes with twins.
 class Choice {
   public:
     explicit Choice(const ir::Graph& graph) : arrangements_(graph) {
@@ -80,7 +80,7 @@ class Choice {
     bool contains(const ir::Node* node) const { return node && chosen_.contains(node); }
     bool has_one_use(const ir::Node* node) const { return uses_.at(node) == 1; }
 
-    // A sum or mean over height and width of a chosen value, whose result is no image any more.
+    // A sum or mean over height and width of a chosen value, whose result is no image.
     bool adds_pixels(const ir::Node* node) const { return pixel_sums_.contains(node); }
 
   private:
@@ -118,7 +118,7 @@ class Choice {
         return any;
     }
 
-    // One value, or one for each channel (and image): cheap to read in another order.
+    // One value, or one for each channel (and image), which is cheap to read in another order.
     static bool is_small(const ir::Node& node, const Shape& images) {
         if (node.type.kind != ir::NodeType::Kind::tensor) return false;
         const Shape& s = node.type.tensor.shape;
@@ -160,7 +160,7 @@ class Turner {
     Value emit(const Op& op, const std::vector<Value>& args) { return builder_->emit(op, args); }
 
     bool has_twin(const Value& v) const { return v.is_node() && twins_.contains(v.node()); }
-    // A value in the order of the twins.
+    // The value in the order of the twins.
     Value last(const Value& v) {
         if (!v.is_node()) return v;
         if (auto found = twins_.find(v.node()); found != twins_.end()) return found->second;
@@ -189,7 +189,7 @@ class Turner {
         return emit(*node.op, args);
     }
 
-    // The largest of what relu has cut off is what relu leaves of the largest, of which there are fewer.
+    // The largest of relu's results is relu of the largest, and there are fewer of those.
     Value largest(const ir::Node& node) {
         std::vector<Value> args = node.args;
         const Value x = last(args[0]);
@@ -215,7 +215,7 @@ class Turner {
         Value& copy = copies_[v.node()];
         if (copy.is_nil()) {
             const Shape& shape = v.node()->type.tensor.shape;
-            // A reshape that is no view is a copy in the order of its elements.
+            // A reshape that is no view copies the elements in their order.
             copy = emit(ops().reshape, {emit(ops().reshape, {v, Value::ints({shape.size()})}), Value::ints(shape)});
         }
         return copy;
@@ -244,7 +244,7 @@ class Turner {
 }  // namespace
 
 bool keep_channels_last(ir::Graph& graph) {
-    // Most graphs have none; they are not to wait for what follows.
+    // Most graphs have no such convolutions; they skip the rest.
     const auto& body = graph.body();
     if (std::count_if(body.begin(), body.end(), [](const ir::Node* n) { return is_wide_convolution(*n); }) < 2)
         return false;

@@ -10,11 +10,11 @@ namespace {
 
 constexpr int64_t kSmallConstant = 16;
 
-// What tells a node from others as an operand. False: it can't be compared.
+// Adds the identity of an operand to the key. False: the operand cannot be compared.
 bool append_operand(std::string& key, const Value& v) {
     if (!v.is_node()) return false;
     const ir::Node* node = v.node();
-    // Small constants are told apart by their elements, everything else by where it comes from.
+    // Small constants are identified by their elements, all else by its source.
     const bool small = node->kind == ir::NodeKind::constant && node->constant.is_tensor() &&
                        node->constant.tensor().size() <= kSmallConstant && node->constant.tensor().is_contiguous() &&
                        !node->constant.tensor().parameter();
@@ -37,7 +37,7 @@ bool share_common_subexpressions(ir::Graph& graph) {
     std::unordered_map<std::string, ir::Node*> known;
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
         if (has_effect(node)) {
-            // A write may change what any view or variable holds.
+            // A write may change the content of any view or variable.
             if (node.op->writes()) known.clear();
             return {};
         }

@@ -27,10 +27,10 @@ namespace lunaria::graph {
 
 namespace {
 
-// What a step keeps between runs. Arguments and results that live in the arena are set once; the others by every run.
+// The state of a step between runs. Arguments and results in the arena are set once, the others by every run.
 struct StepState {
     std::vector<Value> args;
-    std::vector<Value> fixed;  // the arguments without what each run sets
+    std::vector<Value> fixed;  // the arguments, without those set by each run
     std::vector<Tensor> out;
     std::vector<void*> pointers;  // of a loop
     std::unique_ptr<Prepared> prepared;
@@ -39,7 +39,7 @@ struct StepState {
 
 void release_nothing(Storage&) {}
 
-// Tells a device which of the work that it is given is one run.
+// Marks work given to the device as one run.
 class Gathering {
   public:
     explicit Gathering(Replay* replay) : replay_(replay) {
@@ -62,15 +62,15 @@ class Gathering {
 
 struct Executable::Program {
     Plan plan;
-    // With LUNARIA_DUMP=times: what each step has taken so far, printed when the program is given up.
+    // With LUNARIA_DUMP=times: the time of each step so far, printed when the program is destroyed.
     mutable std::vector<StepTime> times;
     mutable int64_t runs = 0;
-    // Which kernel of an operator took the call last time: the same one will.
+    // The kernel that accepted each operator's call last time, which will accept it again.
     std::vector<std::atomic<size_t>> kernel_index;
     mutable std::mutex mutex;
     mutable std::vector<std::unique_ptr<Context>> free;
 
-    Device* const place;  // where it runs, as in Storage
+    Device* const place;  // the device that it runs on, as in Storage
     Backend* const loops;
 
     explicit Program(Plan p)
@@ -87,7 +87,7 @@ struct Executable::Program {
 
     void add_times(const std::vector<StepTime>& run) const {
         std::lock_guard lock(mutex);
-        // The first run sets up kernels.
+        // The first run sets up kernels and is not counted.
         if (++runs == 2) times = run;
         for (size_t s = 0; s < times.size() && runs > 2; ++s) times[s].seconds += run[s].seconds;
     }
@@ -129,7 +129,7 @@ struct Executable::Context {
         for (const Step& step : plan.steps) steps.push_back(state_of(step));
     }
 
-    // Steps that are timed one by one are given one by one.
+    // Steps with separate times are started one by one.
     Replay* replay_unless_timed(bool is_timed) const { return is_timed || Profile::current() ? nullptr : replay.get(); }
 
     Tensor make(const Handle& handle) const {
@@ -157,8 +157,8 @@ struct Executable::Context {
         return state;
     }
 
-    // Whether the second operand is a weight that kernels read in a layout of their own, and the caller's or a
-    // constant.
+    // Whether the second operand is a weight that kernels read in a layout of their own, and is a constant or belongs
+    // to the caller.
     bool may_prepare(const Step& step) const {
         if (step.kind != Step::Kind::kernel || !step.op->prepares_weight) return false;
         return std::any_of(step.uses.begin(), step.uses.end(), [&](const Use& use) {
@@ -167,7 +167,7 @@ struct Executable::Context {
         });
     }
 
-    // Sets the arguments that are chosen. The uses of a list follow one another.
+    // Sets the chosen arguments. The uses of a list follow one another.
     template <class F>
     void set(StepState& state, const Step& step, F&& is_chosen) {
         for (size_t u = 0; u < step.uses.size(); ++u) {
@@ -200,7 +200,7 @@ struct Executable::Context {
         } else {
             run_eager(step, state);
         }
-        // No tensor of the caller is held between runs: a write to it would copy it.
+        // No tensor of the caller is held between runs, since a write to it would then copy it.
         for (const Use& use : step.uses)
             if (!is_static(use.handle)) state.args[use.arg] = state.fixed[use.arg];
     }
@@ -221,7 +221,7 @@ struct Executable::Context {
         const Kernel* kernels = step.op->kernels(*device, count);
         auto& index = const_cast<std::atomic<size_t>&>(program.kernel_index[s]);
         std::optional<PreparedOffer> offer;
-        // Of other tensors nothing is kept: they would live longer than their owner wants.
+        // Other tensors are not kept: they would outlive their owner's last reference.
         if (state.prepared && (state.args[1].tensor().parameter() || is_fixed(state, 1)))
             offer.emplace(*state.prepared, state.args[1].tensor());
         size_t k = index.load(std::memory_order_relaxed);
@@ -272,14 +272,14 @@ struct Executable::Context {
         program.loops->launch(step.loop, state.pointers);
     }
 
-    // A write into an input copies no elements because of views that no step needs any more.
+    // Drops views that no step needs any more, so that a write into an input copies no elements because of them.
     void forget_views(const std::vector<size_t>& inputs) {
         const Plan& plan = program.plan;
         for (size_t h = 0; h < handles.size(); ++h)
             for (size_t i : inputs)
                 if (plan.handles[h].root == plan.inputs[i]) handles[h] = Tensor();
     }
-    // Forgets everything of this run.
+    // Drops everything of this run.
     void clear() {
         const Plan& plan = program.plan;
         for (size_t r = 0; r < roots.size(); ++r)
@@ -296,7 +296,7 @@ namespace {
                                     ", and the graph was compiled for ", name_of(wanted.dtype), wanted.shape));
 }
 
-// Inputs on the device of the program, constants that no device has yet among them.
+// Inputs on the program's device, including constants that are on no device yet.
 std::span<const Tensor> placed_inputs(std::span<const Tensor> inputs, const Plan& plan, Device* place,
                                       std::vector<Tensor>& placed) {
     if (!has_places()) return inputs;
@@ -328,7 +328,7 @@ Tensor fresh(const Root& root, Device* place) {
     return Tensor::empty(root.type.tensor.dtype, root.type.tensor.shape, place);
 }
 
-// Makes tensors of their own of the outputs, but for those that are a donated input.
+// Makes the outputs tensors of their own, except those that are donated inputs.
 void separate_outputs(const Plan& plan, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
     std::set<size_t> updated;
     for (size_t k = 0; k < outputs.size(); ++k) {
@@ -341,7 +341,7 @@ void separate_outputs(const Plan& plan, std::span<const Tensor> inputs, std::spa
     }
 }
 
-// Does what takes memory of a whole run: a device that has not got it tells its own name.
+// Allocates memory for a whole run; an error of a device that is out of memory names the device.
 template <class F>
 auto with_memory(const Plan& plan, F&& take) {
     try {
@@ -354,7 +354,7 @@ auto with_memory(const Plan& plan, F&& take) {
     }
 }
 
-// Runs a step and notes it; an operator that runs as in eager mode is noted by itself and only gets its line.
+// Runs a step and records it. An operator that runs as in eager mode records itself and gets only its line here.
 void profile_step(Profile& profile, const Plan& plan, const Step& step, const std::function<void()>& run) {
     const std::string place = step.span.chunk ? str(*step.span.chunk, ":", step.span.line) : std::string();
     const size_t before = profile.events.size();
@@ -437,7 +437,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
             throw state_error("run", str("a parameter is ", name_of(t.dtype()), t.shape(), " now and was ",
                                          name_of(type.dtype), type.shape, " when the graph was compiled"));
         if (!t.is_contiguous()) {
-            // What is assigned to must be the caller's tensor itself.
+            // The target of an assignment must be the caller's tensor itself.
             if (plan.written[i])
                 t.own_storage();
             else
@@ -452,7 +452,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
                                         : roots[plan.inputs[root.index]];
     }
     Profile* profile = Profile::current();
-    // An exception leaves the context half full: it is not used again.
+    // After an exception the context is incomplete and is not used again.
     auto run_step = [&](size_t s) {
         if (profile) {
             profile_step(*profile, plan, plan.steps[s], [&] { context->run(s); });
@@ -475,7 +475,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         if (plan.early_after.empty()) continue;
         for (size_t use : plan.early_after[s]) {
             for (size_t k : plan.early[use].outputs) outputs[k] = context->handle(plan.results[k].handle);
-            // A result that is a view of what is written now keeps the old elements.
+            // A result that is a view of a variable to be written keeps the old elements.
             for (size_t k = 0; k < outputs.size(); ++k) {
                 const Handle& handle = plan.handles[plan.results[k].handle];
                 for (size_t i : plan.early[use].inputs)
@@ -503,7 +503,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
         }
     }
     for (auto& [value, input] : stored) copy_elements(value, inputs[input]);
-    // Before `last`: a write into an input copies nothing because of this run.
+    // Before `last`, so that a write into an input copies nothing because of this run.
     context->clear();
     separate_outputs(plan, inputs, outputs);
     if (last) last();

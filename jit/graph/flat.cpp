@@ -55,7 +55,7 @@ class Copier {
     }
     void add_variable(const ir::Node* node) {
         const Tensor& t = node->constant.tensor();
-        // The same tensor may stand in several constants.
+        // Several constants may be the same tensor.
         for (size_t i = 0; i < flat_.variables.size(); ++i)
             if (flat_.variables[i].same_body(t)) {
                 map_[node] = variable_nodes_[i];

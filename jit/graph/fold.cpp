@@ -8,7 +8,7 @@ namespace lunaria::graph {
 
 namespace {
 
-// A folded constant lives as long as the program: larger ones are cheaper to compute again.
+// A folded constant lives as long as the program: larger ones are cheaper to recompute.
 constexpr int64_t kMostElements = 16 * 1024;
 
 int64_t elements(const ir::NodeType& type) {
@@ -25,7 +25,7 @@ int64_t elements(const ir::NodeType& type) {
 
 using Nodes = std::unordered_set<const ir::Node*>;
 
-// Constants that the graph itself writes to.
+// Constants into which the graph writes.
 Nodes written(const ir::Graph& graph) {
     Nodes nodes;
     for (const ir::Node* node : graph.body()) {
@@ -66,7 +66,7 @@ bool fold_constants(ir::Graph& graph) {
     const Nodes variable = written(graph);
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
         if (!node.op || has_effect(node)) return {};
-        // One value seen as many is better left as that.
+        // A single value that is broadcast is better left so.
         if (node.op->view_fn && node.args[0].is_node() && is_single(*node.args[0].node())) return {};
         int64_t size = elements(node.type);
         if (size < 0 || size > kMostElements) return {};
@@ -77,7 +77,7 @@ bool fold_constants(ir::Graph& graph) {
         try {
             return as_constants(run(*node.op, args), graph);
         } catch (const Error&) {
-            // The program is to fail where eager mode does: when it gets there.
+            // The program has to fail at the same point as in eager mode.
             return {};
         }
     });

@@ -14,14 +14,14 @@ namespace lunaria::graph {
 
 namespace {
 
-// A kernel of more operators than this gains nothing and takes long to generate.
+// A kernel of more operators gains nothing and takes long to generate.
 constexpr size_t kMostNodes = 96;
 
 struct Unit {
     Piece piece;
-    std::unordered_set<size_t> needs;  // units that run before; may name units that have been joined into others
+    std::unordered_set<size_t> needs;  // units that run before; may name units that were merged into others
     size_t joined_into = SIZE_MAX;
-    int epoch = 0;  // how many writes come before
+    int epoch = 0;  // the number of writes before it
     bool is_open = false;
 };
 
@@ -83,7 +83,7 @@ class Cutter {
         return unit;
     }
 
-    // The units that the operands come from.
+    // The units that produce the operands.
     std::unordered_set<size_t> producers(const ir::Node& node) const {
         std::unordered_set<size_t> units;
         auto add = [&](const ir::Node* n) {
@@ -96,7 +96,7 @@ class Cutter {
         return units;
     }
 
-    // Whether any of the units, `except` left out, can only run after `other`.
+    // Whether any of the units, except `except`, depends on `other`.
     bool depends(std::span<const size_t> units, size_t other, size_t except = SIZE_MAX) {
         seen_.resize(units_.size(), 0);
         ++question_;
@@ -117,7 +117,7 @@ class Cutter {
         return false;
     }
 
-    // The domain with which the node could join the piece, or nothing.
+    // The piece with the node, in a common domain; none if they do not fit.
     std::optional<Piece> joint(const Piece& piece, const ir::Node& node, Part part) const {
         if (piece.nodes.size() >= kMostNodes) return {};
         Piece wanted;
@@ -136,7 +136,7 @@ class Cutter {
         return result;
     }
 
-    // A unit that the node may join; others that feed it are joined as well where that is possible.
+    // A unit that the node may join; other units that feed the node are merged with it if possible.
     size_t find_home(const ir::Node& node, Part part, std::unordered_set<size_t>& needs, int epoch) {
         std::vector<size_t> order(needs.begin(), needs.end());
         std::sort(order.rbegin(), order.rend());
@@ -147,7 +147,7 @@ class Cutter {
             if (home == SIZE_MAX) {
                 auto joined = joint(unit.piece, node, part);
                 if (!joined || !refers_well(*joined, node)) continue;
-                // What else the node needs must not wait for the unit.
+                // The node's other operands must not depend on the unit.
                 if (depends(order, candidate)) continue;
                 joined->nodes.pop_back();
                 unit.piece = std::move(*joined);
@@ -159,7 +159,7 @@ class Cutter {
         return home;
     }
 
-    // The unit right before, where it is elementwise too and reads something that the node reads.
+    // The previous unit, if it is elementwise too and shares an operand with the node.
     size_t find_sibling(const ir::Node& node, const std::unordered_set<size_t>& needs, int epoch) {
         if (units_.empty()) return SIZE_MAX;
         const size_t last = units_.size() - 1;
@@ -210,7 +210,7 @@ class Cutter {
         units_[other].piece.nodes.clear();
     }
 
-    // Whether what the node reads of the piece itself is at hand where the node is computed.
+    // Whether the values of the piece that the node reads are available where the node is computed.
     bool refers_well(const Piece& piece, const ir::Node& node) const { return can_compute(piece, node, arrangements_); }
 
     std::vector<Piece> ordered() {
@@ -251,7 +251,7 @@ class Cutter {
     const Nodes& alone_;
     std::vector<Unit> units_;
     std::unordered_map<const ir::Node*, size_t> unit_of_;
-    // Of depends(): the last question that came by each unit.
+    // For depends(): the number of the last query that visited each unit.
     std::vector<uint32_t> seen_;
     uint32_t question_ = 0;
     std::vector<size_t> open_;

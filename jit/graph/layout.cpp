@@ -35,8 +35,8 @@ bool Arrangement::covers_root() const {
            type.shape.size() == root->type.tensor.shape.size() && is_dense();
 }
 
-// Zeros that take no memory: view functions are run on tensors of them to see what they do to strides. Those that copy
-// may read them.
+// Zeros without memory: view functions run on such tensors to show what they do to strides. Those that copy may read
+// the zeros.
 class Arrangements::Zeros {
   public:
     Zeros() = default;
@@ -108,7 +108,7 @@ bool Arrangements::add_view(const ir::Node& node, Zeros& zeros) {
     std::vector<Value> args = node.args;
     args[0] = Value(whole.view(from->type.shape, from->strides, from->offset));
     Value result = node.op->view_fn(Call(*node.op, args, promoted_dtype(*node.op, args)));
-    // One part alone is no list in a graph.
+    // A single part is no list in a graph.
     if (result.is_list() && node.type.kind == ir::NodeType::Kind::tensor) {
         const Value alone = result.items().at(0);
         result = alone;
@@ -147,7 +147,7 @@ bool simplify_views(ir::Graph& graph) {
         if (!arrangements.is_view(&node)) return {};
         const Arrangement* a = arrangements.find(&node);
         if (!a || !a->covers_root()) return {};
-        // The root is read-only here: a graph refers to its nodes by plain pointers.
+        // The root is only read; a graph refers to its nodes by plain pointers.
         Value root(const_cast<ir::Node*>(a->root));
         if (a->type.shape == a->root->type.tensor.shape) return root;
         bool is_plain = is_call(&node, ops().reshape) && node.args[0].node() == a->root;

@@ -59,7 +59,7 @@ class Planner {
     }
 
   private:
-    using Loops = std::vector<std::optional<Loop>>;  // of the pieces that have one
+    using Loops = std::vector<std::optional<Loop>>;  // the loops of the pieces that have one
 
     std::vector<Piece> cut_into_pieces(const Nodes& alone) const {
         return cut(graph_, arrangements_, flat_.again, alone, options_.generate && backend_ && backend_->can_compile());
@@ -74,8 +74,8 @@ class Planner {
         return loops;
     }
 
-    // The nodes for which generated code would call the operator's own loop row by row, each of few elements: a kernel
-    // of their own, which goes through all rows at once, costs less.
+    // The nodes for which generated code would call the operator's own loop for each short row: a separate kernel,
+    // which goes through all rows at once, costs less.
     Nodes called_for_short_rows(const std::vector<Piece>& pieces, const Loops& loops) const {
         constexpr int64_t kShort = 256;
         Nodes nodes;
@@ -119,10 +119,10 @@ class Planner {
 
     size_t root_of(const ir::Node* node) {
         if (auto found = root_of_.find(node); found != root_of_.end()) return found->second;
-        // Everything else has been added when its step was.
+        // All other values were added with their steps.
         Root root{.type = node->type, .home = Root::Home::constant};
         const Tensor dense = node->constant.tensor().contiguous();
-        // A body of our own: a write to the original then copies the storage.
+        // A body of our own, so that a write to the original copies the storage.
         root.constant = dense.apart();
         return add_root(node, std::move(root));
     }
@@ -150,7 +150,7 @@ class Planner {
         return known.back();
     }
 
-    // Who reads a root outside of the piece that computes it.
+    // Finds the readers of each root outside of its piece.
     void find_readers(const std::vector<Piece>& pieces) {
         read_.clear();
         items_.clear();
@@ -205,7 +205,7 @@ class Planner {
         return task;
     }
 
-    // A step that makes a dense copy of an operand; its root.
+    // Adds a step that makes a dense copy of an operand; returns its root.
     size_t add_copy(const LoopBinding& b) {
         Handle handle;
         handle.root = root_of(b.root);
@@ -253,7 +253,7 @@ class Planner {
         plan_.steps.push_back(std::move(step));
     }
 
-    // One constant seen as many, few enough to be written out for kernels that want them dense.
+    // A broadcast constant that is small enough to be written out for kernels with dense operands.
     static bool is_spread_constant(const Arrangement& a) {
         constexpr int64_t kMost = 64 * 1024;
         return a.root->kind == ir::NodeKind::constant && a.root->type.tensor.shape.size() == 1 &&
@@ -295,7 +295,7 @@ class Planner {
         });
     }
 
-    // A reshape that is no view, as the strides of its operand do not allow one.
+    // A reshape that copies, since the strides of its operand allow no view.
     bool is_copy(const ir::Node& node) const {
         if (!is_call(&node, ops().reshape) || !has_static_shape(node.type) || !node.args[0].is_node()) return false;
         const Arrangement* a = arrangements_.find(node.args[0].node());
@@ -314,8 +314,8 @@ class Planner {
         for (size_t i = 0; i < node.args.size(); ++i)
             step.args.push_back(without_tensors(node.args[i], i, SIZE_MAX, step.uses,
                                                 step.kind == Step::Kind::kernel && !node.op->takes_strides));
-        // An assignment shares the storage of the value, and views that of their operand: not memory of the arena,
-        // which the next step may use for something else.
+        // An assignment shares the storage of the value, and views that of their operand: they must not use memory of
+        // the arena, which the next step may reuse.
         if (step.kind == Step::Kind::eager)
             for (const Use& use : step.uses) {
                 Root& root = plan_.roots[plan_.handles[use.handle].root];
@@ -335,7 +335,7 @@ class Planner {
                 else
                     root_of_[item] = result;
             }
-            // A kernel writes all of its results, whether they are read or not.
+            // A kernel writes all of its results, also those that are never read.
             if (step.kind == Step::Kind::kernel)
                 for (size_t i = 0; i < step.results.size(); ++i)
                     if (step.results[i] == SIZE_MAX)
@@ -396,7 +396,7 @@ class Planner {
             }
             for (size_t i : plan_.early[u].inputs) when = std::max(when, last_[plan_.inputs[i]]);
             plan_.early_after[when].push_back(u);
-            // Nothing takes the place of the outputs before the step after.
+            // The memory of the outputs is not reused before the next step.
             for (size_t k : plan_.early[u].outputs) {
                 const size_t root = plan_.handles[plan_.results[k].handle].root;
                 last_[root] = std::max(last_[root], when + 1);
@@ -405,7 +405,7 @@ class Planner {
         }
     }
 
-    // Whether a step may refuse the values that it finds: an index out of range, a matrix that has no inverse.
+    // Whether a step may refuse the values of its operands: an index out of range, a singular matrix.
     static bool may_fail(const Step& step) {
         if (step.kind == Step::Kind::loop || step.kind == Step::Kind::copy) return false;
         return step.kind == Step::Kind::eager || step.op->may_raise(step.dtype);
@@ -441,7 +441,7 @@ class Planner {
             const Root& root = plan_.roots[plan_.handles[r.handle].root];
             bool overwritten = root.home == Root::Home::input &&
                                std::find(plan_.donated.begin(), plan_.donated.end(), root.index) != plan_.donated.end();
-            // Also one that lives in a donated input and is an output under another number.
+            // Also a value in a donated input that is another output.
             r.copied = r.stored == kFresh && overwritten;
         }
     }
@@ -451,8 +451,8 @@ class Planner {
                            [&](const Result& r) { return plan_.handles[r.handle].root == root; });
     }
 
-    // Whether `to` may be computed into the memory of `from`: nobody reads `from` later, and the step itself reads each
-    // element before it writes it.
+    // Whether `to` may be computed into the memory of `from`: no later step reads `from`, and the step itself reads
+    // each element before it writes it.
     bool may_share(size_t from, size_t to) const {
         const size_t writer = first_[to];
         if (writer == SIZE_MAX) return false;
@@ -498,7 +498,7 @@ class Planner {
         return plan_.roots[from].bytes == plan_.roots[to].bytes;
     }
 
-    // Temporaries in the order of their making, each in the first gap that no living one overlaps.
+    // Places temporaries in the order of their creation, each in the first gap free of living ones.
     void place_arena() {
         struct Block {
             size_t offset, bytes, last, root;
@@ -550,7 +550,7 @@ class Planner {
     std::unordered_map<const ir::Node*, size_t> written_out_;
 };
 
-// Whether an operand needs no conversion and no copy.
+// Whether an operand needs neither conversion nor copy.
 bool is_taken_as_it_is(const Op& op, const Value& v, ArgType kind, DType dtype,
                        const std::function<bool(const ir::Node*)>& is_dense) {
     if (v.is_nil() || (v.is_number() && op.is_elementwise)) return true;

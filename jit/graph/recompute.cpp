@@ -1,6 +1,6 @@
-// Values that are computed a second time instead of being kept: what the forward half of a training step makes, the
-// backward half needs again, and is quickly made from values that are kept anyway (an activation from what went into
-// it, a normalised value from what was normalised). Such a value would live across the time of most memory.
+// The pass that computes values a second time instead of keeping them. The backward half of a training step needs
+// values of the forward half, many of which are quickly recomputed from values that are kept anyway (an activation from
+// its operand, a normalised value from its operand). Kept, such a value would live through the time of most memory.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,12 +13,12 @@ namespace lunaria::graph {
 
 namespace {
 
-constexpr size_t kLeastPeak = 8u << 20;    // below, everything stays in a cache
+constexpr size_t kLeastPeak = 8u << 20;    // below it everything stays in a cache
 constexpr size_t kLeastBytes = 64u << 10;  // of a value
 constexpr size_t kLeastGap = 16;           // operators between two uses
 constexpr int kMostValues = 256;
 
-// What costs little more than reading the value would.
+// Operators that cost little more than reading the value.
 bool is_cheap(const ir::Node& node) {
     constexpr int kMostCost = 8;
     if (!node.op || has_effect(node) || node.type.kind != ir::NodeType::Kind::tensor) return false;
@@ -39,7 +39,7 @@ class Recomputer {
     Recomputer(ir::Graph& graph, Nodes& refused, Nodes& again)
         : graph_(graph), refused_(refused), again_(again), arrangements_(graph), order_(graph.body()) {}
 
-    // One value less at the time of most memory; false: there is none left.
+    // Removes one value from the time of most memory; false: none is left.
     bool run() {
         find_lives();
         const size_t peak = find_peak();
@@ -66,7 +66,7 @@ class Recomputer {
   private:
     struct Life {
         size_t made = 0, bytes = 0;
-        std::vector<size_t> uses;  // of the value or of views of it; the end of the body for results
+        std::vector<size_t> uses;  // uses of the value or of its views; the end of the body for results
     };
 
     const ir::Node* root_of(const ir::Node* node) const {
@@ -128,7 +128,7 @@ class Recomputer {
         return kept;
     }
 
-    // An operand as it is to be from now on; nil where that cannot be said.
+    // The new form of an operand; nil if there is none.
     Value replaced(const Value& v, const ir::Node& root, ir::Node& again) {
         if (v.is_list()) {
             std::vector<Value> items;
@@ -153,7 +153,7 @@ class Recomputer {
         return Value(view);
     }
 
-    // Has what comes from `at` on use the value made anew.
+    // Lets the nodes from `at` on use the recomputed value.
     bool make_again(const ir::Node& root, size_t at) {
         ir::Node* again = graph_.add_call(*root.op, root.args, root.type);
         again->span = root.span;
@@ -191,7 +191,8 @@ class Recomputer {
         return reads_any(node, read);
     }
 
-    // Before its first use, or right before a sibling a little later: what uses the value comes after that then.
+    // Places it before its first use, or right before a sibling a little later, in which case the uses move behind
+    // that.
     void place(const ir::Node& root, ir::Node& again, size_t at) {
         Nodes waiting{&again};
         waiting.insert(view_order_.begin(), view_order_.end());
@@ -232,7 +233,7 @@ class Recomputer {
     std::vector<ir::Node*> order_;
     std::unordered_map<const ir::Node*, Life> lives_;
     size_t peak_bytes_ = 0;
-    std::unordered_map<const ir::Node*, ir::Node*> views_;  // of the value: the same of that made again
+    std::unordered_map<const ir::Node*, ir::Node*> views_;  // from views of the value to those of the recomputed one
     std::vector<ir::Node*> view_order_;
 };
 
@@ -241,7 +242,7 @@ class Recomputer {
 std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph) {
     size_t bytes = 0;
     for (const ir::Node* node : graph.body()) {
-        // What is written to may be another value later.
+        // A variable that is written may have another value later.
         if (node->op && node->op->writes()) return {};
         if (node->type.kind == ir::NodeType::Kind::tensor && node->type.tensor.shape.known())
             bytes += static_cast<size_t>(node->type.tensor.shape.size()) * size_of(node->type.tensor.dtype);
@@ -250,7 +251,7 @@ std::unordered_set<const ir::Node*> recompute_cheap_values(ir::Graph& graph) {
     Nodes refused, again;
     for (int i = 0; i < kMostValues && Recomputer(graph, refused, again).run(); ++i) {
     }
-    // Views of the values that were kept.
+    // Views of the kept values are unused now.
     if (!again.empty()) remove_dead_code(graph);
     return again;
 }

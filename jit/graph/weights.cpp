@@ -1,4 +1,4 @@
-// Weights that lie across the order in which products read them, and are read many times.
+// The pass that copies weights which products read many times against their memory order.
 #include <unordered_map>
 
 #include "jit/graph/layout.h"
@@ -10,7 +10,7 @@ namespace lunaria::graph {
 
 namespace {
 
-// With more rows on the left, a product that copies its right side for itself loses little.
+// With more rows on the left, a product that copies its right side loses little.
 constexpr int64_t kMostRows = 64;
 constexpr int kFewestUses = 4;
 
@@ -40,7 +40,7 @@ const ir::Node* turned_weight(const ir::Node& node, const Arrangements& arrangem
 }  // namespace
 
 bool lay_out_weights(ir::Graph& graph) {
-    // What reads variables may not be moved across writes.
+    // Reads of variables may not be moved across writes.
     for (const ir::Node* node : graph.body())
         if (node->op && node->op->writes()) return false;
     const Arrangements arrangements(graph);
@@ -57,7 +57,7 @@ bool lay_out_weights(ir::Graph& graph) {
             const bool turns = is_dense_layer(node);
             const Value across =
                 turns ? emit(builder, ops().transpose, {node.args[1], Value::ints({1, 0}), Value()}) : node.args[1];
-            // A reshape that is no view is a copy in the order of its elements.
+            // A reshape that is no view copies the elements in their order.
             const Value flat = emit(builder, ops().reshape, {across, Value::ints({shape.size()})});
             copy = emit(builder, ops().reshape, {flat, Value::ints({shape[turns ? 1 : 0], shape[turns ? 0 : 1]})});
         }

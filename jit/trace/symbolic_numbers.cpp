@@ -25,7 +25,7 @@ Value compute_plain(vm::Host& host, const Op& op, std::span<const Value> args) {
 
 namespace {
 
-// Whether the machine follows numbers through the instruction without looking at them: arithmetic, and functions of
+// Whether the machine follows numbers through the instruction without reading them: arithmetic, and functions of
 // numbers within Lua's own.
 bool has_rule(const lua::Facts& facts, const vm::Instr& i, bool listed) {
     return (facts.is_arithmetic() || facts.operation == lua::Operation::none) && (listed || i.order == 0);
@@ -33,7 +33,7 @@ bool has_rule(const lua::Facts& facts, const vm::Instr& i, bool listed) {
 
 }  // namespace
 
-// The instruction as it is written: the forms of derivatives have their operands in a list.
+// The instruction in its written form; forms in derivatives have their operands in a list.
 struct SymbolicNumbers::Instruction {
     Instruction(vm::Machine& machine, const vm::Instr& instr) : m(machine), i(instr) {
         static const Op &arithmetic = lua::primitive("j_arith"), &operation = lua::primitive("j_op");
@@ -59,7 +59,7 @@ struct SymbolicNumbers::Instruction {
         to.returns = false;
         m.give_one(to, std::move(v), {});
     }
-    // Of writes into tables the last operand is only handed on.
+    // Writes into tables only pass on the last operand.
     bool writes() const { return facts.access == lua::Access::writes_field; }
 
     vm::Machine& m;
@@ -103,7 +103,7 @@ bool SymbolicNumbers::step(vm::Machine& m, const vm::Instr& i) {
     return false;
 }
 
-// Whether it only hands its operands on.
+// Whether it only returns its operands.
 bool SymbolicNumbers::hands_on(const Instruction& it) {
     static const Op &begins = lua::primitive("seed"), &touches = lua::primitive("touch"),
                     &marks = lua::primitive("mark_arguments");
@@ -115,7 +115,7 @@ bool SymbolicNumbers::hands_on(const Instruction& it) {
         return true;
     }
     if (it.facts.moves_last) {
-        // What has one part has it under any key.
+        // A shadow with a single part has it under any key.
         const auto* shadow = vm::object_as<vm::Shadow>(m.operand(i, 0));
         const bool parts = i.op == &marks || (shadow && !shadow->single());
         if (const vm::Slot& key = m.slot(i, 1); parts && key.at >= 0 && holds(m.get(key)))
@@ -123,14 +123,14 @@ bool SymbolicNumbers::hands_on(const Instruction& it) {
         return true;
     }
     if (i.op != &begins) return false;
-    // A number, which has one as its cotangent.
+    // A number, whose cotangent is a number.
     const Value& values = m.operand(i, 1);
     const SymbolicNumber* first =
         values.is_list() && !values.items().empty() ? symbolic_number(values.items()[0]) : nullptr;
     return first && first->value.is_number();
 }
 
-// Texts that are put together, compared or measured.
+// Concatenation, comparison and length of texts.
 bool SymbolicNumbers::reads_texts(const Instruction& it) {
     const bool joins = it.facts.operation == lua::Operation::concat;
     if (!joins && it.facts.operation != lua::Operation::length && !it.facts.is_comparison()) return false;
@@ -146,13 +146,13 @@ bool SymbolicNumbers::reads_texts(const Instruction& it) {
     Step s(Step::Kind::number, *it.i.op, r_.operands(args), {});
     Value result = r_.event(std::move(s),
                             [&](vm::Values& values) { values.push_back(compute_plain(r_.host, *it.i.op, real)); })[0];
-    // Nobody makes a number of it in silence.
+    // The marks keep the text from becoming a number unnoticed.
     result.set_marks(marks);
     it.give(std::move(result));
     return true;
 }
 
-// A number is never equal to what is none, a text neither.
+// A number never equals a value of another type, nor does a text.
 bool SymbolicNumbers::differs_in_kind(const Instruction& it) {
     if (it.facts.operation != lua::Operation::equal || it.slots.size() != 2) return false;
     const Value &a = vm::shown(it.m.get(it.slots[0])), &b = vm::shown(it.m.get(it.slots[1]));
@@ -162,7 +162,7 @@ bool SymbolicNumbers::differs_in_kind(const Instruction& it) {
     return true;
 }
 
-// Arithmetic and comparisons: done, or the machine does it and the recorder follows; none: neither.
+// Arithmetic and comparisons. True: carried out. False: the machine computes and the recorder follows. None: neither.
 std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
     vm::Values args, real;
     bool plain_numbers = true, tensor = false, marked = false;
@@ -174,23 +174,23 @@ std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
         args.push_back(v);
         real.push_back(r_.plain(v));
     }
-    // What is differentiated is a number of its own; whether it is less than another has no derivative.
+    // A differentiated number stands for itself; whether it is less than another has no derivative.
     if (plain_numbers && (!marked || it.facts.is_comparison())) {
         Step s(Step::Kind::number, *it.i.op, r_.operands(args), {});
         Value result;
         try {
             result = lua::run_number(*it.i.op, real);
         } catch (const Error&) {
-            // The machine raises it, for these numbers.
+            // For these numbers the machine raises the error.
             return {};
         }
         it.give(r_.event(std::move(s), [&](vm::Values& values) { values.push_back(result); })[0]);
         return true;
     }
-    // The machine computes it and keeps what its rule needs.
+    // The machine computes it and keeps the values that its rule needs.
     if (plain_numbers) return has_rule(it.facts, it.i, it.listed) ? std::optional<bool>(false) : std::nullopt;
     if (!tensor || !it.facts.is_arithmetic() || args.size() > 2) return {};
-    // The machine asks for the operands as it can follow them.
+    // The machine asks for the operands in a form that it can follow.
     if (it.listed) {
         vm::Values kept;
         const bool follows = marked || it.is_operation || vm::Machine::has_box(it.m.contexts_of(it.i, kept), args);
@@ -209,7 +209,7 @@ std::optional<bool> SymbolicNumbers::calculates(const Instruction& it) {
     return true;
 }
 
-// What is left wants the numbers themselves.
+// All other instructions need the numbers themselves.
 void SymbolicNumbers::settle(const Instruction& it) {
     vm::Machine& m = it.m;
     auto settle = [&](const auto& self, const vm::Slot& s) -> void {
@@ -226,8 +226,8 @@ void SymbolicNumbers::settle(const Instruction& it) {
         if (!any_key || k + 1 != count) settle(settle, m.slot(it.i, k));
 }
 
-// Whether the key by which the instruction reads may be another one the next time: that of a table of the outside which
-// has no shadow, whose parts are told by their keys.
+// Whether the instruction reads by a key that may differ next time: the key of a table from outside without a shadow,
+// whose parts are identified by their keys.
 bool SymbolicNumbers::reads_by_any_key(const Instruction& it) {
     if (!r_.records() || it.listed || it.m.region()) return false;
     static const Op& raw = lua::primitive("raw_index");
@@ -250,7 +250,7 @@ bool SymbolicNumbers::reads_by_any_key(const Instruction& it) {
     return true;
 }
 
-// Within what stands for a call of an operator, whose registers are its own.
+// Not within the expansion of an operator's call, which has registers of its own.
 void SymbolicNumbers::put_beside(vm::Machine& m, const vm::Instr& i, const vm::Slot& a, const vm::Slot& b) {
     if (!i.op || i.op->belongs_to(lua::language()) || !takes_tensors(*i.op)) return;
     const Value first = m.get(a), second = m.get(b);
@@ -258,7 +258,7 @@ void SymbolicNumbers::put_beside(vm::Machine& m, const vm::Instr& i, const vm::S
     if (symbolic_number(second)) m.reg(b.at) = beside(second, first, *i.op);
 }
 
-// Whether the key under which the instruction writes may be another one the next time.
+// Whether the key under which the instruction writes may differ next time.
 bool SymbolicNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
     if (!r_.records() || i.slot_count < 3) return false;
     const auto* key = symbolic_number(m.operand(i, i.slot_count - 2));
@@ -281,8 +281,9 @@ bool SymbolicNumbers::is_position(const Value& key) {
     return number && number->value.kind() == Value::Kind::integer;
 }
 
-// Where on the axis of a tensor an integer stands, if that or the size is open: as a tensor without axes, or from 0 on.
-// The record is for those that are within the axis, on this side of zero; nil: it is not.
+// The position of an integer on an axis of a tensor, if the integer or the size is open: as a tensor without axes, or
+// counted from 0. The record is then valid only for integers within the axis, on this side of zero; nil: it is not
+// open.
 Value SymbolicNumbers::position_of(const Value& key, const Value& tensor, int axis) {
     static const Op &less = lua::primitive("less"), &add = lua::primitive("add");
     if (axis >= tensor.tensor().rank()) return {};
@@ -300,7 +301,7 @@ Value SymbolicNumbers::position_of(const Value& key, const Value& tensor, int ax
     return symbolic_number(at) ? tensor_of(at, DType::i64, {}) : at;
 }
 
-// The same with an index that is such an integer or a table of integers, one for each axis.
+// The same for an index that is such an integer or a table of integers, one for each axis.
 Value SymbolicNumbers::positions_of(const Value& key, const Value& tensor) {
     if (!r_.records() || key.marks()) return {};
     const bool list = r_.tables.find(key) != nullptr;
@@ -325,7 +326,7 @@ Value SymbolicNumbers::positions_of(const Value& key, const Value& tensor) {
     return made;
 }
 
-// What is differentiated is about to be written into a table under an open key.
+// Called before a differentiated value is written into a table under an open key.
 void SymbolicNumbers::keep_key(vm::Machine& m, const Value& context, const Value& table, const Value& key) {
     const SymbolicNumber* number = symbolic_number(key);
     if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 || !r_.questions.takes_any_key(table))
@@ -344,7 +345,7 @@ void SymbolicNumbers::decide_keys(const Value& table) {
     for (const Value& key : keys) r_.decided(key);
 }
 
-// A tensor goes into graphs and has rules for derivatives; a number would part the graph in two.
+// A tensor goes into graphs and has rules for derivatives; a number would split the graph.
 Value SymbolicNumbers::beside(const Value& v, const Value& other, const Op& primitive) {
     const auto* number = symbolic_number(v);
     if (!number) return v;
@@ -380,7 +381,7 @@ Value SymbolicNumbers::compute(const Op& primitive, std::span<const Value> opera
     try {
         result = lua::run_number(primitive, real);
     } catch (const Error&) {
-        // It is one for these numbers.
+        // It is an error for these numbers.
         for (const Value& v : operands) r_.decided(v);
         throw;
     }
@@ -388,7 +389,7 @@ Value SymbolicNumbers::compute(const Op& primitive, std::span<const Value> opera
                     [&](vm::Values& values) { values.push_back(result); })[0];
 }
 
-// What is left open is computed with as it is, or becomes a tensor beside one.
+// An open number is computed with as it is, or becomes a tensor beside one.
 void SymbolicNumbers::settle_operands(const Op& primitive, vm::Values& operands) {
     if (std::ranges::none_of(operands, [](const Value& v) { return symbolic_number(v) != nullptr; })) return;
     bool numbers = true, tensor = false, exact = true;

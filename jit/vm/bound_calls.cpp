@@ -1,5 +1,5 @@
-// Operators whose arguments are bound to their parameters at each call: by name, in tables, or numbers that are
-// followed, which become tensors or go to a stand-in.
+// Operators with arguments that are bound to parameters at each call: arguments by name, in tables, or followed
+// numbers, which become tensors or go to a stand-in.
 #include <algorithm>
 #include <functional>
 
@@ -14,7 +14,7 @@ namespace lunaria::vm {
 
 namespace {
 
-// A number in a place that has no derivative.
+// The error for a followed number in a parameter without a derivative.
 Error attribute_error(const Op& op, size_t i) {
     return argument_error(op.name(), str("has no gradient with respect to '", op.signature.params[i].name,
                                          "', which depends on what is differentiated"))
@@ -33,7 +33,7 @@ void refuse_attributes(const Op& op, std::span<const Value> args, uint16_t follo
 
 namespace {
 
-// Whether what a table holds under a name is followed.
+// Whether the field of a table is followed.
 bool follows_field(std::span<const Value> contexts, const Value& table, const Value& name) {
     return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
         const Shadow* shadow = static_cast<Context*>(c.object())->find(table);
@@ -41,7 +41,7 @@ bool follows_field(std::span<const Value> contexts, const Value& table, const Va
     });
 }
 
-// Whether one of the numbers that a list holds may be followed.
+// Whether one of the numbers in a list may be followed.
 bool follows_numbers(Machine& m, std::span<const Value> contexts, const Value& list) {
     return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
         const Shadow* shadow = static_cast<Context*>(c.object())->find(list);
@@ -54,7 +54,7 @@ bool follows_numbers(Machine& m, std::span<const Value> contexts, const Value& l
     });
 }
 
-// Whether the number that an argument is made of is followed.
+// Whether the number from which an argument is made is followed.
 bool follows_number(Machine& m, std::span<const Value> contexts, const Values& args, const Host::Bound::Path& path) {
     const Value& given = args[path.argument];
     if (path.name.is_nil())
@@ -63,8 +63,8 @@ bool follows_number(Machine& m, std::span<const Value> contexts, const Values& a
            shown(m.host().raw_get(given, path.name)).kind() == Value::Kind::number;
 }
 
-// Where numbers among the attributes are followed (`stands` says which): the operator in which they are operands
-// (`open`), or the host's function that computes the operator by others which take numbers as tensors.
+// The stand-in for an operator with followed numbers among its attributes (marked in `stands`): the operator in which
+// they are operands (`open`), or the host's function that computes the operator by others, with tensors for numbers.
 Value stand_in_for_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
                               std::span<const Value> contexts, std::vector<bool>& stands, const Op*& open) {
     const auto& params = op.signature.params;
@@ -85,7 +85,7 @@ Value stand_in_for_attributes(Machine& m, const Op& op, const Host::Bound& bound
     return other;
 }
 
-// What is followed must arrive in a tensor's place, or where a stand-in takes it.
+// A followed value must arrive in the place of a tensor, or in an attribute that a stand-in takes.
 void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const Values& args,
                        std::span<const Value> contexts, const std::vector<bool>& stands) {
     const auto& params = op.signature.params;
@@ -101,9 +101,8 @@ void refuse_attributes(Machine& m, const Op& op, const Host::Bound& bound, const
     }
 }
 
-// What a small function that binds the arguments reads, and how: the same text for calls of the same form. `numbers`
-// gets which operands are numbers that become tensors of the dtype, `exact`: it is one in which that makes no
-// difference.
+// The form of a function that binds the arguments: the same text for calls of the same form. `numbers` gets the
+// operands that are numbers and become tensors of the dtype; `exact`: the dtype makes no difference to them.
 std::string form_of(const Op& op, const Host::Bound& bound, Values& args, std::span<const Value> contexts,
                     const std::vector<bool>& stands, DType dtype, bool exact, std::vector<bool>& numbers) {
     const auto& params = op.signature.params;
@@ -119,8 +118,7 @@ std::string form_of(const Op& op, const Host::Bound& bound, Values& args, std::s
         const auto& path = bound.paths[i][0];
         Value& given = args[path.argument];
         if (path.name.is_nil()) {
-            // A number that may be another one the next time is no part of the form of the call: it becomes a
-            // tensor where that makes no difference.
+            // An open number is no part of the form of the call: it becomes a tensor where that makes no difference.
             const bool real = params[i].type == ArgType::same || params[i].type == ArgType::real;
             const bool follows = (given.marks() & followed) != 0;
             if (is_open(given) && !follows && !(exact && real)) given = watcher()->settled(given);
@@ -133,8 +131,8 @@ std::string form_of(const Op& op, const Host::Bound& bound, Values& args, std::s
     return pattern;
 }
 
-// What numbers that are followed become tensors of, beside operands of a joint dtype. Without tensors among these the
-// numbers of an open operator are as exact as numbers are.
+// The dtype of the tensors that followed numbers become, beside operands of a joint dtype. If none of the operands is a
+// tensor, the numbers of an open operator stay as exact as numbers are.
 DType dtype_of_numbers(const Op& op, std::span<const Value> args, DType joint) {
     bool beside = !is_open_operator(op);
     for (size_t i = 0; i < args.size(); ++i) {
@@ -143,16 +141,16 @@ DType dtype_of_numbers(const Op& op, std::span<const Value> args, DType joint) {
     }
     if (!beside) return DType::f64;
     const bool is_whole = is_integer(joint) || joint == DType::boolean;
-    // Integers are compared with numbers in a dtype that has these.
+    // Integers are compared with numbers in a dtype that represents both.
     return is_whole && op.infer_fn != broadcast_to_bool ? DType::f32 : joint;
 }
 
-// Beside halves some operators take numbers as exactly as they compute, and round once, what they give.
+// Beside halves some operators read numbers in the precision in which they compute, and round only the results.
 bool takes_exact_numbers(const Op& op, const std::vector<bool>& numbers) {
     return (op.is_elementwise || is_open_operator(op)) && std::ranges::any_of(numbers, std::identity());
 }
 
-// The results of a call, of which those that are halves by their types are rounded to them.
+// The results of a call, rounded where their types are halves.
 Value rounded(ir::Graph& g, const Value& results, const ir::NodeType& types) {
     const bool several = types.kind == ir::NodeType::Kind::list;
     std::vector<Value> all;
@@ -173,8 +171,8 @@ Value rounded(ir::Graph& g, const Value& results, const ir::NodeType& types) {
 
 }  // namespace
 
-// Binds what is written by name, in tables or as a followed number, through a small function that reads the parts: so
-// their cotangents find the way back.
+// Binds arguments by name, in tables or as followed numbers, by a small function that reads the parts, so that their
+// cotangents find the way back.
 void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values args, const Destination& to) {
     Host::Bound bound = host().bind(op, args);
     const auto& params = op.signature.params;
@@ -184,7 +182,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
     std::vector<Value> plain;
     for (const Value& v : bound.args) plain.push_back(shown(v));
     if (open) {
-        // The operator itself says what is wrong with the arguments.
+        // The operator itself reports the error in the arguments.
         ir::infer_call(op, plain);
         return call_bound(*open, contexts, std::move(args), to);
     }
@@ -238,7 +236,7 @@ void Machine::call_bound(const Op& op, std::span<const Value> contexts, Values a
                 positional.push_back(read(paths[0]));
             }
         }
-        // A function of the host is no constant of the graph, which outlives the host.
+        // The graph outlives the host, so a function of the host is no constant of it.
         const Value callee = other.is_nil() ? operator_value(op) : Value(g.add_parameter("", {}));
         g.result = emit("call", {callee, Value::list(std::move(positional))});
         if (wide) g.result = rounded(g, g.result, ir::infer_call(op, plain));

@@ -18,7 +18,7 @@ namespace lunaria::vm {
 
 namespace {
 
-// Whether the arguments are of the right kind as they are, so that nothing has to be bound.
+// Whether the arguments already are of the right kind, so that nothing has to be bound.
 bool complete(const Op& op, Values& args, uint16_t followed) {
     const auto& params = op.signature.params;
     if (args.size() > params.size()) return false;
@@ -50,7 +50,7 @@ bool complete(const Op& op, Values& args, uint16_t followed) {
     return true;
 }
 
-// Whether what a context follows is reached from the value: it is followed itself or holds what is.
+// Finds out whether a value is followed by a context or holds a followed value.
 class Reach {
   public:
     Reach(Machine& m, const Context& context) : m_(m), context_(context) {}
@@ -95,7 +95,7 @@ Error opaque_error(Machine& m, const Value& f, std::string what) {
         "ms.stop_gradient(x) where no gradient is wanted");
 }
 
-// A function that only the host can run. What it gives must not depend on what is followed.
+// Calls a function that only the host can run. Its results must not depend on followed values.
 void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
     if (contexts.empty() || m.host().is_harmless(f)) return m.give(to, m.host().call(f, args), {});
     bool followed = false, function = false, text = false;
@@ -107,7 +107,7 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         text |= reached && shown(v).kind() == Value::Kind::string;
     }
     if (const Value coroutine = m.host().resumed_by(f, args)) {
-        // What it does with what it is given, and what it reads or writes where both see it, is not known.
+        // The function's use of its arguments, and its reads and writes of shared objects, are unknown.
         for (const Value& c : contexts) {
             const auto& context = *static_cast<Context*>(c.object());
             followed |= m.host().reaches(coroutine, context, [&](const Value& v) { return reaches(m, context, v); });
@@ -134,13 +134,13 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
             throw opaque_error(m, f, "which keeps a function that uses what is differentiated");
         if (text && m.host().is_function(r))
             throw opaque_error(m, f, "which makes a function of a text that was made of a differentiated number");
-        // A text that is made of what is followed must not become a number again in silence.
+        // A text made of followed values must not become a number again unnoticed.
         if (shown(r).kind() == Value::Kind::string) r.set_marks(followed_by(contexts));
     }
     m.give(to, std::move(results), {});
 }
 
-// Whether one of the tensors in lists is followed: a parameter, or one that was overwritten.
+// Whether one of the tensors in lists is followed: a parameter, or a tensor that was overwritten.
 bool lists_followed(Machine& m, const Context& context, const Value& list) {
     bool found = false;
     m.host().for_each_table(list, [&](const Value& t) {
@@ -153,7 +153,7 @@ bool lists_followed(Machine& m, const Context& context, const Value& list) {
     return found;
 }
 
-// Whether an operator that writes into its operands has to do with what is followed.
+// Whether an operator that writes into its operands touches followed values.
 bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, const Values& args) {
     if (!op.writes()) return false;
     return std::any_of(contexts.begin(), contexts.end(), [&](const Value& c) {
@@ -165,7 +165,7 @@ bool writes_followed(Machine& m, const Op& op, std::span<const Value> contexts, 
     });
 }
 
-// Whether a function's own nodes are operators, as in programs that were loaded: what is written in Lua calls them.
+// Whether the function's own nodes are operators, as in loaded programs; functions written in Lua call operators.
 bool computes(const ir::Graph& graph) {
     return std::ranges::any_of(graph.body(),
                                [](const ir::Node* node) { return node->op && !node->op->belongs_to(lua::language()); });
@@ -206,7 +206,7 @@ void Machine::call_operator(const Op& op, std::span<const Value> contexts, Value
         if (bits & followed_by(contexts)) {
             settle_numbers(args);
             refuse_attributes(op, args, followed_by(contexts));
-            // As it is, also while a batch runs: it has nothing to do with these arguments.
+            // Also while a batch runs, which does not concern these arguments.
             const OperatorFunction function = operator_function(op, args);
             Function& derivative = derivative_of(*function.function, static_cast<int>(contexts.size()));
             return enter(derivative, make_object<Closure>(derivative, function.owner, Values()), contexts, {},
@@ -273,8 +273,8 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     if (callee.kind == Callee::Kind::op)
         if (Value other = instead_of(*callee.op)) return call(other, contexts, std::move(args), to);
     if (order > 0 && !callee.prefix.empty()) {
-        // The caller knows nothing of further arguments before its own and expects no cotangents of them: they are
-        // captured.
+        // The caller does not know of the arguments inserted before its own and expects no cotangents of them, so they
+        // are captured.
         const OperatorFunction& bound = prelude(Prelude::bound);
         Value method = callee.closure;
         for (const Value& first : callee.prefix)
@@ -289,7 +289,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
             return call_operator_by(*callee.op, operator_of(f) != nullptr, contexts, std::move(args), to);
         case Callee::Kind::closure:
         case Callee::Kind::function: {
-            // Undifferentiated, a function of the host is the host's business.
+            // Undifferentiated, a function of the host is called by the host.
             if (order == 0 && !callee.intrinsic) break;
             Destination there = to;
             there.stays |= callee.keeps_caller;
@@ -324,7 +324,7 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
     }
     Function& plain = *closure->function;
     if (&plain.graph == &autodiff::custom_back()) {
-        // Who wrote it counts on a cotangent for each result.
+        // The user's function expects a cotangent for each result.
         if (all_nil(cotangents)) return give(to, {}, {});
         fill_cotangents(closure->captures[2].items(), cotangents);
     }
@@ -336,7 +336,7 @@ void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, 
         for (size_t k = 0; k < cotangents.size(); ++k)
             cotangents[k] = full_cotangent(parameters[plain.graph.captures + k]->type, std::move(cotangents[k]));
     }
-    // The last call takes the residuals with it: each is dropped as soon as it was used.
+    // The last call gets the residuals, so that each is dropped right after its use.
     Values captures = captures_of(r);
     Function& function = derivative_of(contexts.empty() ? plain : for_batch(plain), static_cast<int>(contexts.size()));
     enter(function, std::move(r), contexts, std::move(captures), std::move(cotangents), to);
@@ -378,7 +378,7 @@ void j_pull(Machine& m, const Instr& i) {
     m.pull(std::move(r), contexts, m.values(m.slot(i, 2)), Machine::destination(i));
 }
 
-// Operators with their arguments in order: in rules and expansions.
+// Operators with their arguments in order, in rules and expansions.
 void j_op(Machine& m, const Instr& i) {
     Values args = m.values(m.slot(i, 2));
     const Value context = m.operand(i, 0);

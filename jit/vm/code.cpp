@@ -21,7 +21,7 @@ const lua::Facts& facts_of(const Node& node) { return lua::facts(node.op); }
 
 class Compiler {
   public:
-    // `wanted`: the block whose layout is asked for.
+    // `wanted`: the block whose layout is requested.
     explicit Compiler(const ir::Graph& graph, const ir::Graph* wanted = nullptr) : graph_(graph), wanted_(wanted) {}
 
     Layout layout() {
@@ -71,7 +71,7 @@ class Compiler {
             if (needed_.contains(body[i]) && !alias_.contains(body[i]))
                 for (const Value& arg : body[i]->args) use(arg, facts_of(*body[i]).stops ? next_stop(body, i) : i);
         if (!jump_node) use(b.result, body.size());
-        // Parameters that nobody reads are dropped by the first instruction.
+        // Parameters without a reader are dropped by the first instruction.
         std::vector<int32_t> dead;
         for (const Node* p : b.parameters())
             if (!last_.contains(p)) dead.push_back(register_.at(p));
@@ -89,7 +89,7 @@ class Compiler {
         top_ = std::max(top_, next_);
     }
 
-    // A debugger may look at a stop point's variables as long as the statement runs.
+    // A debugger may read the variables at a stop point while the statement runs.
     static size_t next_stop(const std::vector<Node*>& body, size_t i) {
         for (++i; i < body.size(); ++i)
             if (facts_of(*body[i]).stops) return i - 1;
@@ -198,7 +198,7 @@ class Compiler {
         return ~static_cast<int32_t>(code_->constants.size() - 1);
     }
 
-    // Rules are full of these, whose results are known beforehand but for their content.
+    // Rules have many of these, all of whose results but their content is known beforehand.
     static Handler operator_handler(const Node& node) {
         static const Op &transpose = registry().get("transpose"), &reshape = registry().get("reshape"),
                         &broadcast_to = registry().get("broadcast_to");
@@ -215,7 +215,7 @@ class Compiler {
         return found;
     }
 
-    // `spelled`: a list is laid out even when all of it is constant.
+    // `spelled`: a list is laid out even if all of it is constant.
     Slot slot(const Value& v, bool spelled) {
         if (v.is_list() && (spelled || has_nodes(v))) {
             std::vector<Slot> items;
@@ -266,7 +266,7 @@ class Compiler {
         return result;
     }
 
-    // Operands that occur once and die may be moved.
+    // Operands that occur once and are not used later may be moved.
     void mark_last(const Instr& instr, const std::vector<int32_t>& dying) {
         mark_last(instr.slots, instr.slot_count, dying);
     }
@@ -305,7 +305,7 @@ class Compiler {
         } else {
             instr.run = handler_of(*node.op);
             instr.op = node.op;
-            // What it goes on with may use the registers for something else.
+            // The next instruction may use the registers for something else.
             const lua::Facts& facts = facts_of(node);
             instr.tail |= facts.goes_elsewhere;
             if (facts.ordered)
@@ -402,7 +402,7 @@ class Compiler {
         }
         operands(instr, args, true);
         instr.tail = true;
-        // Everything that is still there goes, once the arguments are gathered: of a branch those of one side.
+        // All remaining registers are cleared after the arguments are gathered; a branch clears those of one side.
         std::vector<int32_t> dies = dying(args, ~size_t{0});
         for (uint32_t k = 0; k < instr.slot_count; ++k)
             if (const Slot list = code_->slots[instr.slots + k]; list.items >= 0)
@@ -431,14 +431,14 @@ class Compiler {
 
     const ir::Graph& graph_;
     const ir::Graph* wanted_;
-    // Of all tables, which go together.
+    // The memory of all tables, which are freed together.
     std::pmr::monotonic_buffer_resource memory_;
     std::pmr::unordered_map<const Node*, size_t> wanted_last_{&memory_};
     std::unique_ptr<Code> code_ = std::make_unique<Code>();
     const std::vector<const ir::Graph*> blocks_ = ir::blocks_of(graph_);
     std::pmr::unordered_map<const ir::Graph*, size_t> index_{&memory_};
     std::pmr::unordered_map<const Node*, int32_t> register_{&memory_};
-    // Until where a register is used. Several nodes share one only as aliases of one output, which is one value.
+    // The last use of each register. Several nodes share one only as aliases of one output, which is one value.
     std::pmr::unordered_map<int32_t, size_t> held_until_{&memory_};
     std::pmr::unordered_set<const Node*> needed_{&memory_};
     std::pmr::unordered_map<const Node*, int32_t> spread_{&memory_};

@@ -14,7 +14,7 @@ namespace {
 using Status = Coroutine::Status;
 using State = Coroutine::State;
 
-// Of this thread, those that have frames.
+// The suspended coroutines of this thread that have frames.
 std::unordered_set<const State*>& suspended() {
     thread_local std::unordered_set<const State*> instance;
     return instance;
@@ -25,7 +25,7 @@ std::string_view name_of(Status status) {
     return kNames[static_cast<size_t>(status)];
 }
 
-// A closure over a function that is written once.
+// A closure over a function of the machine.
 Value closure_of(const OperatorFunction& function, Values captures) {
     return make_object<Closure>(*function.function, function.owner, std::move(captures));
 }
@@ -101,7 +101,7 @@ void Coroutines::suspend(Coroutine& coroutine, size_t base) {
     machine_.load_frame();
 }
 
-// Puts its frames on top of those that run.
+// Puts the coroutine's frames on top of the running ones.
 void Coroutines::restore(Coroutine& coroutine) {
     State& state = coroutine.state();
     if (machine_.frames_.size() + state.frames.size() > recursion_limit())
@@ -167,7 +167,8 @@ void Coroutines::yield(std::span<const Value> contexts, Values args, const Desti
                 "yield what ms.grad gives, not within the function that it differentiates, nor within ms.custom_vjp "
                 "or ms.checkpoint");
     Values backs = pullbacks(contexts.size(), running.coroutine);
-    // Results of a tail call leave the frame at once; other instructions go on after their registers were dropped.
+    // The results of a tail call leave the frame at once; other instructions continue after their registers were
+    // dropped.
     const Instr& at = machine_.code_->instrs[machine_.pc_ - 1];
     if (!at.tail)
         for (uint32_t k = 0; k < at.kill_count; ++k)
@@ -178,7 +179,7 @@ void Coroutines::yield(std::span<const Value> contexts, Values args, const Desti
     machine_.give(running.to, std::move(args), {backs.begin(), backs.size()});
 }
 
-// The innermost one no longer runs.
+// The innermost coroutine no longer runs.
 void Coroutines::end(Status status) {
     static_cast<Coroutine*>(running_.back().coroutine.object())->status = status;
     running_.pop_back();
@@ -194,7 +195,8 @@ void Coroutines::finish(Values results, std::span<Value> all) {
     machine_.give(running.to, std::move(results), {backs.begin(), backs.size()});
 }
 
-// An error has left its first function; `backs` are those of what ran, and become those of the resumption.
+// An error has left the coroutine's first function. `backs` are the backpropagators of the part that ran, and become
+// those of the resumption.
 void Coroutines::fail(Value& error, Values& backs) {
     const Running running = running_.back();
     Coroutine& coroutine = *static_cast<Coroutine*>(running.coroutine.object());
@@ -237,7 +239,7 @@ void Coroutines::close(const Value& value, std::span<const Value> contexts, cons
         machine_.raise(Value(str("cannot close a ", name_of(coroutine.status), " coroutine")));
     Values backs;
     if (coroutine.status == Status::suspended && !state.closing.empty()) {
-        // What it closes is one more part of what it does.
+        // The variables that it closes count as one more part.
         ++coroutine.resumes;
         Value error;
         leave(coroutine, true, error);
@@ -270,13 +272,14 @@ Value Coroutines::backward(const Value& value, int64_t k, int64_t order) {
     Value& back = state.backward[j];
     if (back.is_nil() || next(back) < k) {
         back = make_object<Coroutine>(closure_of(prelude(Prelude::reversed), {state.backs[j]}));
-        // The last yield of one that did not end gave nothing back: the first part ends where its results come in.
+        // The last yield of a coroutine that did not end has returned nothing: the first part ends where its results
+        // would come in.
         static_cast<Coroutine*>(back.object())->expected = coroutine.resumes + (coroutine.left ? 1 : 0);
     }
     return back;
 }
 
-// What a program asks about coroutines; nil: the question is for the host.
+// The answer to a program's question about coroutines; nil: the host has to answer.
 Value Coroutines::answer(NativeFunction::Kind kind, const Coroutine* asked, bool any) const {
     using Kind = NativeFunction::Kind;
     if (kind == Kind::status) return asked ? Value(name_of(asked->status)) : Value();
@@ -323,7 +326,7 @@ void Coroutines::call(const NativeFunction& f, std::span<const Value> contexts, 
             Value v = answer(f.kind, coroutine, !args.empty());
             if (v.is_nil()) break;
             Values results{std::move(v)};
-            // Whether it is the main one.
+            // Whether the running coroutine is the main one.
             if (f.kind == Kind::running) results.push_back(Value(false));
             return machine_.give(to, std::move(results), {});
         }

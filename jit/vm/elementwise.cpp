@@ -31,8 +31,8 @@ std::unique_ptr<const ChainKernel> make_kernel(const Op& op, size_t operands, DT
     return plain && is_differentiable(op) ? compile_chain(chain) : nullptr;
 }
 
-// The operator alone as a kernel for operands of the dtype (f32 or f64), null when there is none. Kernels are kept as
-// long as the process lives: machines of all threads remember them.
+// The kernel of the operator alone for operands of the dtype (f32 or f64), null if there is none. Kernels live as long
+// as the process, since machines of all threads remember them.
 const ChainKernel* kernel_of(const Op& op, size_t operands, DType dtype) {
     struct Single {
         std::atomic<bool> known = false;
@@ -54,7 +54,7 @@ const ChainKernel* kernel_of(const Op& op, size_t operands, DType dtype) {
 
 bool is_dense(const Tensor& t) { return t.is_contiguous() && !t.device(); }
 
-// Whether all elements are one value in memory, as a sum's cotangent.
+// Whether all elements are one value in memory, as in a sum's cotangent.
 bool is_spread(const Tensor& t) {
     if (t.device()) return false;
     for (int axis = 0; axis < t.rank(); ++axis)
@@ -64,7 +64,7 @@ bool is_spread(const Tensor& t) {
 
 bool computes_in(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
-// Whether a result of the tensor's type may take its memory.
+// Whether a result of the tensor's type may reuse its memory.
 bool is_free(const Tensor& t) { return t.is_sole_owner() && !t.parameter(); }
 
 void store(double number, DType dtype, char* place) {
@@ -101,9 +101,9 @@ struct Operands {
     const void* in[kMostOperands];
     const Tensor* tensors[kMostOperands];
     uint16_t marks = 0;
-    uint64_t active = 0;  // by bits
+    uint64_t active = 0;  // a bit for each operand
 
-    // False: some operand is something else.
+    // False: an operand is something else.
     bool take(const Machine& m, std::span<const Slot> slots, const Context& context) {
         for (size_t k = 0; k < slots.size(); ++k) {
             if (slots[k].items >= 0) return false;
@@ -127,7 +127,7 @@ bool ElementwiseCalls::follow(Machine& m, const Op& op, const Instr& i, std::spa
     Operands given;
     if (!given.take(m, operands, context)) return false;
     if (!has_chain_kernels()) return false;
-    // The instruction's address is only a hint: what the site says is compared.
+    // The instruction's address is only a hint: the facts in the site are compared.
     Site& site = sites_[(reinterpret_cast<uintptr_t>(&i) >> 4) % sites_.size()];
     const std::span<const Tensor* const> all(given.tensors, operands.size());
     const uint64_t active = given.active;
@@ -163,7 +163,7 @@ bool ElementwiseCalls::follow(Machine& m, const Op& op, const Instr& i, std::spa
     return true;
 }
 
-// Whether the site is one of the operator with operands like these.
+// Whether the site belongs to the operator, with operands like these.
 bool ElementwiseCalls::fits(const Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands) {
     if (site.op != &op || site.operands != operands.size() || site.active != active) return false;
     for (size_t k = 0; k < operands.size(); ++k) {
@@ -175,7 +175,7 @@ bool ElementwiseCalls::fits(const Site& site, const Op& op, uint64_t active, std
     return true;
 }
 
-// Makes it one; false: the operands are not of one dtype and shape, or there is no kernel.
+// Sets the site up; false: the operands differ in dtype or shape, or there is no kernel.
 bool ElementwiseCalls::set_up(Site& site, const Op& op, uint64_t active, std::span<const Tensor* const> operands) {
     const DType dtype = operands[0]->dtype();
     const auto widest = static_cast<size_t>(
@@ -196,7 +196,7 @@ bool ElementwiseCalls::set_up(Site& site, const Op& op, uint64_t active, std::sp
     return true;
 }
 
-// What the backpropagators of the site are, once it has given a result.
+// Finds the backpropagators of the site, after its first result.
 void ElementwiseCalls::find_rule(Site& site, const Machine& m, std::span<const Slot> operands, const Value& result) {
     const size_t parameters = site.op->signature.params.size();
     Values args;
@@ -210,12 +210,12 @@ void ElementwiseCalls::find_rule(Site& site, const Machine& m, std::span<const S
         if (static_cast<size_t>(k) < parameters) site.saved |= 1u << k;
 }
 
-// The operand whose memory the result may take: nobody needs it any more. -1: there is none.
+// The operand whose memory the result may take, since it has no later use. -1: there is none.
 int ElementwiseCalls::spare_operand(const Site& site, const Machine& m, std::span<const Slot> operands) {
     if (site.active && !site.rule) return -1;
     for (size_t k = 0; k < operands.size(); ++k) {
         if (!operands[k].last || site.ranks[k] != site.shape.rank() || !is_free(m.get(operands[k]).tensor())) continue;
-        // It may be an operand twice.
+        // The operand may occur twice.
         bool saved = false;
         for (size_t j = 0; j < operands.size(); ++j) saved |= operands[j].at == operands[k].at && (site.saved >> j & 1);
         if (!saved) return static_cast<int>(k);
@@ -227,13 +227,13 @@ namespace {
 
 using Result = RuleChain::Result;
 
-// One pull of a chain: the arguments of its rule, the captures first, and what the kernel gets of them.
+// One pull of a chain: the arguments of its rule, the captures first, and the kernel's operands.
 class ChainPull {
   public:
     ChainPull(Machine& m, const Closure& closure, std::span<const Slot> given)
         : machine_(m), chain_(*closure.function->chain), given_(given), captures_(closure.captures.size()) {}
 
-    // Looks at the arguments; false: some are not as the chain needs them.
+    // Reads the arguments; false: the chain does not accept them.
     bool take_arguments(const Closure& closure) {
         parameters_ = captures_ + given_.size();
         if (parameters_ > kMostParameters) return false;
@@ -252,7 +252,7 @@ class ChainPull {
         return true;
     }
 
-    // Gives the results their places, and computes them. `sole`: nobody else has the rule.
+    // Places the results and computes them. `sole`: there is no other reference to the rule.
     void run(const Instr& i, bool sole) {
         uint16_t marks = 0;
         for (size_t p = 0; p < parameters_; ++p) marks |= argument_[p]->marks();
@@ -278,7 +278,7 @@ class ChainPull {
             step_[count_++] = dense && input.whole;
             return true;
         }
-        // A number among the captures; as a cotangent it is spread over all elements first.
+        // A number among the captures; a number that is a cotangent is first spread over all elements.
         if (!v.is_number() || input.dtype != chain_.dtype || input.parameter >= captures_) return false;
         if (input.whole && chain_.count != 1) return false;
         take_number(v.number());
@@ -314,7 +314,7 @@ class ChainPull {
         for (uint32_t from = result.depends; from; from &= from - 1) own |= argument_[std::countr_zero(from)]->marks();
         place.set_marks(own);
     }
-    // An argument that nobody needs any more, or a new tensor.
+    // The memory of an argument without a later use, or a new tensor.
     Tensor room_for(const Result& result, bool sole) {
         for (uint32_t free = result.may_hold & ~taken_; free; free &= free - 1) {
             const auto j = static_cast<size_t>(std::countr_zero(free));
@@ -337,7 +337,7 @@ class ChainPull {
     const void* in_[kMostRuleInputs];
     int64_t step_[kMostRuleInputs];
     alignas(8) char numbers_[kMostRuleInputs][8];
-    const Tensor* whole_ = nullptr;  // a dense one of the rule's shape
+    const Tensor* whole_ = nullptr;  // a dense operand of the rule's shape
     TensorBody* outputs_[kMostRuleResults] = {};
     void* out_[kMostRuleResults];
     uint32_t taken_ = 0;

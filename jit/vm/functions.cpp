@@ -1,5 +1,5 @@
 // Small functions of the IR that the machine calls: operators as functions, rules as closures, and the generic forms of
-// what it otherwise does natively.
+// instructions that it otherwise runs natively.
 #include <bit>
 #include <deque>
 
@@ -23,7 +23,7 @@ class OperatorObject final : public Object, public ir::OperatorHolder {
     const Op& op;
 };
 
-// Builds a function out of primitives.
+// The builder of a function of primitives.
 class Sketch {
   public:
     explicit Sketch(std::string name) : graph_(std::make_shared<ir::Graph>(std::move(name))) {}
@@ -43,7 +43,7 @@ class Sketch {
     std::shared_ptr<ir::Graph> graph_;
 };
 
-// Copies the body of a straight-line graph with other parameters.
+// Copies the body of a straight-line graph, with other parameters.
 Value copy_body(const ir::Graph& from, std::span<const Value> parameters, ir::Graph& to) {
     ir::Substitution copied(&to);
     for (size_t i = 0; i < parameters.size(); ++i) copied[from.parameters()[i]] = parameters[i];
@@ -76,7 +76,7 @@ Spread spread_parameters(Sketch& s, const Op& op, std::span<const Value> args) {
     return result;
 }
 
-// The results of a function that gives what the node does: each of as many as it lists, or the one that it is (0).
+// The results of a function with the node's value: one for each item of the list, or the value itself (0).
 Value results_of(Sketch& s, const Value& y, size_t count) {
     if (count == 0) return Value::list({y});
     std::vector<Value> items;
@@ -130,7 +130,7 @@ OperatorFunction over_arguments(const Op& op, std::span<const Value> args, std::
     };
     thread_local std::unordered_map<const ir::Graph*, Entry> functions;
     if (functions.size() > 2000) functions.clear();
-    // The form of the call belongs to the key: an argument may be a tensor in one call and left out in the next.
+    // The key contains the form of the call: an argument may be a tensor in one call and left out in the next.
     Entry& entry = functions[inner.get()];
     if (!entry.function.function) {
         Sketch s{std::string(op.name())};
@@ -181,7 +181,7 @@ OperatorFunction followed_operator(const Op& op, std::span<const Value> args, si
     if (!function.function) {
         Sketch s{std::string(op.name())};
         const std::vector<Value> spread = spread_parameters(s, op, args).args;
-        // The last one: cotangents of the arguments come first.
+        // The context is the last parameter: cotangents of the arguments come first.
         Value context = s.parameter("context");
         std::vector<Value> given;
         for (const Value& v : spread) given.push_back(v.is_list() ? s.emit("spread", {v, Value()}) : v);
@@ -234,7 +234,7 @@ Rule rule_of(const Op& op, std::span<const Value> args, const Value& result, uin
 }
 
 Value make_pullback(const Op& op, std::span<const Value> given, const Value& result, uint16_t mark) {
-    // The rule is one for these attributes; those of numbers are for any.
+    // The rule is one for these attributes; a rule for numbers holds for any.
     Values settled;
     if (watcher() && !op.belongs_to(lua::language())) settled = Values(given);
     const std::span<const Value> args = settle_numbers(settled) ? std::span<const Value>(settled) : given;

@@ -1,6 +1,6 @@
-// Calls whose derivative is given or found by calling again (ms.custom_vjp, ms.checkpoint): the backward pass has to
-// meet their arguments, and what else they use, as they were. They get handles of their own on the arguments, which no
-// later write by others changes, and must not write into them: that write would have no derivative.
+// Calls with a given derivative, or one found by a repeated call (ms.custom_vjp, ms.checkpoint). The backward pass
+// needs their arguments and all that they use as they were. The calls get handles of their own on the arguments, which
+// no later write by others changes, and must not write into them: such a write would have no derivative.
 #include "core/base/error.h"
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
@@ -14,7 +14,7 @@ bool changed(const Value& tensor, const Value& version) {
     return static_cast<int64_t>(tensor.tensor().version()) != version.integer();
 }
 
-// Tensors and their versions, in turn.
+// Tensors and their versions, alternating.
 void watch_tensor(std::vector<Value>& list, const Value& v) {
     list.push_back(v);
     list.push_back(Value(static_cast<int64_t>(v.tensor().version())));
@@ -49,7 +49,7 @@ void watch(Machine& m, const Instr& i) {
         const auto* cell =
             capture.kind() == Value::Kind::object ? dynamic_cast<const Cell*>(capture.object()) : nullptr;
         const Value v = cell ? cell->get() : capture;
-        // What is not followed may be written by a function that runs once only.
+        // A value that is not followed may be written by a function that runs only once.
         if (v.is_tensor() && (again || (v.marks() & context.mark) || context.box(v))) watch_tensor(list, v);
     }
     m.set(i, Value::list(std::move(list)));
@@ -69,7 +69,7 @@ void unwritten(Machine& m, const Instr& i) {
                                     ", in place, which has no derivative there"))
             .hint("write into a copy of it (v = v:clone()) and return that");
     }
-    // Who gets an argument back gets the tensor itself.
+    // A function that returns an argument returns the caller's tensor itself.
     uint16_t marks = 0;
     for (Value& v : results) {
         for (size_t j = 0; v.is_tensor() && j < held.size(); ++j) {
@@ -86,7 +86,7 @@ void unwritten(Machine& m, const Instr& i) {
     m.set(i, std::move(list));
 }
 
-// What a cotangent for an argument has to be, and what it is instead; empty where it may be one.
+// The required form of a cotangent for an argument, and its actual form; empty if the cotangent is valid.
 std::string wrong_cotangent(Machine& m, const Value& argument, const Value& cotangent) {
     const Value given = shown(cotangent);
     if (given.is_nil()) return {};
@@ -134,7 +134,7 @@ void unchanged(Machine& m, const Instr& i) {
 Value own_handle(const Value& v) {
     if (!v.is_tensor()) return v;
     static const Op& identity = registry().get("identity");
-    // Whoever writes down what happens knows tensors by their handles.
+    // A recording watcher identifies tensors by their handles.
     Watcher* w = watcher();
     Value held = w && w->records() ? w->run(identity, {&v, 1}) : Value(v.tensor().apart());
     held.set_marks(v.marks());

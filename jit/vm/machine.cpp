@@ -12,7 +12,7 @@
 namespace lunaria::vm {
 
 namespace {
-// Registers. Many machines run one small function.
+// Sizes in registers; many machines run only one small function.
 constexpr size_t kFirstChunk = 1024, kChunk = 16384;
 std::atomic<size_t>& most_calls() {
     static std::atomic<size_t> most{kMostCalls};
@@ -68,7 +68,7 @@ void Machine::push(const Code& code, Value callee, std::shared_ptr<const void> o
 
 void Machine::pop() {
     Frame& frame = frames_.back();
-    // Nearly all of them hold nil by now.
+    // Most of the registers hold nil by now.
     Value* r = frame.registers;
     size_t left = frame.code->registers;
     for (; left >= 4; left -= 4, r += 4) {
@@ -211,7 +211,7 @@ bool Machine::has_box(std::span<const Value> contexts, std::span<const Value> va
     return false;
 }
 
-// What the machine knows of the frame at the top.
+// Loads the machine's copy of the data in the top frame.
 void Machine::load_frame() {
     if (frames_.empty()) {
         code_ = nullptr;
@@ -224,7 +224,7 @@ void Machine::load_frame() {
     registers_ = frame.registers;
 }
 
-// Asked for by every event of a recording: no streams.
+// Every event of a recording asks for it, so no streams here.
 ir::Span Machine::span() const {
     for (size_t i = frames_.size(); i-- > 0;) {
         const uint32_t pc = i + 1 == frames_.size() ? pc_ : frames_[i].pc;
@@ -243,7 +243,7 @@ void Machine::loop(size_t base) {
             const Instr& at = code_->instrs[pc_++];
             Value* registers = registers_;
             const Code* code = code_;
-            // What leaves the function may have taken its code along.
+            // An instruction that leaves the function may have freed its code.
             const bool tail = at.tail;
             if (!watched || !watched->step(*this, at)) at.run(*this, at);
             if (tail) continue;
@@ -288,7 +288,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
     level_ = restore.base;
     guarded_ = ~size_t{0};
     final_.emplace_back();
-    // A frame of its own takes what f gives, whatever f is.
+    // A frame of its own takes the results of f, whatever f is.
     static const Code kWaiting = [] {
         Code code;
         code.blocks.emplace_back();
@@ -298,7 +298,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
     base.base = true;
     to.returns = true;
     push(kWaiting, {}, {}, base);
-    // Errors are met above the first frame: f may end with a call of pcall, which takes the second.
+    // Errors are caught above the first frame: f may end with a call of pcall, which replaces the second frame.
     push(kWaiting, {}, {}, to);
     const size_t level = restore.base;
     call(f, contexts, std::move(args), to);
@@ -308,7 +308,7 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
     return std::move(final_.back().results);
 }
 
-// A reverse rule is straight-line code that calls nothing: it runs here and now, from register to register.
+// A reverse rule is straight-line code without calls: it runs here, from register to register.
 bool Machine::pull_rule(const Instr& i) {
     auto* closure = object_as<Closure>(get(slot(i, 0)));
     if (!closure || !closure->function->rule || i.tail || !calls_directly()) return false;
@@ -336,7 +336,7 @@ bool Machine::pull_rule(const Instr& i) {
     return true;
 }
 
-// The same with any operators.
+// The same for rules with any operators.
 void Machine::run_rule(const Instr& i, Closure& closure, std::span<const Value> given) {
     const Function& rule = *closure.function;
     const Code& code = code_of(*closure.function);
@@ -389,12 +389,12 @@ void Machine::run_rule(const Instr& i, Closure& closure, std::span<const Value> 
 
 namespace {
 
-// On to a block: everything else in the registers goes, once the arguments are gathered.
+// Jumps to a block: after the arguments are gathered, all other registers are cleared.
 void jump_to(Machine& m, const Instr& i, uint32_t target, const Slot& list) {
     const std::span<const Slot> args = m.items(list);
     std::vector<Value>& moving = m.moving();
     if (moving.size() < args.size()) moving.resize(args.size());
-    // What is taken leaves nil behind, and so does what was moved on.
+    // Values that were taken or moved leave nil behind.
     for (size_t k = 0; k < args.size(); ++k) {
         const Slot& s = args[k];
         if (s.items >= 0)

@@ -1,5 +1,5 @@
-// Lua's operations without a derivative of their own: bits, comparisons, concatenation, length. On objects they are
-// functions of the program, which are differentiated like any other.
+// Lua's operations without a derivative: bits, comparisons, concatenation, length. On objects they call functions of
+// the program, which are differentiated like any other.
 #include <algorithm>
 
 #include "core/base/warning.h"
@@ -17,7 +17,7 @@ namespace {
 
 bool is_plain(const Value& v) { return v.is_number() || v.kind() == Value::Kind::string || v.is_tensor(); }
 
-// For Lua a tensor and a number are never equal; the loader says so where the text shows it (jit/frontend/advice.h).
+// In Lua a tensor and a number are never equal; the loader warns where the text shows it (jit/frontend/advice.h).
 void warn_of_equality(Machine& m) {
     const std::string place = m.here();
     if (place.empty() || place.starts_with("lunaria:")) return;
@@ -25,14 +25,14 @@ void warn_of_equality(Machine& m) {
          "ops.equal(a, b) compares the elements, a:item() == b the only one");
 }
 
-// What the operation gives when no function of the program is asked.
+// The result of the operation when no function of the program is called.
 Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     const lua::Facts& facts = lua::facts(primitive);
     const Value &a = operands[0], &b = operands[operands.size() - 1];
     if (a.is_number() && b.is_number() && lua::is_number_primitive(primitive))
         return lua::run_number(primitive, operands);
     if (facts.operation == Operation::equal) {
-        // A dtype is a value in a saved program, and an object where a tensor tells its own.
+        // A dtype is a value in a saved program, and an object in the field of a tensor.
         const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;
         if (a.kind() != b.kind() && !dtypes) {
             if ((a.is_tensor() && b.is_number()) || (a.is_number() && b.is_tensor())) warn_of_equality(m);
@@ -46,18 +46,18 @@ Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     if (facts.operation == Operation::length)
         return a.kind() == Value::Kind::string ? Value(static_cast<int64_t>(a.string().size())) : m.host().length(a);
     if (facts.operation != Operation::concat) {
-        // Whoever records what happens has to see the operator.
+        // A recording watcher has to see the operator.
         const bool fits = std::ranges::all_of(operands, [](const Value& v) { return v.is_tensor() || v.is_number(); });
         if (const Op* op = fits ? m.host().tensor_operator(primitive) : nullptr) return execute(*op, operands);
         return m.host().arithmetic(primitive, a, b);
     }
     Value text = m.host().concat(a, b);
-    // A text is followed, so that nobody makes a number of it in silence.
+    // The marks keep the text from becoming a number unnoticed.
     text.set_marks(a.marks() | b.marks());
     return text;
 }
 
-// The function that stands for the operation on these operands, or nil.
+// The metamethod for the operation on these operands, or nil.
 Value method_of(Machine& m, const lua::Facts& facts, const Value& a, const Value& b) {
     if (is_plain(a) && is_plain(b)) return {};
     if (facts.operation == Operation::equal &&

@@ -13,10 +13,10 @@ namespace {
 struct Row {
     Prelude which;
     const char* text;
-    Prelude failed = Prelude::count;  // what it is from an error of the function that it calls on
+    Prelude failed = Prelude::count;  // the function that continues after an error of a function called by this one
 };
 
-// In the text form of graphs (core/ir/printer.h), with the machine's own functions by their names.
+// In the text form of graphs (core/ir/printer.h); the machine's own functions are called by name.
 constexpr Row kRows[] = {
     {Prelude::raw_index, R"(graph index(%0 table: ?, %1 key: ?) {
   %2 = raw_index(%0, %1) : ?

@@ -1,5 +1,5 @@
-// Functions of the machine that are written down as the text of their graphs (prelude.cpp): the generic forms of
-// reading and writing and their reverse, what meets errors, derivatives as functions, coroutines.
+// Functions of the machine given by the text of their graphs (prelude.cpp): the generic forms of reads and writes and
+// of their reverse, functions that catch errors, derivatives as functions, coroutines.
 #pragma once
 
 #include "jit/vm/code.h"
@@ -12,7 +12,7 @@ enum class Prelude : uint8_t {
     content,            // x -> its content
     content_index,      // x, key -> content(x)[key]
     content_set_index,  // x, key, value -> x[key] = content(value)
-    overwrite,          // x, value -> x, which has the value's content from then on
+    overwrite,          // x, value -> x, which from then on has the value's content
     stop,               // x -> x, not followed
     item,               // a tensor of one element -> its number
     shadow_add,         // captured: shadow, key; d -> nothing
@@ -21,10 +21,10 @@ enum class Prelude : uint8_t {
     truth,              // captured: f; a, b -> whether f(a, b) is true, as a boolean
     bound,              // captured: f, first; args... -> f(first, args...)
     pcall,              // f, args... -> true, f(args...) or false, the error
-    pcall_failed,       // of pcall, from an error of f on
+    pcall_failed,       // the part of pcall after an error of f
     xpcall,             // f, handler, args... -> true, f(args...) or false, handler(error)
-    xpcall_failed,      // of xpcall, from an error of f on
-    xpcall_twice,       // of xpcall, from an error of its handler on, which is the result as it is
+    xpcall_failed,      // the part of xpcall after an error of f
+    xpcall_twice,       // the part of xpcall after an error of its handler, which is the result as it is
     error,              // value, level -> never
     vjp,                // f, positions, parameters, args... -> pull, context, results...
     derivative,     // name (for messages), f, positions, parameters, args... -> context, number of results, results...,
@@ -34,17 +34,17 @@ enum class Prelude : uint8_t {
     checkpoint,     // f, again, args... -> f(args...), for its derivative again(args...)
     batched,        // size, f, args... -> see BatchedFunction in region.h
     coroutine,      // f, args... -> f(args...)
-    resume,         // co, args... -> true, what it gives or false, the error
-    resume_failed,  // of resume, from an error of the coroutine on
-    wrap,           // captured: co; args... -> what it gives
+    resume,         // co, args... -> true, its results or false, the error
+    resume_failed,  // the part of resume after an error of the coroutine
+    wrap,           // captured: co; args... -> its results
     resume_back,    // captured: co, k, order; d... -> cotangents of co, args...
-    yield_back,     // d... -> what the resumption passes
+    yield_back,     // d... -> the arguments of the resumption
     reversed,       // captured: r; d... -> cotangents of the function's arguments
     advance,        // co, k -> nothing: resumes it until resumption k is next
     count,
 };
 
-// Made from its text when it is asked for first.
+// Built from its text at the first request.
 const OperatorFunction& prelude(Prelude which);
 
 }  // namespace lunaria::vm

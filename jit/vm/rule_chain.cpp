@@ -39,7 +39,7 @@ class ChainBuilder {
     }
 
   private:
-    // The dtype and shape that all results have.
+    // Finds the dtype and shape of all results.
     bool find_type() {
         for (const Node* node : rule_.body()) {
             if (node->kind != NodeKind::call || !node->op || !node->op->is_elementwise) return false;
@@ -56,7 +56,7 @@ class ChainBuilder {
 
     bool fits(DType dtype) const { return dtype == made_->dtype || dtype == DType::boolean; }
 
-    // Takes an operand that no step has made among the inputs.
+    // Adds an operand that is no result of a step to the inputs.
     bool input(const Value& v) {
         if (v.is_number()) {
             if (index_of(v.number()) == made_->numbers.size()) made_->numbers.push_back(v.number());
@@ -82,7 +82,7 @@ class ChainBuilder {
         return true;
     }
 
-    // By its bits: zeros have a sign.
+    // Compared by bits: zeros have a sign.
     size_t index_of(double number) const {
         auto same = [&](double n) { return std::bit_cast<uint64_t>(n) == std::bit_cast<uint64_t>(number); };
         return static_cast<size_t>(std::ranges::find_if(made_->numbers, same) - made_->numbers.begin());
@@ -94,7 +94,7 @@ class ChainBuilder {
         bool ended = false;
         for (size_t i = 0; i < node.args.size(); ++i) {
             const Value& arg = node.args[i];
-            // Operands that are left out stand last.
+            // Operands that are left out come last.
             if (arg.is_nil()) {
                 ended = true;
                 continue;
@@ -148,7 +148,7 @@ class ChainBuilder {
         return true;
     }
 
-    // What is a result itself is no room for another.
+    // The memory of one result cannot hold another.
     void keep_results() {
         for (const RuleChain::Result& kept : made_->results) {
             if (kept.kind != RuleChain::Result::Kind::parameter) continue;

@@ -1,4 +1,4 @@
-// What is followed, and the cotangents of what has an identity.
+// Primitives of differentiation: marks of followed values, and the cotangents of objects with an identity.
 #include <algorithm>
 
 #include "jit/vm/handlers.h"
@@ -9,7 +9,7 @@ namespace lunaria::vm {
 
 namespace {
 
-// Programs reach some of these functions, too, with whatever values.
+// Programs can reach some of these functions, too, with any values.
 void check_given(Machine& m, const Value& v, bool fits, const char* what) {
     if (!fits) throw argument_error("derivative", str(what, " is expected, got ", m.host().describe(v)));
 }
@@ -31,7 +31,7 @@ bool holds_text(const Value& v) {
     return shown(v).kind() == Value::Kind::string || (v.is_list() && std::ranges::any_of(v.items(), holds_text));
 }
 
-// What a table gets: values under a key, or a list of them from the position `from` on.
+// Notes the values written into a table: one under a key, or a list of them from the position `from` on.
 void note_written(Machine& m, const Instr& i, Shadow& shadow, uint16_t mark) {
     const Value &key = m.operand(i, 3), &from = m.operand(i, 4);
     const Slot& values = m.slot(i, 2);
@@ -79,7 +79,7 @@ void box(Machine& m, const Instr& i) {
     Context& context = context_of(m.operand(i, 0));
     const Value &tensor = m.operand(i, 1), &value = m.operand(i, 2);
     if (Shadow* known = context.box(tensor)) return m.set(i, shadow_value(known));
-    // Pullbacks that were made before have the tensor itself.
+    // Pullbacks made before refer to the tensor itself.
     m.writes().before_write(tensor.tensor(), context);
     const bool followed = ((tensor.marks() | value.marks()) & context.mark) != 0;
     Shadow* shadow = followed ? &context.shadow(tensor) : context.find(tensor);
@@ -176,7 +176,7 @@ void shadow_add_items(Machine& m, const Instr& i) {
 }
 
 void new_context(Machine& m, const Instr& i) {
-    // Each has a mark of its own.
+    // Each level has a mark of its own.
     constexpr int kMostNested = 10;
     if (m.depth >= kMostNested)
         throw argument_error("grad", str("derivatives are nested more than ", kMostNested, " deep"))
@@ -235,7 +235,7 @@ void mark_arguments(Machine& m, const Instr& i) {
     m.set(i, std::move(v));
 }
 
-// As messages describe what a function returned.
+// A value in the words of messages about a function's results.
 std::string text_of(Machine& m, const Value& v) {
     if (!v.is_tensor()) return m.host().describe(v);
     const Tensor& t = v.tensor();

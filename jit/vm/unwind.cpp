@@ -1,11 +1,12 @@
-// Errors within the machine: calls that meet them, variables that are closed on the way, and the derivative of what ran
-// until then.
+// Errors within the machine: calls that catch them, variables closed on the way, and the derivative of the part that
+// ran.
 //
-// A function that an error leaves has run only part of a block; its backpropagator is made at the block's end, where it
-// never came. So each frame goes on in another function: the same block up to the call that failed, which then returns
-// the error as the result of that call. Its derivative begins with the same nodes as that of the whole, so the values
-// in the frame's registers are those that it needs; from there on it runs like any other function, and what it gives
-// is the backpropagator of the part that ran. The error travels outwards as a result, cotangents back inwards.
+// A function that an error leaves has run only a part of a block, so it never reached the block's end, where its
+// backpropagator is made. Therefore each frame continues in another function: the same block up to the call that
+// failed, which then returns the error as the result of that call. Its derivative begins with the same nodes as that of
+// the whole function, so the values in the frame's registers are those that it needs. From there on it runs like any
+// other function, and returns the backpropagator of the part that ran. The error travels outwards as a result,
+// cotangents back inwards.
 #include <algorithm>
 
 #include "core/ir/substitution.h"
@@ -16,7 +17,7 @@
 
 namespace lunaria::vm {
 
-// Where a frame goes on after an error, and which registers it takes along.
+// The function in which a frame continues after an error, and the registers that it keeps.
 struct Exit {
     std::shared_ptr<const ir::Graph> graph;
     const Code* code = nullptr;
@@ -30,7 +31,7 @@ namespace {
 
 constexpr size_t kNowhere = ~size_t{0};
 
-// Calls of which the program gives the derivative.
+// Calls with a derivative given by the program.
 bool is_given(const ir::Node& node) {
     static const Op &custom = lua::primitive("custom_call"), &checkpoint = lua::primitive("checkpoint_call");
     return node.op == &custom || node.op == &checkpoint;
@@ -43,8 +44,8 @@ size_t index_of(const ir::Node& node) {
     return static_cast<size_t>(std::find(body.begin(), body.end(), &node) - body.begin());
 }
 
-// The node of the undifferentiated function that a node of its derivative was made for, and where what was made for it
-// begins.
+// The node of the undifferentiated function from which a node of its derivative was made, and the first of the nodes
+// made from it.
 struct Place {
     Function* function;
     const ir::Graph* block;
@@ -69,7 +70,7 @@ Place origin_of(Function& function, const ir::Node& node) {
     return place;
 }
 
-// The block of the derivative, `order` times, that stands for a block.
+// The block in the derivative of this order that was made from a block.
 const ir::Graph* block_of_derivative(Function& function, const ir::Graph* block, int order) {
     Function* f = &function;
     for (; order > 0; --order) {
@@ -82,7 +83,7 @@ const ir::Graph* block_of_derivative(Function& function, const ir::Graph* block,
     return block;
 }
 
-// Writes the function that leaves `block` after the first `count` nodes.
+// The writer of the function that leaves `block` after the first `count` nodes.
 class Truncation {
   public:
     Truncation(const ir::Graph& function, const ir::Graph& block)
@@ -102,7 +103,7 @@ class Truncation {
         values_.write_to(*target_);
     }
 
-    // `failed`: the last node is the call whose results are the error. `pending`: variables to close.
+    // `failed`: the last node is the call whose results are the error. `pending`: the number of variables to close.
     std::shared_ptr<ir::Graph> run(size_t count, bool failed, size_t pending) {
         for (size_t i = 0; i < count; ++i) {
             const ir::Node* node = block_.body()[i];
@@ -149,8 +150,8 @@ class Truncation {
     ir::Substitution values_;
 };
 
-// Sets where the exit goes on and what it takes along: the values of `from` (a block of `old`) that the block `to` of
-// the exit's function needs from node `next` on. `failed` is the node of `from` that raised the error.
+// Sets the exit's start and registers: the values of `from` (a block of `old`) that the block `to` of the exit's
+// function needs from node `next` on. `failed` is the node of `from` that raised the error.
 void connect(Exit& exit, const ir::Graph& old, const ir::Graph& from, const ir::Graph& to, size_t failed, size_t next) {
     const ir::Graph& function = exit.code->function->graph;
     const Layout before = layout_of(old, from), after = layout_of(function, to);
@@ -184,7 +185,7 @@ void connect(Exit& exit, const ir::Graph& old, const ir::Graph& from, const ir::
     }
 }
 
-// The way out of `function` at an instruction. `inner`: the call that failed has a backpropagator.
+// The exit of `function` at an instruction. `inner`: the failed call has a backpropagator.
 std::shared_ptr<const Exit> make_exit(Function& function, const Instr& instr, bool inner, size_t pending) {
     auto exit = std::make_shared<Exit>();
     const ir::Graph& old = function.graph;
@@ -216,7 +217,7 @@ struct Owners {
 
 }  // namespace
 
-// The frame at the top goes on as the exit says.
+// Continues the top frame at the exit.
 void Machine::leave_by(std::shared_ptr<const Exit> exit, Value error, Values backs) {
     Frame& frame = frames_.back();
     Destination to = frame.to;
@@ -231,7 +232,7 @@ void Machine::leave_by(std::shared_ptr<const Exit> exit, Value error, Values bac
     if (exit->takes_results) give(exit->to, {std::move(error)}, {backs.begin(), backs.size()});
 }
 
-// The frame at the top goes on where what it called has failed. `count`: variables that it has to close.
+// Continues the top frame after an error of a function that it called. `count`: the variables to close.
 void Machine::take_exit(size_t count, const Value& error, const Values& backs) {
     Function* function = code_->function;
     const bool inner = std::any_of(backs.begin(), backs.end(), [](const Value& r) { return !r.is_nil(); });
@@ -243,7 +244,7 @@ void Machine::take_exit(size_t count, const Value& error, const Values& backs) {
     leave_by(exit, error, backs);
 }
 
-// Runs what is left of the function at the top on its own; false: it failed, too.
+// Runs the rest of the top function on its own; false: it failed, too.
 bool Machine::run_rest(Value& error, Values& backs) {
     frames_.back().to = Destination{};
     frames_.back().to.base = true;
@@ -266,7 +267,7 @@ size_t Machine::pending() const {
     return count;
 }
 
-// Leaves frames until one meets the error; false when none above `level` does.
+// Leaves frames until one catches the error; false if none above `level` does.
 bool Machine::unwind(size_t level, Value& error) {
     auto meets = [&] {
         for (size_t i = level + 1; i < frames_.size(); ++i)
@@ -317,7 +318,7 @@ void Machine::nested(size_t level) {
     loop(level);
 }
 
-// Runs all frames above the level; what fails goes on where the error is met.
+// Runs all frames above the level; after an error it continues where the error is caught.
 void Machine::guarded() {
     if (guarded_ == level_) return;
     const size_t level = guarded_ = level_;
@@ -332,7 +333,7 @@ void Machine::guarded() {
 void Machine::raise(const Value& value) {
     raised_ = value;
     host().raise(value);
-    std::abort();  // not reached: the compiler does not trust a virtual function
+    std::abort();  // not reached: the compiler does not rely on a virtual function to throw
 }
 
 void Machine::push_closing(Value value) { closing_.push_back({frames_.size(), std::move(value)}); }
@@ -347,7 +348,7 @@ std::string Machine::caller() const {
     return !frames_.empty() && code_->function && code_->function->failed ? std::string() : here();
 }
 
-// "file:line: " of the call that is `level` functions further out than the running one.
+// "file:line: " of the call `level` functions further out than the running one.
 std::string Machine::place(size_t level) const {
     if (frames_.size() < level + 1) return {};
     const Frame& frame = frames_[frames_.size() - 1 - level];
@@ -372,7 +373,7 @@ bool Machine::calls_method() const {
                                                : !object.is_node() && !first.is_node() && same_value(object, first);
 }
 
-// Where the function is written in Lunaria's own Lua, the line of the user who called it; none if pcall did.
+// If the function is written in Lunaria's own Lua, the line of the user's call; none if pcall called it.
 std::string Machine::user_place(size_t level) const {
     std::string found;
     if (level >= frames_.size() && level > 0) return host().outer_place(level - frames_.size());
@@ -395,7 +396,8 @@ void guard(Machine& m, const Instr& i) {
 
 void keep(Machine&, const Instr&) {}
 
-// The second argument of error: an integer, or what Lua takes for one. A tensor may stand for a number anywhere else.
+// The level in the second argument of error: an integer, or a value that Lua converts to one. Elsewhere a tensor may
+// stand for a number.
 int64_t level_of(const Value& level) {
     if (level.is_nil()) return 1;
     if (level.kind() == Value::Kind::integer) return level.integer();

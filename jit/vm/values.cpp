@@ -68,14 +68,14 @@ void arithmetic(Machine& m, const Op& primitive, std::span<const Value> contexts
         return m.call(method, contexts, std::move(args), to);
     }
     refuse_followed_text(contexts, operands);
-    // A text that is a number counts as that number beside one that is followed.
+    // A text that is a number counts as that number beside a followed one.
     bool texts = false, followed = false;
     for (const Value& v : operands) {
         texts |= v.kind() == Value::Kind::string;
         followed |= v.marks() != 0;
     }
     if (texts && followed) {
-        // What is no number is an error of this very operation.
+        // An operand that is no number is an error of this operation.
         m.host().arithmetic(primitive, operands[0], b);
         static const Op& sub = lua::primitive("sub");
         for (Value& v : operands)
@@ -139,7 +139,7 @@ void index_object(Machine& m, std::span<const Value> contexts, const Value& obje
     }
     const bool box = object.is_tensor() && Machine::has_box(contexts, {&object, 1});
     if (box || (object.is_tensor() && object.marks() && !contexts.empty())) {
-        // A part of a tensor: what the index stands for as a function.
+        // A part of a tensor: the function that the index stands for.
         Host::Part part = m.host().part_of(object, key);
         if (part.function && box) return m.enter(prelude(Prelude::content_index), contexts, {object, key}, to);
         if (part.function) {
@@ -230,7 +230,7 @@ void not_(Machine& m, const Instr& i) {
     m.set(i, Value(v.is_nil() || (v.kind() == Value::Kind::boolean && !v.boolean())));
 }
 
-// As large as Lua makes it: what the length of a table with holes is depends on that.
+// The table is as large as in Lua, since the length of a table with holes depends on its size.
 Value sized_table(Machine& m, int64_t positional, size_t last, size_t fields) {
     return m.host().new_table(static_cast<size_t>(positional) + last, fields);
 }
@@ -325,7 +325,7 @@ void cell(Machine& m, const Instr& i) {
 void cell_get(Machine& m, const Instr& i) { m.set(i, static_cast<Cell*>(m.operand(i, 0).object())->get()); }
 void cell_set(Machine& m, const Instr& i) { static_cast<Cell*>(m.operand(i, 0).object())->set(m.operand(i, 1)); }
 
-// Lua's rules for numeric loops: integers count their rounds beforehand, so that they never run over.
+// Lua's rules for numeric loops: integers count their iterations beforehand, so that they never overflow.
 void for_prepare(Machine& m, const Instr& i) {
     Value start = m.operand(i, 0), limit = m.operand(i, 1), step = m.operand(i, 2);
     static constexpr std::string_view kNames[] = {"initial value", "limit", "step"};
@@ -403,7 +403,7 @@ void overwrite(Machine& m, const Instr& i) {
 void content(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     const bool box = std::ranges::any_of(m.items(m.slot(i, 1)), [&](const Slot& s) { return !m.get(s).is_nil(); });
-    // What was not written into so far needs no handle of its own: the first write keeps what it held.
+    // A value that was not written into yet needs no handle of its own: the first write keeps the old content.
     if (!box) return m.set(i, Value(v));
     m.set(i, own_handle(v));
 }

@@ -1,6 +1,6 @@
-// What follows the virtual machine: recording for graph mode, vmap, formulas of ms.op, export. A watcher stands between
-// the machine and its host, so that it sees what the machine asks; it is told each instruction and each call before
-// they are carried out, and it runs the operators. By default everything is as if nothing watched.
+// Watchers of the virtual machine: recording for graph mode, vmap, formulas of ms.op, export. A watcher stands between
+// the machine and its host and sees the machine's requests; it is called before each instruction and each call, and it
+// runs the operators. By default it has no effect.
 #pragma once
 
 #include <span>
@@ -22,37 +22,37 @@ class Watcher : public Host {
     // `inner`: the host of the program, or another watcher.
     explicit Watcher(Host& inner) : inner_(inner) {}
 
-    // Whether it still writes down what happens; otherwise everything is real.
+    // Whether it still records; otherwise all values are real.
     virtual bool records() const { return true; }
-    // Whether calls of operators and reverse rules are its business only by the operators that run.
+    // Whether it needs to see calls of operators and reverse rules only when the operators run.
     virtual bool only_runs() const { return false; }
-    // Before an instruction: true when it has been carried out.
+    // Called before an instruction; true if it has carried the instruction out.
     virtual bool step(Machine&, const Instr&) { return false; }
-    // Before a call of f: true when its results have been given to `to`. Otherwise the arguments may have been
+    // Called before a call of f; true if the results have been given to `to`. Otherwise the arguments may have been
     // replaced.
     virtual bool before_call(Machine&, const Value& /*f*/, std::span<const Value> /*contexts*/, Values& /*args*/,
                              const Destination& /*to*/) {
         return false;
     }
     virtual Value run(const Op& op, std::span<const Value> args) { return lunaria::run(op, args); }
-    // The element of a tensor that has one.
+    // The only element of a tensor.
     virtual Value number_of(const Value& tensor) { return element(tensor.tensor(), 0); }
-    // A tensor that was made of plain values alone.
+    // Called for a tensor made of plain values alone.
     virtual void made(const Value& /*tensor*/) {}
-    // The value itself, on which what runs relies from here on: a number, the type of a tensor.
+    // The value itself, which the run depends on from here on: a number, the type of a tensor.
     virtual Value settled(const Value& v) { return v; }
-    // The operands of arithmetic in differentiated code, as it can follow them.
+    // Converts the operands of arithmetic in differentiated code to a form that it can follow.
     virtual void settle_operands(const Op&, Values&) {}
-    // The number or text for which v stands, which may be another one the next time; null: v is a value itself.
+    // The number or text of v, which may differ next time; null: v is a value itself.
     virtual const Value* open(const Value&) const { return nullptr; }
-    // An operation on numbers, some of which may be open; then so is the result.
+    // An operation on numbers, some of which may be open, as the result then is.
     virtual Value compute(const Op&, std::span<const Value>) { return {}; }
     // A symbolic number as a tensor.
     virtual Value tensor_of(const Value&, DType, const Shape&) { return {}; }
-    // Throws again what is on its way past the program that runs.
+    // Throws an error again that passes the running program.
     virtual void pass_on() {}
 
-    // Of the host.
+    // Functions of the host.
     Callee resolve(const Value& f) override { return inner_.resolve(f); }
     Field find_field(const Value& o, const Value& k) override { return inner_.find_field(o, k); }
     Field find_new_field(const Value& o, const Value& k) override { return inner_.find_new_field(o, k); }
@@ -106,13 +106,13 @@ class Watcher : public Host {
     Host& inner_;
 };
 
-// Of this thread; null: nothing watches.
+// The watcher of this thread; null: there is none.
 inline Watcher*& watcher() {
     thread_local Watcher* current = nullptr;
     return current;
 }
 
-// While it lives, w watches what this thread runs (null: nothing does), then what did before.
+// While it lives, w watches this thread (null: there is no watcher), afterwards the previous watcher again.
 class Watch {
   public:
     explicit Watch(Watcher* r) : before_(std::exchange(watcher(), r)) {}
@@ -124,14 +124,14 @@ class Watch {
     Watcher* before_;
 };
 
-// Whether operators are called and rules are run without a word to what watches.
+// Whether operators and rules run without calls of a watcher.
 inline bool calls_directly() {
     const Watcher* w = watcher();
     return !w || w->only_runs();
 }
 
-// What v is at present. Nothing but its kind may be relied upon where it stands for a number that may change; marks are
-// those of v itself.
+// The present value of v. If v stands for a number that may change, only its kind may be relied upon; marks are those
+// of v itself.
 inline const Value& shown(const Value& v) {
     if (v.kind() != Value::Kind::object) return v;
     const Watcher* w = watcher();
@@ -147,7 +147,7 @@ inline Value execute(const Op& op, std::span<const Value> args) {
     return run(op, args);
 }
 
-// The same with arguments that nobody needs afterwards.
+// The same with arguments that have no later use.
 inline Value execute_consuming(const Op& op, std::span<Value> args) {
     if (Watcher* w = watcher()) [[unlikely]]
         return w->run(op, args);
