@@ -1,5 +1,5 @@
-// What the transforms in lunaria/transforms.lua are made of: one reverse derivative, access to shadows, and the table
-// of what stands for the standard library's functions where a derivative is computed.
+// Functions behind the transforms in lunaria/transforms.lua: one reverse derivative, access to shadows, and the table
+// of functions that replace those of the standard library in derivatives.
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/library/library_functions.h"
@@ -40,12 +40,11 @@ int cotangent(lua_State* L) {
 
 int stop(lua_State* L) {
     lua_settop(L, 1);
-    // A handle of its own, as of every operator: what is written into x later changes this value no more than any
-    // other.
+    // A handle of its own, as the result of every operator has: a later write into x does not change it.
     if (const Tensor* t = tensor_at(L, 1)) push(L, *t);
     return 1;
 }
-// Undifferentiated, every use of a tensor is one of its present content.
+// Undifferentiated, each use of a tensor reads its present content.
 int content(lua_State* L) {
     lua_settop(L, 1);
     return 1;
@@ -97,7 +96,7 @@ int next_key(lua_State* L) {
     return 1;
 }
 
-// Whether a gradient by the value exists: floating-point numbers and tensors.
+// Whether a gradient by the value exists: floating-point numbers and tensors have one.
 int is_float(lua_State* L) {
     bool yes = lua_type(L, 1) == LUA_TNUMBER && !lua_isinteger(L, 1);
     if (const Tensor* t = lua_type(L, 1) == LUA_TUSERDATA ? tensor_at(L, 1) : nullptr)
@@ -124,14 +123,14 @@ int replace(lua_State* L) {
     return 0;
 }
 
-// fits_in_place(old, value): whether a method such as add_ may put the value in the place of the old one.
+// fits_in_place(old, value): whether a method such as add_ may replace the old value by the new one.
 int fits(lua_State* L) {
     const Tensor* value = tensor_at(L, 2);
     lua_pushboolean(L, value && fits_in_place(check_tensor(L, 1, "fits"), *value));
     return 1;
 }
 
-// fills(t, value): whether a number or tensor can be the content of all of t.
+// fills(t, value): whether a number or tensor may be assigned to all of t.
 int fills(lua_State* L) {
     const Shape& shape = check_tensor(L, 1, "fills").shape();
     const Tensor* value = tensor_at(L, 2);
@@ -158,7 +157,7 @@ int note_harmless(lua_State* L) {
     return 0;
 }
 
-// The function itself where another stands for it: upvalue 1.
+// Calls the original of a function that another one replaces: upvalue 1.
 int call_original(lua_State* L) {
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
@@ -173,7 +172,8 @@ int original(lua_State* L) {
     return 1;
 }
 
-// note(t, key, f, order): t[key] = { f = f, order = order }. What only serves to show a function is no effect.
+// note(t, key, f, order): t[key] = { f = f, order = order }. The table serves only to show functions, so the write is
+// no effect.
 int note(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_createtable(L, 0, 2);
@@ -187,7 +187,7 @@ int note(lua_State* L) {
     return 0;
 }
 
-// An error of whoever called into the library: with the line of the user's text.
+// Throws an error of the caller of the library, with the line of the user's text.
 int fail(lua_State* L) { throw Error(ErrorKind::argument, "", luaL_checkstring(L, 1)); }
 
 int graph_text(lua_State* L) {
@@ -199,7 +199,7 @@ int graph_text(lua_State* L) {
 }  // namespace
 
 int open_autodiff(lua_State* L) {
-    // The operators and the methods of tensors are there from then on.
+    // The operators and the methods of tensors exist from then on.
     lua_getglobal(L, "require");
     lua_pushliteral(L, "lunaria");
     lua_call(L, 1, 0);
@@ -251,7 +251,7 @@ int open_autodiff(lua_State* L) {
     lua_getfield(L, -1, "item");
     host.set_intrinsic(L, -1, Prelude::item, "X-");
     lua_pop(L, 4);
-    // Lua's own functions that the machine has its own of.
+    // Functions of Lua that the machine replaces by its own.
     const std::pair<const char*, Prelude> own[] = {
         {"pcall", Prelude::pcall}, {"xpcall", Prelude::xpcall}, {"error", Prelude::error}};
     for (const auto& [name, which] : own) {

@@ -1,5 +1,5 @@
-// The module lunaria.registry: what the program knows of the names that a user can type, for help (lua/lunaria/help/)
-// and for tests: the operators' entries, functions' texts, files of the library, options and commands of the debugger.
+// The module lunaria.registry: all names that a user can type, for help (lua/lunaria/help/) and for tests. It has the
+// operators' entries, texts of functions, files of the library, options, and commands of the debugger.
 #include <array>
 
 #include "core/ops/families.h"
@@ -64,7 +64,7 @@ constexpr Family kFamilies[] = {
     {"optimizer", "Steps of optimizers", add_optimizer_ops},
 };
 
-// Sets the field to a list of what is in the range, each item pushed by `push_item`.
+// Sets the field to a list with the elements of the range, each pushed by `push_item`.
 void set_list(lua_State* L, const char* field, const auto& items, auto push_item) {
     lua_createtable(L, static_cast<int>(std::size(items)), 0);
     lua_Integer n = 0;
@@ -128,7 +128,7 @@ int entries(lua_State* L) {
     return 1;
 }
 
-// entry(name or operator): what is known of one operator; nil for anything else.
+// entry(name or operator): the facts about one operator; nil for anything else.
 int entry(lua_State* L) {
     const Op* op = lua_type(L, 1) == LUA_TSTRING ? registry().find(lua_tostring(L, 1)) : operator_at(L, 1);
     if (!op) return 0;
@@ -136,7 +136,7 @@ int entry(lua_State* L) {
     return 1;
 }
 
-// {{file =, title =, names = {...}}, ...}: the operators by the files of core/ops that have them.
+// {{file =, title =, names = {...}}, ...}: the operators by their files in core/ops.
 int families(lua_State* L) {
     lua_newtable(L);
     lua_Integer n = 0;
@@ -185,7 +185,7 @@ int files(lua_State* L) {
     return 1;
 }
 
-// text(name): the text of one of them.
+// text(name): the text of a file of the library.
 int text(lua_State* L) {
     const std::string_view found = embedded_text(luaL_checkstring(L, 1));
     if (!found.data()) return 0;
@@ -193,7 +193,7 @@ int text(lua_State* L) {
     return 1;
 }
 
-// What --help prints.
+// The text that --help prints.
 int usage(lua_State* L) {
     push(L, kUsage);
     return 1;

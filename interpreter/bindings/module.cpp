@@ -1,4 +1,4 @@
-// The table that `require "lunaria"` gives, usually called ms.
+// The table that `require "lunaria"` returns, usually called ms.
 #include <sys/stat.h>
 #include <time.h>
 
@@ -138,14 +138,14 @@ int empty_cache(lua_State* L) {
     return 0;
 }
 
-// Of set_context: whether an operator may run on the host.
+// The option of set_context that allows operators to run on the host.
 std::optional<bool> fallback_option(lua_State* L) {
     if (!push_option(L, 1, "device_fallback")) return {};
     if (!lua_isboolean(L, -1))
         throw argument_error("set_context", str("device_fallback must be true or false, got ", describe(L, -1)));
     return lua_toboolean(L, -1);
 }
-// Whether operands of products may be rounded.
+// The option that allows the operands of products to be rounded.
 std::optional<bool> precision_option(lua_State* L) {
     if (!push_option(L, 1, "float32_matmul_precision")) return {};
     const std::string_view text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
@@ -163,7 +163,7 @@ int set_context(lua_State* L) {
     check_options(L, 1, "set_context",
                   {"mode", "device_target", "device_id", "device_fallback", "deterministic", "runtime_num_threads",
                    "float32_matmul_precision"});
-    // All are looked at before one is set.
+    // All options are checked before one is set.
     std::optional<int64_t> mode, threads;
     std::optional<bool> deterministic;
     if (push_option(L, 1, "mode")) {
@@ -270,11 +270,11 @@ int slice_text(lua_State* L) {
     return 1;
 }
 
-// ms.name for a part of the library that is written in Lua: loaded when it is first used.
+// ms.name for a part of the library that is written in Lua, loaded at the first use.
 int load_part(lua_State* L) {
     if (!lua_istable(L, 1) || lua_type(L, 2) != LUA_TSTRING) return 0;
     const std::string name = lua_tostring(L, 2);
-    // The transforms are in one file, which puts all of them into the table.
+    // The transforms are in one file, which adds all of them to the table.
     constexpr std::string_view kTransforms[] = {
         "grad",          "value_and_grad", "vjp",        "jvp",       "jacrev",     "jacfwd", "hessian", "vmap",
         "stop_gradient", "custom_vjp",     "checkpoint", "recompute", "check_grad", "ir",     "get_grad"};
@@ -285,7 +285,7 @@ int load_part(lua_State* L) {
         lua_getfield(L, -1, name.c_str());
         return 1;
     }
-    // Names of other files' tables.
+    // Tables of other files by their names.
     constexpr std::pair<std::string_view, const char*> kOthers[] = {
         {"jit", "lunaria.graph"},
         {"jit_report", "lunaria.graph"},
@@ -361,7 +361,7 @@ int load_part(lua_State* L) {
     return 1;
 }
 
-// An operator that does not exist. Upvalue 1: what the table is called.
+// The error for an operator that does not exist. Upvalue 1: the name of the table.
 int missing_operator(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     const std::string table = lua_tostring(L, lua_upvalueindex(1));
@@ -499,7 +499,7 @@ void bind_operators(lua_State* L) {
     set_index(L, protect<missing_operator>, "ms.ops");
     lua_setfield(L, -2, "ops");
 
-    // The operators that draw numbers have a table of their own as well.
+    // The operators that draw numbers also have a table of their own.
     lua_newtable(L);
     for (const auto& op : all) {
         if (!op->draws()) continue;
@@ -540,7 +540,7 @@ void bind_context(lua_State* L) {
     lua_setfield(L, -2, "newaxis");
 }
 
-// LUNARIA_NUM_THREADS, once in a process: set_num_threads decides otherwise later.
+// Applies LUNARIA_NUM_THREADS, once in a process; set_num_threads may change the number later.
 void set_threads_of_environment() {
     static std::atomic<bool> done{false};
     const char* text = std::getenv("LUNARIA_NUM_THREADS");

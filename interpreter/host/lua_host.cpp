@@ -64,7 +64,8 @@ class LuaOperator final : public Object {
 
 int host_key;
 
-// What is kept of functions that are gone, as nodes of their graphs; the derivatives have some ten times as many.
+// How many nodes of the graphs of functions that no longer exist are kept; their derivatives have about ten times as
+// many.
 constexpr size_t kNodesKept = 20000;
 constexpr size_t kNodesAtLeast = 20;
 
@@ -86,11 +87,11 @@ LuaHost::~LuaHost() { vm::collect_all_cycles(); }
 
 LuaHost& LuaHost::of(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &host_key) == LUA_TNIL) {
-        // The machine keeps its objects by threads, and a worker runs now on one and now on another.
+        // The machine keeps its objects by thread, and a worker may change its thread.
         if (State::of(L).is_worker())
             throw state_error("workers", "a function in a worker cannot use the virtual machine: ms.grad and the like")
                 .hint("leave python_multiprocessing out, or differentiate behind the pipeline");
-        // Not finalized by Lua: finalizers of programs may still need it.
+        // Lua does not finalize it, since finalizers of programs may still need it.
         auto* place = static_cast<LuaHost*>(lua_newuserdatauv(L, sizeof(LuaHost), 0));
         lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
         lua_State* main = lua_tothread(L, -1);
@@ -126,7 +127,7 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
             host.entries_.pop_back();
         }
     } restore{*this, L};
-    // Who watches a program that runs has nothing to do with what a finalizer in the midst of it calls.
+    // A finalizer that runs in the midst of a watched program is not watched.
     const vm::Watch unwatched(nullptr);
     const At at(*this, state, &machine_, nullptr);
     entries_.push_back({state, innermost_call(), machine_.frame_count()});
@@ -208,7 +209,7 @@ Value LuaHost::coroutine_at(lua_State* state, int index) {
     return found ? *found : Value();
 }
 
-// A coroutine of the machine is to Lua a thread that never runs.
+// To Lua a coroutine of the machine is a thread that never runs.
 void LuaHost::push_thread(lua_State* state, const Value& v) {
     if (handles_.push(state, v.object())) return;
     luaL_checkstack(state, 8, "coroutine");
@@ -287,7 +288,7 @@ void LuaHost::forget_functions() {
             unused_nodes += info->nodes;
         }
     };
-    // Lua does not see what hangs on its functions: without a word to its collector they would pile up.
+    // Lua does not see the memory behind its functions; unless its collector is told, they would pile up.
     const bool collects = lua_gc(L, LUA_GCISRUNNING) != 0;
     if (collects) lua_gc(L, LUA_GCSTEP, 0);
     look();
@@ -305,13 +306,13 @@ void LuaHost::forget_functions() {
     }
 }
 
-// The graph of the Lua function at `index` of L; null when its source is not known or not expressible.
+// The graph of the Lua function at `index` of L; null if its source is unknown or cannot be expressed.
 std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     index = lua_absindex(L, index);
     lua_rawgeti(L, LUA_REGISTRYINDEX, info_cache_);
     lua_pushvalue(L, index);
     lua_rawget(L, -2);
-    // Collected together with the function it is empty, but still found by what is finalized later.
+    // An info that is collected together with its function is empty, but a later finalizer may still find it.
     if (const auto* known = static_cast<std::shared_ptr<FunctionInfo>*>(lua_touserdata(L, -1)); known && *known) {
         std::shared_ptr<FunctionInfo> info = *known;
         info->used = infos_made_;
@@ -363,7 +364,7 @@ std::shared_ptr<LuaHost::FunctionInfo> LuaHost::info_of(int index) {
     return info;
 }
 
-// What the machine runs: while something is debugged, with stop points.
+// The graph that the machine runs: with stop points while a debugger needs them.
 const std::shared_ptr<ir::Graph>& LuaHost::graph_of(FunctionInfo& info) {
     if (!info.graph || !State::of(main_).events().wants_stop_points()) return info.graph;
     if (info.chunk->name().starts_with("lunaria:")) return info.graph;

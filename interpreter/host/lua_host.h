@@ -26,16 +26,16 @@ class LuaHost final : public vm::Host {
 
     // The host of a Lua state; made at the first use.
     static LuaHost& of(lua_State* L);
-    // Whether the C function is the one that the machine's pcall runs in.
+    // Whether the C function is the one in which the machine's pcall runs.
     static bool is_protection(lua_CFunction f);
-    // Destroys it, if it was made: the state is about to be closed.
+    // Destroys the host, if there is one, before the state is closed.
     static void end(lua_State* L);
-    // The same as of(), null when it was not made yet.
+    // The same as of(); null if there is none yet.
     static LuaHost* existing(lua_State* L);
 
     vm::Machine& machine() { return machine_; }
-    // For as long as it lives, what the running C function of L does is done by the user's line that the machine is
-    // at, or by *span.
+    // While it lives, the work of the running C function of L counts as done by the machine's current line of the
+    // user's text, or by *span.
     class At {
       public:
         At(LuaHost& host, lua_State* L, const vm::Machine* machine, const ir::Span* const* span);
@@ -51,7 +51,7 @@ class LuaHost final : public vm::Host {
     std::string innermost_place() const;
     // The line of any C function's innermost At; empty where it has none.
     std::string place_of(const void* call) const;
-    // Another machine that has this host runs for as long as it lives.
+    // While it lives, another machine with this host runs.
     class Running {
       public:
         Running(LuaHost& host, vm::Machine& m)
@@ -66,23 +66,23 @@ class LuaHost final : public vm::Host {
         At at_;
     };
     lua_State* lua() const { return L; }
-    // Whether a machine runs: this one or another that has this host.
+    // Whether a machine with this host runs.
     bool runs() const { return running_->is_running() || machine_.is_running(); }
-    // Adds the line that called to the error message on the stack, as Lua does for C functions that a Lua function
-    // calls. `place`: that line; empty: pcall itself called.
+    // Adds the caller's line to the error message on the stack, as Lua does for a C function called by a Lua function.
+    // `place`: that line; empty: pcall called the function.
     // `method`: f was called as object:name().
     void complete_message(const Value& f, const std::string& place, bool method);
     // Calls f in the machine from the Lua function that runs in L.
     vm::Values run(lua_State* L, const Value& f, vm::Values args);
-    // Where Lua called the machine: the C function, by Lua's record of the call, and how many frames there were. The
-    // innermost is the last.
+    // The entries from Lua into the machine, the innermost last: the C function, by Lua's record of the call, and the
+    // number of frames at that time.
     struct Entry {
         lua_State* thread;
         const void* call;
         size_t frames;
     };
     const std::vector<Entry>& entries() const { return entries_; }
-    // What the host does runs in this Lua thread for as long as it lives.
+    // While it lives, the host works in this Lua thread.
     class Thread {
       public:
         Thread(LuaHost& host, lua_State* L) : host_(host), before_(std::exchange(host.L, L)) {}
@@ -95,26 +95,26 @@ class LuaHost final : public vm::Host {
         lua_State* before_;
     };
     Value to_value(lua_State* L, int index);
-    // Frees objects of the machine and of Lua that only refer to each other: a full collection of Lua's garbage. False:
-    // there are none of the machine's objects in Lua, and nothing was collected.
+    // Frees objects of the machine and of Lua that refer only to each other, by a full collection of Lua's garbage.
+    // False: Lua refers to no objects of the machine, and nothing was collected.
     bool collect_cycles(lua_State* state) { return boxes_.collect_cycles(state); }
-    // Whatever is at the index as an object.
+    // The value at the index as an object.
     Value reference(lua_State* L, int index);
-    // A tensor that Lua has is the object that Lua has.
+    // Pushes a value; a tensor that Lua already has is pushed as the same object.
     void push(lua_State* L, const Value& v);
-    // The same, a tensor as an object that nobody else sees.
+    // The same, with a new object for a tensor, to which there is no other reference.
     void push_briefly(const Value& v);
-    // The machine's coroutine that a thread stands for; nil: it is one of Lua's own, or no thread.
+    // The machine's coroutine of a Lua thread; nil: the value is a coroutine of Lua or no thread.
     Value coroutine_at(lua_State* L, int index);
-    // The machine's own value that a userdata is; null: it is something else.
+    // The machine's value in a userdata; null: the value is something else.
     const Value* boxed(lua_State* state, int index) { return boxes_.at(state, index); }
     StandIns& stand_ins() { return stand_ins_; }
 
-    // The C function at `index` is run as this function of the IR, with arguments of these kinds (see LuaArguments;
-    // "": any), where a derivative is computed.
+    // In derivatives the machine runs this function of the IR instead of the C function at `index`, for arguments of
+    // these kinds (see LuaArguments; "": any).
     using Intrinsic = std::variant<vm::Prelude, vm::OperatorFunction>;
     void set_intrinsic(lua_State* L, int index, Intrinsic function, std::string_view kinds = "");
-    // The function that a compiled function (ms.jit) stands for; any other value itself.
+    // The function behind a compiled function (ms.jit); any other value itself.
     Value jit_target(const Value& f);
     // A function of plain numbers, see jit/number.h.
     static void push_number_function(lua_State* L, const Op& primitive);
@@ -168,39 +168,39 @@ class LuaHost final : public vm::Host {
     struct FunctionInfo {
         std::shared_ptr<const lua::Chunk> chunk;
         std::shared_ptr<ir::Graph> graph;
-        std::shared_ptr<ir::Graph> stopping;  // the same with stop points, once it was asked for
+        std::shared_ptr<ir::Graph> stopping;  // the same with stop points, made at the first request
         const lua::Function* function = nullptr;
-        std::string problem;                       // why there is no graph
+        std::string problem;                       // the reason why there is no graph
         std::vector<lower::Operation> operations;  // of both graphs
         std::vector<bool> cells;                   // per upvalue of the graph
-        std::vector<int> positions;                // of it in Lua's list
-        size_t nodes = 0;                          // of the graph: what keeping it costs
-        uint64_t used = 0;                         // when it was asked for last: how many functions were known then
+        std::vector<int> positions;                // the upvalues' positions in Lua's list
+        size_t nodes = 0;                          // of the graph; counts for the limit on kept graphs
+        uint64_t used = 0;                         // the number of known functions at the last request
     };
     std::shared_ptr<FunctionInfo> info_of(int index);
-    // Forgets functions that no Lua function has any more, those that were not asked for longest first, until what is
-    // kept for them in case they are made again is little.
+    // Forgets functions that Lua no longer has, those with the oldest requests first, until the kept graphs, which
+    // serve functions that are made again, are within their limit.
     void forget_functions();
     const std::shared_ptr<ir::Graph>& graph_of(FunctionInfo& info);
     void capture(const Value& f, int index, const FunctionInfo& info, vm::Values& captures);
-    // Takes the tensor out of a handle that push_briefly() made, which Lua's collector would keep for long.
+    // Takes the tensor out of a handle of push_briefly(), since Lua's collector would keep it for long.
     void forget(int index);
     void push_thread(lua_State* L, const Value& v);
-    // "table", "tensor": as Lua's own messages name it.
+    // "table", "tensor": the name of a type in Lua's messages.
     std::string type_text(const Value& v);
     vm::Field follow_chain(const Value& object, const Value& key, const char* event);
-    // `second`: v is the second operand of what the machine does.
+    // `second`: v is the second operand of the machine's instruction.
     [[noreturn]] void operand_error(std::string_view what, const Value& v, bool second = false);
-    // " (local 'a')" of an operand of what the machine does, as far as it is known.
+    // " (local 'a')" for an operand of the machine's instruction, if its name is known.
     std::string operand_name(bool second) const;
 
     lua_State* main_;
-    lua_State* L;  // that runs
+    lua_State* L;  // the running thread
     vm::Machine machine_;
     vm::Machine* running_ = &machine_;
     std::vector<Entry> entries_;
     struct Place {
-        const void* call;  // by Lua's record of it
+        const void* call;  // Lua's record of the call
         const vm::Machine* machine;
         const ir::Span* const* span;
     };
@@ -208,9 +208,9 @@ class LuaHost final : public vm::Host {
     std::unordered_map<const lua::Function*, std::shared_ptr<FunctionInfo>> infos_;
     uint64_t infos_made_ = 0;
     size_t new_nodes_ = 0,
-           settled_nodes_ = 0;  // of functions: since some were forgotten, in use after a full collection
+           settled_nodes_ = 0;  // nodes in use after the last full collection
     int info_cache_ = LUA_NOREF;
-    int threads_ = LUA_NOREF;  // that stand for coroutines of the machine, with their boxes
+    int threads_ = LUA_NOREF;  // a table from threads that stand for coroutines of the machine to their boxes
     Boxes boxes_;
     Handles handles_;
     StandIns stand_ins_;

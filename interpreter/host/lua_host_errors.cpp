@@ -1,4 +1,4 @@
-// The words of errors that the machine's program makes, and the user's lines in them: what Lua itself would say.
+// The words of errors in the machine's program, which are those of Lua, and the user's lines in them.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +25,7 @@ std::string LuaHost::place_of(const void* call) const {
     return found->span && *found->span ? ir::place_text(**found->span) : std::string();
 }
 
-// `level` functions further out than the caller of the machine.
+// The line of the function `level` calls further out than the caller of the machine.
 std::string LuaHost::outer_place(size_t level) {
     lua_Debug frame;
     bool below = false, stood_for = false;
@@ -50,13 +50,13 @@ void LuaHost::complete_message(const Value& f, const std::string& place, bool me
     lua_pop(L, 1);
     if (!c) return;
     std::string message = lua_tostring(L, -1);
-    // What Lua's own operations raise inside a C function has no place in Lua either.
+    // Errors of Lua's own operations inside a C function have no line in Lua either.
     if (message.starts_with("attempt to ")) return;
     const size_t colon = message.find(':');
     if (colon != std::string::npos && colon + 1 < message.size() && message[colon + 1] >= '0' &&
         message[colon + 1] <= '9')
         return;
-    // Lua names a function as the call does, without its library.
+    // Lua names the function as the call does, without its library.
     const size_t name = message.starts_with("bad argument #") ? message.find(" to '") : std::string::npos;
     if (name != std::string::npos) {
         const size_t dot = message.find('.', name), end = message.find('\'', name + 5);
@@ -74,7 +74,7 @@ void LuaHost::complete_message(const Value& f, const std::string& place, bool me
 
 namespace {
 
-// Whether the node is the operation, or what became of it in a derivative.
+// Whether the node is the operation or was made from it in a derivative.
 bool comes_from(const ir::Node& node, const ir::Node& operation) {
     if (&node == &operation) return true;
     if (!node.span.chunk || node.span.chunk != operation.span.chunk || node.span.line != operation.span.line ||
@@ -84,7 +84,7 @@ bool comes_from(const ir::Node& node, const ir::Node& operation) {
     if (!facts.ordered) return false;
     const bool same_access = facts.access == of_operation.access && facts.access != lua::Access::none;
     if (same_access && facts.access == lua::Access::reads_field) {
-        // a.b.c is two of them at one place.
+        // a.b.c consists of two field accesses at one place.
         const Value &key = node.args.back(), &other = operation.args.back();
         return key.kind() != Value::Kind::string || other.kind() != Value::Kind::string ||
                key.string() == other.string();
@@ -100,7 +100,7 @@ std::string LuaHost::operand_name(bool second) const {
     if (!node || !node->op) return {};
     std::string found;
     for (const auto& [function, info] : infos_) {
-        // Variables of Lunaria's own Lua say nothing to the user.
+        // Variables of Lunaria's own Lua mean nothing to the user.
         if (info->chunk->name().starts_with("lunaria:")) continue;
         for (const lower::Operation& o : info->operations) {
             const lua::Expr* e = second ? o.second : o.first;
@@ -110,7 +110,7 @@ std::string LuaHost::operand_name(bool second) const {
                                      : lua::facts(*o.node->op).calls ? str("method '", method->name, "'")
                                                                      : std::string();
             if (o.node == node) return name.empty() ? name : str(" (", name, ")");
-            // Of operations at one place none can be told from the other.
+            // Two operations at one place cannot be told apart.
             if (!found.empty() && found != name) return {};
             found = name;
         }
@@ -119,7 +119,7 @@ std::string LuaHost::operand_name(bool second) const {
 }
 
 void LuaHost::operand_error(std::string_view what, const Value& v, bool second) {
-    // What an operator calls is its metamethod and no variable.
+    // An operator calls its metamethod, which is no variable.
     const ir::Node* node = running_->node();
     const bool named = what != "call" || (node && lua::facts(node->op).calls);
     throw Error(ErrorKind::argument, "",

@@ -26,7 +26,7 @@ constexpr int kMostMetatables = 100;
 
 LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
 
-// Values that are indexed only where the program has given their type a metatable.
+// Values that can be indexed only if the program has given their type a metatable.
 bool is_basic(const Value& v) { return v.is_nil() || v.kind() == Value::Kind::boolean || v.is_number(); }
 
 }  // namespace
@@ -61,7 +61,7 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     FieldNames::Name* name = nullptr;
     if (key.kind() == Value::Kind::string) {
         name = &names_.push(L, key);
-        // Mostly the table itself has it.
+        // Mostly the table itself has the field.
         if (lua_rawget(L, base + 1) != LUA_TNIL) {
             field.raw = true;
             field.value = names_.value_by(L, *name);
@@ -98,7 +98,7 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
 Field LuaHost::find_field(const Value& object, const Value& key) {
     Field field = follow_chain(object, key, "__index");
     if (!field.raw && field.method.is_nil()) {
-        // The chain ends in a userdata, say: whatever indexing it gives.
+        // The chain ends in another object, such as a userdata: the field is the result of indexing it.
         field.raw = true;
         field.value = index(field.holder, key);
         field.holder = object;
@@ -191,7 +191,7 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     lua_settop(L, base + 1);
     for (const Value& v : args) push(L, v);
     if (lua_pcall(L, static_cast<int>(args.size()), LUA_MULTRET, base) != LUA_OK) {
-        // What C functions raise names the Lua line that called them; here that is a line of the machine's program.
+        // Errors of C functions name the Lua line of the call; here that is a line of the machine's program.
         complete_message(f, running_->caller(), running_->calls_method());
         lua_error(L);
     }
@@ -216,7 +216,7 @@ Value LuaHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
         if (has) lua_pop(L, 1);
         return has;
     };
-    // Lua's own words for what has no such metamethod; those of strings know the types only.
+    // Lua's words for operands without such a metamethod; the messages of strings name only the types.
     auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING; };
     const bool bits = facts.is_bits();
     const bool texts = !bits && (is_text(base + 1) || is_text(base + 2));
@@ -242,7 +242,7 @@ bool LuaHost::compare(const Op& primitive, const Value& a, const Value& b) {
     const lua::Operation asked = lua::facts(primitive).operation;
     if (asked == lua::Operation::equal) {
         if (a.is_tensor() && b.is_tensor()) return same_or_equal(a.tensor(), b.tensor());
-        // A saved program has dtypes as values, of which Lua makes the objects that a tensor's field gives.
+        // A saved program has dtypes as values; Lua has them as the objects in a tensor's field.
         const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;
         if (!dtypes && (!reference_of(a) || !reference_of(b))) return vm::identity_of(a) == vm::identity_of(b);
     }
@@ -267,7 +267,7 @@ bool LuaHost::compare(const Op& primitive, const Value& a, const Value& b) {
     static_assert(LUA_OPEQ == 0 && LUA_OPLT == 1 && LUA_OPLE == 2);
     const int operation = static_cast<int>(asked) - static_cast<int>(lua::Operation::equal);
     const bool result = lua_compare(L, base + 1, base + 2, operation) != 0;
-    // A metamethod of a table or userdata may have kept the tensor beside it.
+    // A metamethod of a table or userdata may have kept the tensor.
     if (!reference_of(a) && !reference_of(b)) {
         forget(base + 1);
         forget(base + 2);
@@ -358,7 +358,7 @@ bool LuaHost::is_function(const Value& v) {
     return r ? jit_target(v).object() != r || r->type == LUA_TFUNCTION : true;
 }
 
-// What Lua calls the type of the value on top of the stack: the name that its metatable gives, if any.
+// Lua's name for the type of the value on top of the stack: the name in its metatable, if any.
 static std::string name_of_type(lua_State* L) {
     const int top = lua_gettop(L);
     std::string text = luaL_typename(L, top);
@@ -378,7 +378,7 @@ std::string LuaHost::type_text(const Value& v) {
 
 namespace {
 
-// "string.format" of the function on top of the stack; empty when it is in no library.
+// "string.format" for the function on top of the stack; empty if it is in no library.
 std::string library_name(lua_State* L) {
     const int function = lua_gettop(L);
     std::string text;
@@ -405,7 +405,7 @@ std::string library_name(lua_State* L) {
 
 namespace {
 
-// The name of the tensor method on top of the stack; empty when it is none.
+// The name of the tensor method on top of the stack; empty if it is none.
 std::string method_name(lua_State* L) {
     const int function = lua_gettop(L);
     std::string text;
@@ -426,8 +426,8 @@ std::string method_name(lua_State* L) {
 
 }  // namespace
 
-// Functions by what the user knows them by: their place in the libraries or globals, their name in the source, where
-// they were defined.
+// A function in words known to the user: its place in the libraries or globals, its name in the source, or the line of
+// its definition.
 std::string LuaHost::describe(const Value& v) {
     luaL_checkstack(L, 10, "description");
     push(L, v);
@@ -436,7 +436,7 @@ std::string LuaHost::describe(const Value& v) {
         return type_text(v);
     }
     std::string name = library_name(L), place;
-    // What stands before another function is known by that one.
+    // A function that stands before another one is described by that one.
     if (name.empty() && lua_iscfunction(L, -1) && lua_getupvalue(L, -1, 1)) {
         if (lua_isfunction(L, -1)) {
             lua_remove(L, -2);
@@ -467,7 +467,7 @@ struct Binding {
     std::exception_ptr error;
 };
 
-// Binds what is on the stack, which starts at 1 in a call of its own.
+// Binds the values on the stack, which starts at 1 in a call of its own.
 int bind_here(lua_State* L) {
     auto& binding = *static_cast<Binding*>(lua_touserdata(L, lua_upvalueindex(1)));
     const int given = lua_gettop(L);
@@ -476,8 +476,8 @@ int bind_here(lua_State* L) {
     } catch (const std::exception&) {
         binding.error = std::current_exception();
     }
-    // The handles of the arguments were made for this call. What an error left above them was read out of tables, and
-    // is the program's.
+    // The handles of the arguments were made for this call. Values that an error left above them were read from tables
+    // and belong to the program.
     for (int i = given; i > 0; --i)
         if (tensor_at(L, i)) set_tensor(L, i, Tensor());
     return 0;
@@ -565,7 +565,7 @@ void LuaHost::raise(const Value& error) {
     luaL_checkstack(L, 2, "error");
     push(L, error);
     lua_error(L);
-    std::abort();  // not reached; lua_error does not say that it never returns
+    std::abort();  // not reached; lua_error does not declare that it never returns
 }
 
 void LuaHost::poll() {

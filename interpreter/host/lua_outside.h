@@ -1,4 +1,4 @@
-// Lua as the outside of the record of one call.
+// Lua as the outside of a call's record: the interface through which the record reaches the program.
 #pragma once
 
 #include "interpreter/host/kept.h"
@@ -9,7 +9,8 @@ namespace lunaria {
 
 class LuaOutside final : public trace::Outside {
   public:
-    // On the stack of the running C function: the compiled function at 1, the table of what it keeps, the arguments.
+    // The stack of the running C function: the compiled function at 1, the table of the values that it keeps, the
+    // arguments.
     struct Places {
         int kept, first, count;
     };
@@ -46,7 +47,7 @@ class LuaOutside final : public trace::Outside {
     const Places places_;
     Kept& kept_;
     int listed_ = LUA_NOREF;        // in the registry: the arguments as a table, for another C function
-    int weak_handles_ = LUA_NOREF;  // in the registry: those to remember, by tensor
+    int weak_handles_ = LUA_NOREF;  // in the registry: the handles to remember, by tensor
     LuaHost::At at_;
 };
 

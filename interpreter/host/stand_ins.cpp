@@ -60,7 +60,7 @@ Value StandIns::find(const Value& f) {
     luaL_checkstack(L, 6, "function");
     r->push(L);
     if (const Op* op = in_place_operator_at(L, -1)) {
-        // Methods such as add_ are many: each gets its stand-in when it is first met.
+        // There are many methods such as add_; each gets its stand-in at its first use.
         lua_rawgeti(L, LUA_REGISTRYINDEX, in_place_maker_);
         push_operator(L, *op);
         lua_pushvalue(L, -3);

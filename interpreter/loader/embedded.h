@@ -18,7 +18,7 @@ struct EmbeddedFile {
 // All files, sorted by name; they live as long as the program.
 std::span<const EmbeddedFile> embedded_files();
 
-// The text of one file. An empty view with a null pointer means that there is none of that name; an empty file has a
+// The text of one file. An empty view with a null pointer means that there is no file of that name; an empty file has a
 // view of length 0 whose pointer is not null.
 std::string_view embedded_text(std::string_view name);
 

@@ -17,9 +17,9 @@ namespace lunaria {
 
 namespace {
 
-// Programs with more blocks are left in the form of their own.
+// Programs with more blocks are saved in the untyped form.
 constexpr size_t kMostBlocks = 2000;
-// Visits of one block: each changes what is known of an argument, or ends.
+// The limit on visits of a block. Each visit changes the known facts about an argument, or is the last.
 constexpr int kMostVisits = 100;
 
 bool is_exact(const Value& v) {
@@ -27,7 +27,7 @@ bool is_exact(const Value& v) {
     return is_integer(v.tensor().dtype()) || v.tensor().dtype() == DType::boolean;
 }
 
-// Follows tensors, and tensors without axes that stand for numbers and booleans of the program.
+// Follows tensors, including those without axes that stand for numbers and booleans of the program.
 class BlockHost final : public TracingHost {
   public:
     BlockHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes)
@@ -61,7 +61,7 @@ class BlockHost final : public TracingHost {
             m.set(i, arithmetic(sub, m.operand(i, 0), Value(1)));
             return true;
         }
-        // A function within the block that asks itself.
+        // A function within the block is called that compares followed values.
         if (i.op->is_closure || (i.op->is_branch && is_number(m.operand(i, 0)))) leave();
         return TracingHost::step(m, i);
     }
@@ -100,9 +100,9 @@ class BlockHost final : public TracingHost {
         leave();
     }
 
-    // Whether a block can be given the value as it is, which is the same each time.
+    // Whether the value can be passed to a block as a constant.
     bool is_lasting(const Value& v) const { return v.kind() != Value::Kind::object || has_name(v); }
-    // By Lua's truth; nothing for what a tensor tells.
+    // The truth of a value in Lua; none if it depends on a tensor.
     std::optional<bool> truth(const Value& v) const {
         if (is_boolean(v)) return std::nullopt;
         return !v.is_nil() && !(v.kind() == Value::Kind::boolean && !v.boolean());
@@ -118,7 +118,7 @@ class BlockHost final : public TracingHost {
     Value cast(const Value& v, DType dtype) {
         return v.tensor().dtype() == dtype ? v : call_operator("cast", {v, Value(dtype)});
     }
-    // The only element, as Lua has it.
+    // The only element of a tensor, as Lua's value.
     Value scalar_of(const Value& v) {
         const DType dtype = v.tensor().dtype();
         if (dtype == DType::u64 || is_complex(dtype)) leave();
@@ -128,7 +128,7 @@ class BlockHost final : public TracingHost {
     }
     Value as_double(const Value& v) { return v.is_tensor() ? cast(v, DType::f64) : Value(v.number()); }
 
-    // A number meets a tensor, whose dtype it takes as a number does.
+    // A number beside a tensor takes its dtype, as plain numbers do.
     Value with_tensor(const Op& primitive, const Value& a, const Value& b) {
         if (!primitive.is_exact) leave();
         const Op& op = *lua::facts(primitive).on_tensors;
@@ -136,33 +136,34 @@ class BlockHost final : public TracingHost {
         for (Value& v : example)
             if (is_number(v)) v = is_exact(v) ? Value(1) : Value(1.5);
         const DType dtype = promoted_dtype(op, host_.bind(op, example).args);
-        // An integer of another size may not hold the number, which is an error then.
+        // An integer of another size may not represent the number, which is then an error.
         if (is_complex(dtype) || (!is_float(dtype) && dtype != DType::i64)) leave();
         for (Value& v : args)
             if (is_number(v)) v = cast(v, dtype);
         return call_operator(op.name(), args);
     }
 
-    // A number that is compared, or the only element of a tensor.
+    // An operand of a comparison: a number, or the only element of a tensor.
     Value compared_operand(bool equality, const Value& v) {
         if (!v.is_tensor() && !v.is_number()) leave();
         if (!v.is_tensor()) return v;
         if (v.tensor().size() != 1 || is_boolean(v) || (equality && !is_number(v))) leave();
         return scalar_of(v);
     }
-    // A whole float beside an integer is one, so that both are compared exactly.
+    // A whole float beside an integer becomes an integer, so that both are compared exactly.
     static Value beside(const Value& other, const Value& v) {
         const bool whole =
             v.kind() == Value::Kind::number && std::abs(v.number()) < 0x1p53 && v.number() == std::floor(v.number());
         return whole && is_exact(other) ? Value(static_cast<int64_t>(v.number())) : v;
     }
 
-    // As Lua compares them: integers exactly, all else as doubles. Nothing where nothing followed is compared by value.
+    // A comparison with Lua's meaning: integers exactly, all else as doubles. None if no followed value is compared by
+    // value.
     std::optional<Value> compared(const Op& primitive, Value a, Value b) {
         const bool equality = lua::facts(primitive).operation == lua::Operation::equal;
         const auto counts = [&](const Value& v) { return is_number(v) || (!equality && follows(v)); };
         if (!counts(a) && !counts(b)) return std::nullopt;
-        // Of two numbers Lua compares an integer and a float exactly.
+        // Lua compares an integer and a float exactly.
         const bool numbers = is_number(a) && is_number(b);
         a = compared_operand(equality, a), b = compared_operand(equality, b);
         if (numbers && is_exact(a) != is_exact(b)) leave();
@@ -175,12 +176,12 @@ class BlockHost final : public TracingHost {
     std::unordered_set<const TensorBody*> numbers_;
 };
 
-// What is known of an argument of a block.
+// The known facts about an argument of a block.
 struct Argument {
     enum class Kind { unvisited, plain, number, tensor, list };
     Kind kind = Kind::unvisited;
-    Value value;      // a plain one
-    TensorType type;  // of a tensor, and of the one that stands for a number
+    Value value;      // a constant
+    TensorType type;  // the type of a tensor, or of the tensor for a number
     std::vector<Argument> items;
 
     bool is_node() const { return kind == Kind::number || kind == Kind::tensor; }
@@ -192,7 +193,7 @@ struct Argument {
 
 struct Block {
     const ir::Graph* source = nullptr;
-    std::unique_ptr<ir::Graph> segment;  // a function of the block's parameters: the values it goes on with
+    std::unique_ptr<ir::Graph> segment;  // a function from the block's parameters to the arguments of the next block
     std::vector<const ir::Graph*> targets;
     std::vector<Argument> args;
     bool is_waiting = false;
@@ -200,7 +201,7 @@ struct Block {
     ir::Graph* made = nullptr;
 };
 
-// Thrown for a program that has no such form.
+// Thrown for a program without a typed form.
 struct NoForm {};
 
 class Typing {
@@ -231,11 +232,11 @@ class Typing {
     }
 
   private:
-    // How a block ends: where it may go on, or what it gives.
+    // The end of a block: the branches to other blocks, or the results.
     struct Ending {
         std::optional<Value> condition;
         std::vector<std::pair<const ir::Graph*, std::vector<Argument>>> ways;
-        std::vector<std::vector<Value>> operands;  // of the ways, in the graph
+        std::vector<std::vector<Value>> operands;  // the operands of the branches, in the graph
         std::vector<Value> results;
     };
 
@@ -265,7 +266,7 @@ class Typing {
         }
     }
 
-    // What is known where two ways meet.
+    // The facts that hold after two branches meet.
     static Argument joined(const Argument& a, const Argument& b) {
         if (a.kind == Argument::Kind::unvisited || a == b) return b;
         if (a.kind == Argument::Kind::list && b.kind == Argument::Kind::list && a.items.size() == b.items.size()) {
@@ -329,12 +330,12 @@ class Typing {
         if (block.targets.empty()) segment.result = made(source.result);
     }
 
-    // A tensor of the type, with elements that operators take without an error.
+    // A tensor of the type, with elements that operators accept without an error.
     static Tensor made_up(const TensorType& type) {
         return Tensor::full(type.dtype, type.shape, is_float(type.dtype) ? 1 : 0);
     }
 
-    // What a block is run on, and the parameters of its graph.
+    // A value to run a block on, and the parameters of the block's graph.
     static Value placed(BlockHost& tracing, const Argument& a, const std::string& name) {
         if (a.kind == Argument::Kind::list) {
             std::vector<Value> items;
@@ -347,7 +348,7 @@ class Typing {
         return a.kind == Argument::Kind::number ? tracing.stand_for_number(v) : v;
     }
 
-    // The block's operators, written into the graph.
+    // Runs the block and writes its operators into the graph.
     Ending trace(const Block& block, ir::Graph& into) {
         BlockHost tracing(host_, into, sizes_);
         vm::Values args;
@@ -399,7 +400,7 @@ class Typing {
         return ending;
     }
 
-    // An argument of a block, of which it takes the nodes.
+    // Adds the nodes that a block takes for an argument.
     static void add_operands(const Argument& a, const Value& v, ir::Graph& graph, std::vector<Value>& list) {
         for (size_t i = 0; i < a.items.size(); ++i) add_operands(a.items[i], v.items().at(i), graph, list);
         if (!a.is_node()) return;
@@ -462,7 +463,7 @@ class Typing {
             results = type;
             block.made->result = Value::list(ending.results);
         }
-        // A program that never ends has no types of results.
+        // A program that never ends has no result types.
         if (!results) return nullptr;
         main->result = Value(main->add_call(*main->add_function(*blocks_.at(&entry).made), std::move(args), *results));
         for (const ir::Graph* source : order_) {

@@ -1,4 +1,4 @@
-// The reference of everything that has a name, written to a folder by lua/lunaria/help/.
+// The reference of all names, written to a folder by lua/lunaria/help/.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace lunaria {
 
-// Writes Markdown, or with `html` a site that needs no server, into the folder, which is made if needed.
+// Writes Markdown, or with `html` a site that needs no server, into the folder, which is created if needed.
 void write_docs(State& state, const std::string& folder, bool html);
 
 }  // namespace lunaria

@@ -11,7 +11,7 @@ namespace lunaria {
 
 namespace {
 
-// Arguments of the common call, all by position and of the right kind already. Tensors are borrowed from their handles
+// Arguments of the common call, all by position and already of the right kind. Tensors are borrowed from their handles
 // on the stack, defaults from the signature: no reference is counted and nothing is destroyed.
 class QuickArguments {
   public:
@@ -42,7 +42,7 @@ class QuickArguments {
 
     static bool bind_one(lua_State* L, LuaMemory& memory, int index, const Param& param, std::byte* place) {
         const ArgType type = param.type;
-        // Mostly it is a tensor; null is what else there may be.
+        // Mostly it is a tensor, and only a null may be something else.
         if (void* userdata = lua_touserdata(L, index)) {
             if (!is_tensor_type(type) || type == ArgType::tensors) return false;
             TensorBody** handle = memory.handle(userdata);
@@ -115,7 +115,8 @@ std::string names_of(const Op& op) {
     return list;
 }
 
-// Position of the parameter that the option means. `end` is a reserved word in Lua: `stop` means it as well.
+// The position of the parameter with the option's name. `end` is a reserved word in Lua, so `stop` stands for it as
+// well.
 int find_parameter(const Op& op, std::string_view key) {
     int i = op.signature.find(key);
     if (i < 0 && key == "stop") i = op.signature.find("end");
@@ -137,7 +138,7 @@ int find_parameter(const Op& op, std::string_view key) {
 using Path = vm::Host::Bound::Path;
 using Paths = std::vector<std::vector<Path>>;
 
-// Where the argument comes from that was made of the value at the index, which is found by the path.
+// The sources of the argument made from the value at the index, which is found by the path.
 std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& param, const Value& arg, Path path) {
     if (lua_isnil(L, index)) return {};
     const bool as_it_is = lua_isnumber(L, index) || tensor_at(L, index);
@@ -160,8 +161,8 @@ std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& p
     return paths;
 }
 
-// The seed that the ms.Generator on top of the stack gives for one call of an operator that draws numbers, in its
-// place.
+// Draws a seed from the ms.Generator on top of the stack, for one call of an operator that draws numbers, and replaces
+// it by the seed.
 int push_drawn_seed(lua_State* L, const Op& op) {
     const int seed = op.draws() ? op.signature.find("seed") : -1;
     if (seed < 0) unknown_name(op, "generator");
@@ -172,7 +173,7 @@ int push_drawn_seed(lua_State* L, const Op& op) {
     return seed;
 }
 
-// The arguments that the table at the index has by their names.
+// The arguments in the table at the index, by their names.
 void bind_names(lua_State* L, const Op& op, int options, std::vector<Value>& args, std::vector<bool>& given,
                 Paths* paths) {
     const auto& params = op.signature.params;
@@ -220,7 +221,7 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
     std::vector<bool> given(params.size());
     if (paths) paths->assign(params.size(), {});
 
-    int last = top;  // of the arguments by position
+    int last = top;  // the last argument by position
     int options = 0;
     if (top > 0 && is_options(L, top)) {
         options = top;
@@ -233,7 +234,7 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
     int index = 1;
     while (index <= last && next < by_position) {
         const Param& param = params[next];
-        // Sizes may be spelled out, where it is clear that the following arguments are no others: reshape(x, 2, 3).
+        // Sizes may be separate arguments if all that follow belong to them: reshape(x, 2, 3).
         const bool sizes_last = param.type == ArgType::shape || param.type == ArgType::ints;
         if (sizes_last && index < last) {
             int end = index;
@@ -289,7 +290,7 @@ std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
 
 namespace {
 
-// The tensor that is given for parameter 0 of a call that has been bound. False: it is a number.
+// Pushes the tensor given for parameter 0 of a call that has been bound. False: it is a number.
 bool push_operand(lua_State* L, const Op& op) {
     lua_pushvalue(L, 1);
     if (is_options(L, 1)) {
@@ -304,12 +305,12 @@ bool push_operand(lua_State* L, const Op& op) {
 int call_operator(lua_State* L, const Op& op) {
     State::of(L).pace(L);
     QuickArguments quick;
-    // Operators that write into an operand count its references, so that those must be there.
+    // Operators that write into an operand count its references, so these must exist.
     if (!op.writes() && quick.bind(L, op, lua_gettop(L))) [[likely]]
         return push_results(L, op, run(op, quick.values()));
     Value result = run(op, bind_arguments(L, op));
     if (op.returns_operand && push_operand(L, op)) return 1;
-    // An operator that only writes has nothing to give.
+    // An operator that only writes has no result.
     if (op.writes() && result.is_list() && result.items().empty()) return 0;
     return push_results(L, op, std::move(result));
 }

@@ -27,7 +27,7 @@ namespace lunaria {
 namespace {
 
 constexpr std::string_view kWhere = "vmap";
-// Stand-ins that nobody uses any more are looked for after so many operators.
+// After so many operators, stand-ins without references are dropped.
 constexpr size_t kSweep = 256;
 
 Error not_for_a_batch(std::string_view why) {
@@ -40,7 +40,7 @@ void refuse_effects(const Op& op) {
 
 class Batcher final : public vm::Region, public Builder {
   public:
-    // `around`: the host of what calls the function.
+    // `around`: the host of the function's caller.
     Batcher(LuaHost& host, vm::Host& around, int64_t size)
         : Region(around),
           host_(host),
@@ -66,7 +66,7 @@ class Batcher final : public vm::Region, public Builder {
     int64_t size() const override { return size_; }
     Value open_batch(vm::Host& host, int64_t size) override { return host_.open_batch(host, size); }
 
-    // As if the run had never been.
+    // Restores the state before the run.
     void undo() const {
         if (drew_) default_generator().set_state(random_);
     }
@@ -84,14 +84,14 @@ class Batcher final : public vm::Region, public Builder {
         samples_.insert_or_assign(v.tensor().body(), Sample{v.tensor(), batched});
         return v;
     }
-    // The batched tensor that it stands for; nil: it stands for itself.
+    // The batched tensor of a stand-in; nil: the value stands for itself.
     Value taken(const Value& v) const override {
         if (!v.is_tensor()) return {};
         const auto found = samples_.find(v.tensor().body());
         return found == samples_.end() ? Value() : found->second.batched;
     }
 
-    // Of the host.
+    // Functions of the host.
     vm::Callee resolve(const Value& f) override {
         vm::Callee callee = inner_.resolve(f);
         callee.intrinsic |= callee.kind == vm::Callee::Kind::function;
@@ -100,7 +100,7 @@ class Batcher final : public vm::Region, public Builder {
     const Op* operator_in(const Value& f) override { return inner_.operator_in(f); }
     vm::Values call(const Value& f, std::span<const Value> args) override {
         const Native kind = native(f);
-        // Nothing is compiled in here, as within a recording.
+        // Nothing is compiled within a batch, as within a recording.
         if (kind == Native::inside) return {Value(true)};
         const bool plain = std::ranges::all_of(
             args, [](const Value& v) { return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string; });
@@ -196,7 +196,7 @@ class Batcher final : public vm::Region, public Builder {
     }
     Bound bind(const Op& op, std::span<const Value> args) override {
         Bound bound = inner_.bind(op, args);
-        // Tables become lists of the tensors in them, or tensors of their elements.
+        // Tables become lists of their tensors, or tensors of their elements.
         for (const Value& v : args)
             if (host_.is_table(v) && holds_sample(v, 0) &&
                 count_samples(Value::list({bound.args.begin(), bound.args.end()})) == 0)
@@ -205,7 +205,7 @@ class Batcher final : public vm::Region, public Builder {
     }
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
 
-    // Of the machine's watcher.
+    // Functions of the machine's watcher.
     bool only_runs() const override { return !recorder_ && contexts.empty(); }
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (recorder_) settle(m, i);
@@ -222,11 +222,11 @@ class Batcher final : public vm::Region, public Builder {
                     throw not_for_a_batch("a variable from outside is written");
                 break;
             case Kind::forbidden:
-                // A generic loop has nothing to close, as a rule.
+                // A generic loop mostly has nothing to close.
                 if (m.operand(i, 0).is_nil()) break;
                 throw not_for_a_batch("errors are met, variables closed or tensors written");
             case Kind::follow:
-                // The derivative that it has of its own is called where the batch is no more.
+                // The derivative that the function provides would be called after the batch has ended.
                 if (holds_sample(m.operand(i, 1), 0) && is_around(m.operand(i, 0)))
                     throw not_for_a_batch("a function with a derivative of its own is differentiated");
                 break;
@@ -280,7 +280,7 @@ class Batcher final : public vm::Region, public Builder {
         }
         for (size_t i = 0; i < args.size() && !only_runs(); ++i) {
             args[i] = settled(args[i]);
-            // What is differentiated around the batch sees sums over all samples where they share an operand.
+            // A differentiation around the batch would see sums over all samples where they share an operand.
             if (batched[i].is_nil() && vm::is_differentiable(op) && (vm::marks_of(args[i]) & vm::followed_by(contexts)))
                 throw not_for_a_batch("what all samples share is added to what one has, and differentiated");
         }
@@ -292,7 +292,7 @@ class Batcher final : public vm::Region, public Builder {
         return expand(ExpandCall(call, expansion));
     }
 
-    // Of the builder that the rules are written for: operators on whole batches.
+    // Functions of the builder for the rules: operators on whole batches.
     Value emit(const Op& op, std::span<const Value> args) override { return really(op, args); }
     Value item(const Value& results, size_t i) override { return results.items().at(i); }
     Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
@@ -300,10 +300,10 @@ class Batcher final : public vm::Region, public Builder {
   private:
     enum class Kind : uint8_t { other, cell, cell_set, forbidden, follow };
     struct Sample {
-        Tensor stand_in;  // kept, so that no other tensor gets its body
+        Tensor stand_in;  // keeps the address of its body from being used again
         Value batched;
     };
-    // Of the builder of what composite operators are made of: operators on samples.
+    // The builder for expansions of composite operators: operators on samples.
     class Expansion final : public Builder {
       public:
         explicit Expansion(Batcher& batcher) : batcher_(batcher) {}
@@ -324,7 +324,7 @@ class Batcher final : public vm::Region, public Builder {
             note("cell", Kind::cell);
             note("cell_set", Kind::cell_set);
             note("follow", Kind::follow);
-            // Errors are met, variables closed for each sample; a tensor that is written may be known outside.
+            // Errors are caught and variables closed for each sample; a tensor that is written may be visible outside.
             for (const char* name : {"guard", "to_close", "overwrite"}) note(name, Kind::forbidden);
             return list;
         }();
@@ -333,7 +333,7 @@ class Batcher final : public vm::Region, public Builder {
     bool is_around(const Value& context) const {
         return std::ranges::any_of(contexts, [&](const Value& c) { return c.object() == context.object(); });
     }
-    // Numbers that are left open go no further together with samples.
+    // Open numbers cannot be combined with samples.
     void settle(vm::Machine& m, const vm::Instr& i) const {
         bool sample = false;
         for (uint32_t k = 0; k < i.slot_count; ++k) sample |= m.slot(i, k).items < 0 && is_sample(m.operand(i, k));
@@ -374,7 +374,7 @@ class Batcher final : public vm::Region, public Builder {
         lua_pop(L, 1);
         return kind;
     }
-    // Whether it stands for samples, of this batch or of one around it.
+    // Whether the value stands for samples, of this batch or of one around it.
     bool is_sample(const Value& v) const {
         return v.is_tensor() && (samples_.contains(v.tensor().body()) || (around_ && around_->is_sample(v)));
     }
@@ -409,7 +409,7 @@ class Batcher final : public vm::Region, public Builder {
     }
     bool is_own(const Value& table) const { return own_.contains(vm::identity_of(table)); }
 
-    // An argument with the tensors of the batch, nil for what is the same for all samples.
+    // The argument with tensors of the batch; nil if it is the same for all samples.
     Value batch_of(const Value& v) const {
         if (!v.is_list()) return taken(v);
         std::vector<Value> items;
@@ -436,7 +436,7 @@ class Batcher final : public vm::Region, public Builder {
         return Value::list(std::move(items));
     }
 
-    // Numbers come in the order in which a loop over the samples would draw them, which is known for one call alone.
+    // Numbers have to be drawn in the order of a loop over the samples, which is known only for a single call.
     void will_draw(const Op& op) {
         if (recorder_) throw not_for_a_batch("random numbers are drawn");
         if (std::exchange(drew_, true)) throw not_for_a_batch("random numbers are drawn more than once");
@@ -453,20 +453,20 @@ class Batcher final : public vm::Region, public Builder {
     const int64_t size_;
     vm::Watcher* const outer_;
     Batcher* const around_;
-    vm::Watcher* const recorder_;  // the watcher that writes down what runs, or null
+    vm::Watcher* const recorder_;  // the watcher that records the run, or null
     const RandomStream random_;
     bool drew_ = false;
-    std::vector<lua_CFunction> looking_;  // that tell what something is, whatever it is
+    std::vector<lua_CFunction> looking_;  // functions that only ask for the type of a value
     size_t operators_ = 0;
     std::array<Tensor, kDTypeCount> zeros_;  // the element of the stand-ins, by dtype
     std::unordered_map<const void*, Sample> samples_;
-    std::unordered_map<const void*, Value> own_;  // tables and variables that the run made
+    std::unordered_map<const void*, Value> own_;  // tables and variables made by the run
 };
 
 }  // namespace
 
 Value LuaHost::open_batch(vm::Host& around, int64_t size) {
-    // A function of C that was called from what is watched has the host itself around it.
+    // A C function called by the watched program has the host itself around it.
     const bool unseen = vm::watcher() && &around == this;
     if (unseen || State::of(L).debugger().wants_stop_points()) return {};
     return Value::adopt(new Batcher(*this, around, size));

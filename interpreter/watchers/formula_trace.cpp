@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kWhere = "op";
 constexpr size_t kMostWays = 64, kMostDecisions = 4096, kMostNodes = 20000;
 
-// One way through the function: what it decided upon, and what it gave.
+// One path through the function: its decisions, and its result.
 struct Way {
     std::vector<std::pair<ir::Node*, bool>> decisions;
     Value result;
@@ -38,7 +38,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         });
     }
 
-    // The function's way for these decisions; further ones are made for `true` first.
+    // Runs the function with these decisions; further decisions are first made as `true`.
     Way follow(const Value& f, std::vector<bool> script) {
         script_ = std::move(script);
         way_ = {};
@@ -54,7 +54,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         return std::move(way_);
     }
 
-    // Chooses among the ways, which are in the order of their decisions.
+    // Chooses among the paths, which are in the order of their decisions.
     Value choice(std::span<const Way> ways, size_t depth) {
         if (ways.size() == 1) return ways[0].result;
         size_t split = 0;
@@ -64,7 +64,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         return write(registry().get("where"), {Value(ways[0].decisions[depth].first), yes, no});
     }
 
-    // Of the host.
+    // Functions of the host.
     vm::Values call(const Value& f, std::span<const Value> args) override {
         const vm::Callee callee = host_.resolve(f);
         if (callee.kind == vm::Callee::Kind::op) return {record(*callee.op, host_.bind(*callee.op, args).args)};
@@ -85,7 +85,7 @@ class FormulaHost final : public WatchingHost, public Builder {
     }
     vm::Field find_field(const Value& object, const Value& key) override {
         vm::Field field = host_.find_field(object, key);
-        // Operators are known by their bare names, where nothing else is.
+        // Operators have their bare names unless the function defines the name.
         if (field.raw && field.value.is_nil() && key.kind() == Value::Kind::string && is_globals(object))
             if (const Op* op = registry().find(key.string())) field.value = function_of(*op);
         return field;
@@ -129,11 +129,11 @@ class FormulaHost final : public WatchingHost, public Builder {
         return host_.length(a);
     }
 
-    // Of the machine's watcher.
+    // Functions of the machine's watcher.
     bool step(vm::Machine& m, const vm::Instr& i) override {
         if (lua::facts(i.op).operation != lua::Operation::equal) return false;
         const Value a = m.operand(i, 0), b = m.operand(i, 1);
-        // Anything but a number is another object than an element, as Lua has it.
+        // An element never equals an object other than a number, as in Lua.
         if (!follows(a) && !follows(b)) return false;
         if (!(a.is_tensor() || a.is_number()) || !(b.is_tensor() || b.is_number())) return false;
         m.set(i, Value(decide(apply("equal", {{a, b}}))));
@@ -145,7 +145,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         return Value(tensor.tensor().at(0));
     }
 
-    // Of the builder that composite operators are expanded with.
+    // Functions of the builder with which composite operators are expanded.
     Value emit(const Op& op, std::span<const Value> args) override { return record(op, {args.begin(), args.end()}); }
     Value item(const Value& results, size_t i) override { return results.items().at(i); }
     Value tuple(std::vector<Value> items) override { return Value::list(std::move(items)); }
@@ -174,7 +174,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         return v;
     }
 
-    // A tensor that stands for a node, wherever the program takes it.
+    // A tensor that stands for a node, so that the program can pass it everywhere.
     Value carrier(ir::Node* node) {
         Value v(Tensor::zeros(node->type.tensor.dtype, {}));
         nodes_[v.tensor().body()] = node;
@@ -197,7 +197,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         return is_float(t.dtype()) ? Value(t.at(0)) : Value(static_cast<int64_t>(t.at(0)));
     }
 
-    // Functions of the library and the operators that they are; "": they only hand values on.
+    // Functions of the library and their operators; "": functions that only return their arguments.
     struct Known {
         const LibraryFunction* row;
         std::string_view op;
@@ -243,7 +243,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         return carrier(node.node());
     }
 
-    // Whether the operator gives the element that it is given: it has no axes that could be arranged otherwise.
+    // Whether the operator returns the element itself, which has no axes to rearrange.
     static bool hands_on(const Op& op, const std::vector<Value>& args) {
         if (!op.view_fn || op.no_grad_reason || !op.is_repeatable() || !args[0].is_tensor()) return false;
         return op.infer_fn(Call(op, args, promoted_dtype(op, args)))[0].shape.rank() == 0;
@@ -256,7 +256,7 @@ class FormulaHost final : public WatchingHost, public Builder {
             .hint("call it on the operator's result, or give the operator a rule: output and reduce, see help(ms.op)");
     }
 
-    // Equal calls are one node: so what two ways have in common is computed once.
+    // Equal calls are one node, so that a value which two paths compute is computed once.
     Value write(const Op& op, std::vector<Value> operands) {
         std::string key = str(op.id, '|');
         for (const Value& v : operands) {
@@ -294,7 +294,7 @@ class FormulaHost final : public WatchingHost, public Builder {
     ir::GraphBuilder builder_;
     vm::Machine machine_;
     std::unordered_map<const TensorBody*, ir::Node*> nodes_;
-    std::vector<Tensor> kept_;  // so that no other tensor gets the body of one of them
+    std::vector<Tensor> kept_;  // keep the addresses of their bodies from being used again
     std::unordered_map<std::string, Value> written_;
     std::unordered_map<lua_CFunction, Known> library_;
     std::vector<bool> script_;
@@ -328,7 +328,7 @@ std::unique_ptr<ir::Graph> trace_formula(lua_State* L, const Value& f, std::span
     const bool numbers = std::ranges::all_of(ways, [](const Way& way) { return way.result.is_number(); });
     if (numbers && ways.size() == 1) throw argument_error(kWhere, "the expression does not depend on its inputs");
     if (numbers) {
-        // In the dtype of the inputs, not that of numbers by themselves.
+        // The dtype is that of the inputs, not the one that the numbers would have by themselves.
         const auto first = std::ranges::find(inputs, false, &CustomOp::Input::mask);
         const size_t position = first == inputs.end() ? 0 : static_cast<size_t>(first - inputs.begin());
         const Expr x(builder, Value(graph->parameters()[position]));

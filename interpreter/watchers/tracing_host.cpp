@@ -20,7 +20,7 @@ constexpr size_t kMostNodes = 4096;
 
 TracingHost::TracingHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes, bool pure)
     : WatchingHost(host), graph_(graph), builder_(graph), names_(host), sizes_(sizes), pure_(pure) {
-    // Methods of tensors that look at the type alone, and those that convert.
+    // Methods of tensors that read only the type, and those that convert.
     const Value tensor(Tensor::empty(DType::f32, {1}));
     for (const char* name : {"dim", "ndimension", "is_floating_point", "is_complex"})
         typed_.push_back(host.index(tensor, Value(name)));
@@ -47,7 +47,7 @@ Value TracingHost::operand(const Value& v) {
     if (!v.is_tensor()) return v;
     auto found = nodes_.find(v.tensor().body());
     if (found != nodes_.end()) return Value(found->second);
-    // A view stays as it is when the tensor is written.
+    // A view is not changed by writes to the tensor.
     const Tensor& t = v.tensor();
     ir::Node* node = graph_.add_constant(pure_ ? Value(t.apart()) : v);
     if (const ParameterInfo* p = v.tensor().parameter()) node->name = unique_name(p->name);
@@ -95,7 +95,7 @@ Value TracingHost::index(const Value& object, const Value& key) {
             return results.empty() ? Value() : results[0];
         }
         Value field = host_.index(object, key);
-        // Sizes may be others with other inputs.
+        // Sizes may differ for other inputs.
         const bool same = key.kind() == Value::Kind::string && (key.string() == "dtype" || key.string() == "ndim");
         if (!same && sizes_ == TracedSizes::open && !host_.is_function(field)) leave();
         return field;
@@ -136,7 +136,7 @@ bool TracingHost::step(vm::Machine& m, const vm::Instr& i) {
         return true;
     }
     if (access == lua::Access::writes_cell && !own_.contains(m.operand(i, 0).object())) leave();
-    // A generic loop has nothing to close, as a rule.
+    // A generic loop mostly has nothing to close.
     if (std::ranges::find(forbidden, i.op) != std::end(forbidden) && !m.operand(i, 0).is_nil()) leave();
     return false;
 }
@@ -252,7 +252,7 @@ Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
     }
     if (pure_ && op.writes()) leave();
     if (!matters) return lunaria::run(op, args);
-    // Readers of the file know the operators of the registry alone.
+    // Readers of the file know only the operators of the registry.
     if (foreign_op(op)) leave();
     if (custom_op(op)) {
         Recording recording(*this);
@@ -263,7 +263,7 @@ Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
     std::vector<Value> operands;
     for (const Value& v : args) operands.push_back(operand(v));
     Value result = lunaria::run(op, args);
-    // How many parts there are depends on the sizes.
+    // The number of parts depends on the sizes.
     if (result.is_list() && op.signature.results.empty() && sizes_ == TracedSizes::open) leave();
     know(result, builder_.emit(op, operands));
     return result;

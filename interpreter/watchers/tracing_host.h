@@ -1,6 +1,5 @@
-// A host that writes the operators that a function calls on followed tensors into a graph. Control flow, tables and Lua
-// functions are run by the virtual machine and leave no trace; what depends on a followed tensor in another way than
-// by operators ends the trace.
+// A host that writes the operators called on followed tensors into a graph. The virtual machine runs control flow,
+// tables and Lua functions, which leave no trace; any other dependence on a followed tensor ends the trace.
 #pragma once
 
 #include <set>
@@ -17,18 +16,18 @@ namespace lunaria {
 
 class TracingHost : public WatchingHost {
   public:
-    // It has to watch the machine, too. `pure`: see trace_pure_graph().
+    // It must watch the machine, too. `pure`: see trace_pure_graph().
     TracingHost(LuaHost& host, ir::Graph& graph, TracedSizes sizes, bool pure = false);
-    // Whether the operators that were written down are what the function computes for all inputs.
+    // Whether the recorded operators are what the function computes for all inputs.
     bool is_straight() const { return straight_; }
 
     void add_input(const Tensor& t, const std::string& name);
-    // What stands for a value in the graph.
+    // The value in the graph.
     Value operand(const Value& v);
-    // A straight-line graph of operators: its results.
+    // The results of a straight-line graph of operators.
     std::vector<Value> run_graph(const ir::Graph& part, std::span<const Value> args);
 
-    // An operator that the machine runs itself, as those of a program from a file are.
+    // Operators that the machine runs itself, as those of a program loaded from a file.
     Value run(const Op& op, std::span<const Value> args) override { return record(op, {args.begin(), args.end()}); }
     vm::Values call(const Value& f, std::span<const Value> args) override;
     Value index(const Value& object, const Value& key) override;
@@ -45,24 +44,24 @@ class TracingHost : public WatchingHost {
     Value concat(const Value& a, const Value& b) override;
 
   protected:
-    // What the function does depends on its inputs in another way than by operators.
+    // Ends the trace: the function depends on its inputs in another way than by operators.
     [[noreturn]] void leave();
     bool follows(const Value& v) const { return v.is_tensor() && nodes_.contains(v.tensor().body()); }
     // Runs the operator and writes it into the graph, unless it works on constants alone.
     Value record(const Op& op, const std::vector<Value>& args);
-    // Whether it is a function of Lua's library or of Lunaria's, that a saved program refers to by its name.
+    // Whether the value is a function of Lua's library or of Lunaria's, which a saved program refers to by name.
     bool has_name(const Value& f) const { return names_.find(f); }
 
   private:
     class Recording;
 
-    // Whether a function that is not written in Lua hands values on and looks at none of their elements.
+    // Whether a function that is not written in Lua returns its arguments without reading their elements.
     bool moves_values(const Value& f) const;
-    // Whether a function that is not written in Lua changes nothing and gives the same for the same arguments.
+    // Whether a function that is not written in Lua has no effects and returns the same for the same arguments.
     bool always_gives_the_same(const Value& f) const;
-    // Whether a function that is given the value can come to what depends on the inputs.
+    // Whether a function with this argument can reach values that depend on the inputs.
     bool reaches_inputs(const Value& v);
-    // What a method converted the tensor to, as the operator that does so.
+    // The operator for a method's conversion of a tensor.
     Value convert(const Value& from, const Value& to);
     void know(const Value& v, const Value& node);
     std::string unique_name(const std::string& name);
@@ -70,13 +69,13 @@ class TracingHost : public WatchingHost {
     ir::Graph& graph_;
     ir::GraphBuilder builder_;
     std::unordered_map<const TensorBody*, ir::Node*> nodes_;
-    std::vector<Tensor> kept_;  // so that no other tensor gets the body of one of them
+    std::vector<Tensor> kept_;  // keep the addresses of their bodies from being used again
     std::set<std::string> taken_;
     const FunctionNames names_;
     std::vector<Value> typed_, casts_;
     const TracedSizes sizes_;
     const bool pure_;
-    std::unordered_map<const void*, Value> own_;  // tables and variables that a pure function made
+    std::unordered_map<const void*, Value> own_;  // tables and variables made by a pure function
     bool straight_ = true;
 };
 

@@ -1,5 +1,5 @@
-// A watcher that no operator passes by: the machine gets none to run by itself, so that all of them come by call() and
-// arithmetic(); it runs Lua functions itself, so that what they call is seen.
+// A watcher that sees every operator: the machine gets none to run by itself, so that all operators come by call() and
+// arithmetic(). The machine runs Lua functions itself, so that their calls are seen.
 #pragma once
 
 #include "interpreter/host/lua_host.h"
@@ -12,7 +12,7 @@ class WatchingHost : public vm::Watcher {
     explicit WatchingHost(LuaHost& host) : Watcher(host), host_(host) {}
 
     vm::Callee resolve(const Value& f) override;
-    // None: arithmetic on tensors comes to arithmetic().
+    // None, so that arithmetic on tensors comes to arithmetic().
     const Op* tensor_operator(const Op&) override { return nullptr; }
     [[noreturn]] void raise(const Value& error) override { host_.raise(error); }
 

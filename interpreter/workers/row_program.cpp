@@ -13,13 +13,13 @@ namespace lunaria {
 
 namespace {
 
-// Of numbers of rows for which there is a program of its own.
+// How many numbers of rows have a program of their own.
 constexpr size_t kMostSizes = 4;
 
-// Generated code rounds a product and a sum behind it once, and a kernel twice: here every operator has its kernel.
+// Generated code rounds a product and a following sum once, kernels twice: here every operator runs as a kernel.
 constexpr bool kGenerate = false;
 
-// Whether an element of the result is the same whatever else is in the tensor: sums and products of matrices add up in
+// Whether an element of the result does not depend on the rest of the tensor: sums and products of matrices add up in
 // another order for other shapes.
 bool is_exact(const ir::Node& node) {
     if (!node.op) return true;
@@ -54,7 +54,7 @@ std::vector<Tensor> tensors_of(std::span<const Value> values) {
     return tensors;
 }
 
-// Rows on top of each other.
+// Stacks rows to a tensor.
 Tensor stacked(std::span<const data::Row> rows, size_t column, const TensorType& type) {
     Shape shape = type.shape;
     shape.insert(0, static_cast<int64_t>(rows.size()));
