@@ -70,7 +70,7 @@ std::string runtime_folder() {
 xeus::xconfiguration read_connection(const std::string& path) {
     constexpr uint64_t kLargest = 1 << 20;
     const std::string text = read_file(path, kLargest);
-    // Anyone with the key can run code in this kernel.
+    // Any client with the key can run code in this kernel.
     struct stat status {};
     if (stat(path.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
         const bool is_ours = status.st_uid == geteuid() && chmod(path.c_str(), 0600) == 0;

@@ -1,4 +1,4 @@
-// The sign of the kernel in menus: a crescent, drawn here.
+// The sign of the kernel in menus: a crescent, drawn by code.
 #pragma once
 
 #include <string>
