@@ -48,6 +48,18 @@ THIRD_PARTY = {
     r"(gtest|gmock)/.*": ["tests"],
     r"(xeus|zmq).*": ["kernel"],
 }
+# A head names its subject by a noun, and a comment names a piece of code by its noun. Users are people: "a user who".
+WORDINGS = [
+    # whether it is about heads only, the words, what to do about them
+    (True, re.compile(r"(What|How|Whether|Where|When|Which|Who|Whose|Why)\b"), "a head opens with the noun that it is about"),
+    (False, re.compile(r"(?<!\buser )(?<!\busers )(?<!%)\b(who|whom|whoever|(no|some|any|every)body|(some|any|every)one)\b", re.I),
+     "code is no person: name the thing"),
+]
+# Comments, those on consecutive lines together; strings are matched, too, so that none is taken for a comment.
+CPP_COMMENT = (r"//(?P<line>[^\n]*(\n[ \t]*//[^\n]*)*)|/\*(?P<block>.*?)\*/"
+               r"""|R"(?P<end>[^(\s]*)\(.*?\)(?P=end)"|"(\\.|[^"\\\n])*"|(?<!\w)'(\\.|[^'\\\n])+'""")
+LUA_COMMENT = (r"--\[(?P<mark>=*)\[(?P<block>.*?)\](?P=mark)\]|--(?P<line>[^\n]*(\n[ \t]*--[^\n]*)*)"
+               r"""|\[(?P<end>=*)\[.*?\](?P=end)\]|"(\\.|[^"\\\n])*"|'(\\.|[^'\\\n])*'""")
 
 
 def files(*suffixes, folders=(".",), data=False):
@@ -161,6 +173,26 @@ def heads():
             yield f"{folder}: {count} files and no README.md that says what comes in, what goes out, the parts and their terms"
 
 
+def comments(path):
+    """The offset and the text of each comment of a C++ or Lua file."""
+    content = text(path)
+    for found in re.finditer(LUA_COMMENT if path.endswith(".lua") else CPP_COMMENT, content, re.S):
+        words = found["line"] or found["block"]
+        if words:
+            yield content, found.start(), re.sub(r"\s*\n[\s/*-]*", " ", words).strip()
+
+
+def wording():
+    """A reader understands a head or a comment at first reading."""
+    for path in files(".cpp", ".h", ".lua", folders=[*CIRCLES, "kernel"]):
+        for content, start, words in comments(path):
+            is_head = not content[:start].strip() or (content.startswith("#!") and content.count("\n", 0, start) == 1)
+            for only_heads, pattern, advice in WORDINGS:
+                found = (pattern.match(words) if is_head else None) if only_heads else pattern.search(words)
+                if found:
+                    yield f"{path}:{content.count(chr(10), 0, start) + 1}: '{found[0]}' in a comment: {advice}"
+
+
 def devices():
     """Only backends/ knows which devices there are: another one touches its folder and the list in backends/devices.cpp."""
     # Its programs, outlines and records, which no other device has.
@@ -251,8 +283,8 @@ def house_map():
             yield f"README.md: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, folder_order, heads, devices, third_party, file_sizes, complexity, operator_facts, plain_text,
-          spelling, strange_words, house_map]
+CHECKS = [formatting, lua_lint, shell_lint, layering, folder_order, heads, wording, devices, third_party, file_sizes, complexity,
+          operator_facts, plain_text, spelling, strange_words, house_map]
 
 
 def main():

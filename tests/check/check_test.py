@@ -200,6 +200,19 @@ class Checks(unittest.TestCase):
         (check.ROOT / "core/a/README.md").write_text("")
         self.assertEqual(self.complaints(check.heads, "core/a/more.h", ""), 0)
 
+    def test_heads_and_comments_name_things(self):
+        for path, content, count in (
+                ("core/a.cpp", "// What is kept.\nint a;\n", 1), ("core/a.cpp", "// Values that are kept.\nint a;\n", 0),
+                ("core/a.cpp", "int a;\n// What is kept.\nint b;\n", 0), ("core/a.h", "/* How it runs */\n", 1),
+                ("tests/core/a.cpp", "// What is kept.\n", 0), ("core/a.cpp", "// Whatever is kept.\n", 0),
+                ("jit/a.cpp", "int a;  // Whoever has it\n", 1), ("jit/a.cpp", "// Values.\n// Nobody,\n// nobody.\n", 1),
+                ("jit/a.cpp", "// An error of the user\n// who called it.\n", 0), ("jit/a.cpp", "// whose value it is\n", 0),
+                ("jit/a.cpp", 'f("// nobody", R"(// nobody)", 1\'000\'000);  // "somebody"\n', 1),
+                ("interpreter/lua/a.lua", "#!/usr/bin/env lunaria\n-- What is kept.\n", 1),
+                ("interpreter/lua/a.lua", "local a = '-- nobody'  --[[ somebody\nelse ]]\n", 1),
+                ("interpreter/lua/a.lua", "-- Names that %who lists.\nlocal a = [[\n-- nobody ]]\n", 0)):
+            self.assertEqual(self.complaints(check.wording, path, content), count, content)
+
     def test_devices_are_not_named(self):
         self.assertEqual(self.complaints(check.devices, "core/a.cpp", 'if (device->name() == "GPU") return;\n'), 1)
         self.assertEqual(self.complaints(check.devices, "interpreter/a.cpp", '#include "backends/cpu/device.h"\n'), 1)
