@@ -249,6 +249,41 @@ TEST_F(RecordTest, the_derivative_of_a_function_is_recorded_as_any_other) {
     EXPECT_EQ(gradient.compiled().runs, 2);
 }
 
+// The derivative at x of a function with that body, which captures k + 1.
+std::string derivative_with(std::string_view body) {
+    return str(
+        "graph f(%0 gradient: ?, %1 x: ?, %2 k: ?) {\n"
+        "  graph h(%10 k: ?, %11 x: ?) captures 1 {\n",
+        body,
+        "  }\n"
+        "  %3 = add(%2, 1) : ?\n"
+        "  %4 = closure(@h, {%3}) : ?\n"
+        "  %5 = call(%0, {\"grad\", %4, 0, %1}) : ?\n"
+        "  %6 = result(%5, 1) : ?\n"
+        "  return {%6}\n"
+        "}\n");
+}
+
+TEST_F(RecordTest, a_derivative_within_the_record_may_depend_on_a_number_that_changes) {
+    const Value gradient = function_value(vm::prelude(vm::Prelude::gradient));
+    RecordedProgram of_tensors(
+        derivative_with("    %12 = pow(%11, %10) : ?\n"
+                        "    %13 = ops.sum(%12, nil, false, nil) : ?\n"
+                        "    return {%13}\n"));
+    RecordedProgram of_numbers(
+        derivative_with("    %12 = div(%11, %10) : ?\n"
+                        "    %13 = mod(%12, %10) : ?\n"
+                        "    return {%13}\n"));
+    for (int k = 0; k < 6; ++k) {
+        of_tensors.check({gradient, floats({1, 2, 3}), Value(k + 0.5)}, __LINE__);
+        of_numbers.check({gradient, Value(k + 0.25), Value(k + 0.5)}, __LINE__);
+    }
+    // The first two calls tell which of the numbers change.
+    EXPECT_EQ(of_tensors.recordings(), 2);
+    EXPECT_EQ(of_tensors.runs(), 4);
+    EXPECT_GE(of_numbers.runs(), 3);
+}
+
 TEST_F(RecordTest, a_function_that_goes_out_leaves_the_call_to_the_machine) {
     RecordedProgram f(
         "graph f(%0 x: ?) {\n"
