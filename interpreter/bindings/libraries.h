@@ -19,6 +19,9 @@ int open_custom_ops(lua_State* L);
 // The facts in the entries of the operators, for tests.
 int open_registry(lua_State* L);
 
+// The module behind lunaria/insight/.
+int open_insight(lua_State* L);
+
 // The module behind lunaria/onnx/: files as tables.
 int open_onnx(lua_State* L);
 int onnx_graph(lua_State* L);
