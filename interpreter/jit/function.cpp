@@ -274,6 +274,12 @@ int target(lua_State* L) {
     return 1;
 }
 
+// trial(f, on): whether calls of f are recorded only, and change nothing.
+int trial(lua_State* L) {
+    function_at(L, 1).trial = lua_toboolean(L, 2) != 0;
+    return 0;
+}
+
 int is_jit(lua_State* L) {
     lua_pushboolean(L, luaL_testudata(L, 1, kMetatable) != nullptr);
     return 1;
@@ -317,8 +323,11 @@ int open(lua_State* L) {
     lua_setfield(L, -2, "mode");
     const std::pair<const char*, lua_CFunction> functions[] = {{"make", protect<make>},
                                                                {"try", protect<try_call>},
+                                                               {"take", protect<take>},
                                                                {"target", protect<target>},
                                                                {"is_jit", protect<is_jit>},
+                                                               {"trial", protect<trial>},
+                                                               {"whole", protect<whole>},
                                                                {"inside", protect<inside>},
                                                                {"text", protect<text>},
                                                                {"report", protect<report>},

@@ -30,5 +30,8 @@ bool is_collected(lua_State* L, int compiled);
 
 // lowered(f): the compiled form of each stretch of operators, compiled now if it was not yet: a list of tables.
 int lowered(lua_State* L);
+// whole(f, name): the call as one graph, as text; name(kind, object, key) gives a name to what it finds outside, and an
+// example of a tensor.
+int whole(lua_State* L);
 
 }  // namespace lunaria::jit

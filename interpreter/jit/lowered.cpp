@@ -1,8 +1,12 @@
 // Stages of a compiled function's operators, as tables for lunaria/lowered.lua.
+#include "core/ir/printer.h"
 #include "core/ir/text.h"
+#include "core/ir/verifier.h"
+#include "interpreter/jit/compiled.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/values/values.h"
 #include "jit/trace/region.h"
+#include "jit/trace/whole.h"
 
 namespace lunaria::jit {
 
@@ -49,11 +53,16 @@ void push_memory(lua_State* L, const graph::Executable& executable) {
 
 void push_regions(lua_State* L, trace::Tree& tree, trace::Block& block) {
     for (auto& region : block.regions) {
-        if (!region->executable && !region->failed && !compile(block, *region)) tree.dirty = block.changed = true;
         lua_createtable(L, 0, 8);
+        set_integer(L, "operators", region->operators);
+        if (region->open) {
+            set_text(L, "problem", "its sizes are open: it is compiled for the sizes of a call");
+            lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
+            continue;
+        }
+        if (!region->executable && !region->failed && !compile(block, *region)) tree.dirty = block.changed = true;
         set_text(L, "graph", graph_text(block, *region, false));
         set_text(L, "optimized", graph_text(block, *region, true));
-        set_integer(L, "operators", region->operators);
         if (region->executable) {
             set_text(L, "kernels", region->executable->describe());
             set_integer(L, "arena", region->executable->stats().arena_bytes);
@@ -76,6 +85,30 @@ int lowered(lua_State* L) {
     lua_newtable(L);
     push_regions(L, tree, tree.root);
     if (tree.dirty) settle(tree);
+    return 1;
+}
+
+int whole(lua_State* L) {
+    Function& f = function_at(L, 1);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    const auto name = [&](const trace::Step& step) {
+        luaL_checkstack(L, 8, "names");
+        const int top = lua_gettop(L);
+        lua_pushvalue(L, 2);
+        push(L, trace::name_of(step.kind));
+        for (size_t i = 0; i < 2; ++i) {
+            const bool is_known = i < step.args().size() && !step.args()[i].is_node();
+            f.host.push(L, is_known ? step.args()[i] : Value());
+        }
+        lua_call(L, 3, 2);
+        trace::Found found{lua_tostring(L, -2), {}};
+        if (const Tensor* example = tensor_at(L, -1)) found.type = type_of(*example);
+        lua_settop(L, top);
+        return found;
+    };
+    const auto graph = trace::whole_call(f.host, f.tree, name);
+    ir::verify(*graph);
+    push(L, std::string_view(ir::print(*graph)));
     return 1;
 }
 

@@ -5,7 +5,9 @@
 
 namespace lunaria::graph {
 
-bool remove_dead_code(ir::Graph& graph) {
+bool remove_dead_code(ir::Graph& graph) { return remove_dead_code(graph, must_run); }
+
+bool remove_dead_code(ir::Graph& graph, const std::function<bool(const ir::Node&)>& must_run) {
     std::unordered_set<const ir::Node*> needed;
     auto need = [&](ir::Node* node) { needed.insert(node); };
     ir::for_each_node(graph.result, need);

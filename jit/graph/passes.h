@@ -2,6 +2,8 @@
 // changed the graph, and keeps the results of eager mode, bit by bit except for the order of float sums.
 #pragma once
 
+#include <functional>
+
 #include <unordered_set>
 
 #include "core/ir/graph.h"
@@ -13,6 +15,8 @@ bool expand_composites(ir::Graph& graph);
 // Removes nodes that neither the result nor an effect needs. Random operators stay, since they advance the generator;
 // so do operators that may raise an error.
 bool remove_dead_code(ir::Graph& graph);
+// The same where `must_run` says which nodes stay although no result needs them.
+bool remove_dead_code(ir::Graph& graph, const std::function<bool(const ir::Node&)>& must_run);
 // Keeps the first of equal computations; not across effects that may change their operands.
 bool share_common_subexpressions(ir::Graph& graph);
 // Evaluates nodes that depend on constants alone, unless the result is large.

@@ -93,8 +93,10 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     const auto start = std::chrono::steady_clock::now();
     const size_t before = tree.steps;
     Recorder recorder(outside, tree, progress, limits);
-    const vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
     auto& made = recorder.recording();
+    made.trial = trial;
+    const vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
+    if (const auto undone = outside.protect([&] { made.undo(); }); !undone.ok) outside.host.raise(undone.error);
     const bool stopped = !made.records() && !made.interrupted();
     // A recording that was stopped leads nowhere.
     if (stopped) made.growth().withdraw();
@@ -117,7 +119,7 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     recordings.push_back({made.surprise(), failure, seconds.count(), tree.steps});
     if (recordings.size() > 100) recordings.erase(recordings.begin());
     tell(outside, function, before > 0, stopped);
-    return {outcome.ok && !made.restart(), made.can_restart(), outcome.error};
+    return {outcome.ok && !made.restart(), made.can_restart(), stopped, outcome.error};
 }
 
 bool Compiled::attempt(Outside& outside, vm::Values& results) {
@@ -127,7 +129,7 @@ bool Compiled::attempt(Outside& outside, vm::Values& results) {
     } clear{progress};
     RandomStream random;
     if (tree.random) random = default_generator().state();
-    if (trace::run(outside, tree, flat, progress, results)) {
+    if (!trial && trace::run(outside, tree, flat, progress, results)) {
         ++runs;
         if (tree.dirty) settle(tree);
         return true;
@@ -141,7 +143,8 @@ bool Compiled::attempt(Outside& outside, vm::Values& results) {
     if (unasked && !eager.empty()) start_over();
     if (made.ok) return true;
     results.clear();
-    if (made.restart) {
+    // The outside raises the call's own error, but not one of a trial, which it is not to begin anew.
+    if (made.restart && (made.stopped || !trial)) {
         default_generator().set_state(random);
         return false;
     }

@@ -34,6 +34,7 @@ struct Compiled {
     int64_t refused_at = -1, retry_at = 0, wait = kFirstWait;
     bool stopped_late = false;  // recordings stop after an effect: until retry_at the outside runs all calls
     int64_t runs_before = -1;   // number of compiled calls when the last recording was stopped
+    bool trial = false;         // calls are recorded only, and change nothing that outlives them
     bool flat = false;          // operators run one by one
     bool unasked = false;       // it is compiled because it is called often, not because the user asked
     bool full = false;          // being left to the outside is an error
@@ -52,6 +53,7 @@ struct Compiled {
     struct Recorded {
         bool ok = false;       // the call is done
         bool restart = false;  // the outside has to begin the call anew
+        bool stopped = false;  // the call cannot be recorded
         Value error;
     };
     Recorded record(Outside& outside, vm::Values& results);

@@ -49,7 +49,7 @@ Recording::Recording(Outside& outside, Tree& tree, Progress& progress, const Lim
 void Recording::stop(std::string why) {
     if (!stopped_.empty()) return;
     stopped_ = described(machine.span(), why);
-    if (effects_ > 0) return tables.settle();
+    if (effects_ > 0 && !trial) return tables.settle();
     restart_ = true;
     throw state_error("graph mode", stopped_);
 }
@@ -94,6 +94,36 @@ vm::Values Recording::take_observed(Step& s) {
     return std::move(progress_.results);
 }
 
+void Recording::keep_old(const Step& s) {
+    const auto real = [&](const Value& operand) {
+        return operand.is_node() ? plain(values_[static_cast<size_t>(operand.node()->slot)]) : operand;
+    };
+    // The very object that is there, if it is a tensor.
+    const auto found = [](Answer answer) { return answer.handle.is_nil() ? answer.value : answer.handle; };
+    for_each_slot(s, [&](int32_t slot) {
+        const Value& v = values_[static_cast<size_t>(slot)];
+        if (v.is_tensor())
+            undo_.emplace_back([tensor = v.tensor(), old = v.tensor().copy()]() mutable { tensor.become(old); });
+    });
+    if (s.kind == Step::Kind::raw_set) {
+        const Value table = real(s.args()[0]), key = outside_key(real(s.args()[1]));
+        const Question asked{.kind = Step::Kind::read, .object = &table, .key = &key, .value = true, .handle = true};
+        undo_.emplace_back([this, table, key, old = found(outside.ask(asked))] { host.raw_set(table, key, old); });
+    } else if (s.kind == Step::Kind::set_upvalue) {
+        const Value function = real(s.args()[0]);
+        const int position = static_cast<int>(s.args()[1].integer());
+        const Question asked{
+            .kind = Step::Kind::upvalue, .object = &function, .position = position, .value = true, .handle = true};
+        undo_.emplace_back([this, function, position, old = found(outside.ask(asked))] {
+            outside.set_upvalue(function, position, old);
+        });
+    }
+}
+
+void Recording::undo() {
+    for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
+}
+
 vm::Values Recording::event(Step&& s, const std::function<void(vm::Values&)>& body) {
     vm::Values results;
     if (!stopped_.empty()) {
@@ -114,6 +144,7 @@ vm::Values Recording::event(Step&& s, const std::function<void(vm::Values&)>& bo
         live_ += s.live.size();
     }
     effects_ += s.effect;
+    if (s.effect && trial) keep_old(s);
     const bool observed = progress_.observed && position_ == progress_.done;
     std::vector<uint32_t> versions;
     if (s.effect && !observed)

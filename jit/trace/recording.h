@@ -97,6 +97,8 @@ class Recording {
     int32_t slots() const { return slots_; }
     // The slot of a tensor or a table; -1: it has none.
     int32_t slot_of(const Value& v) const;
+    // Gives back what a trial has changed, as far as it is tensors, fields and variables.
+    void undo();
     // By slot; nil for values that cannot be used any more.
     const std::vector<Value>& values() const { return values_; }
 
@@ -106,6 +108,7 @@ class Recording {
     vm::Machine machine;
     const vm::Instr* instr = nullptr;  // the running instruction
     const Op* whole = nullptr;         // the composite operator whose expansion is running
+    bool trial = false;                // the call is to change nothing that outlives it
     int catching = 0;                  // number of calls around this one that catch errors
     bool exact = false;                // the error on its way has the message and the line that the language gives
     bool handles_errors = false;       // xpcall was called
@@ -116,6 +119,8 @@ class Recording {
     Sizes sizes{*this};
 
   private:
+    // For undo(): what the effect is about to change.
+    void keep_old(const Step& s);
     vm::Values repeat(Step& s, const std::function<void(vm::Values&)>& body);
     vm::Values take_observed(Step& s);
     void write(Step step, vm::Values& results);
@@ -155,6 +160,7 @@ class Recording {
     bool forgot_ = false;                               // the outside remembers the handles
     std::vector<const void*> pointers_;                 // of the event's results, as the outside identifies them
     Counters counters_;
+    std::vector<std::function<void()>> undo_;
 };
 
 }  // namespace lunaria::trace

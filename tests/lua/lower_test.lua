@@ -115,4 +115,60 @@ test("what cannot be lowered is told", function()
   fails("matmul", function() ms.jit(f):lower { shape = { 8, 15 } } end)
 end)
 
+-- A training step of a network that is the same each time.
+local function training()
+  ms.set_seed(3)
+  local net = nn.SequentialCell { nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 2) }
+  local loss = nn.SoftmaxCrossEntropyWithLogits { sparse = true, reduction = "mean" }
+  local opt = nn.Momentum(net:trainable_params(), 0.1, 0.9)
+  local value_and_grad = ms.value_and_grad(function(x, y) return loss(net(x), y) end, nil, opt.parameters)
+  return function(x, y)
+    local value, gradients = value_and_grad(x, y)
+    opt(gradients)
+    return value
+  end, net, opt
+end
+
+test("a step of training is one graph, and making it changes nothing", function()
+  local step, net, opt = training()
+  local before, steps = {}, opt.global_step
+  for i, p in ipairs(net:trainable_params()) do before[i] = p:copy() end
+  local low = ms.jit(step):lower({ shape = { "batch", 4 } }, { shape = { "batch" }, dtype = ms.int32 })
+  for i, p in ipairs(net:trainable_params()) do equal(p, before[i]) end
+  equal(opt.global_step, steps)
+  local text = low:ir("step")
+  has(text, "graph step(%0 x: float32(13, 4), %1 y: int32(13)")
+  has(text, net[1].weight.name .. ": float32(8, 4)")
+  has(text, "ops.log_softmax_grad")
+  has(text, "ops.apply_momentum")
+  has(text, "\"global_step\"")
+  equal(text:find("expect", 1, true), nil)
+  -- The compiled step is the eager one, at any size, without another recording.
+  local g, eager = low:compile(), training()
+  local recorded = #ms.jit_report(g).recordings
+  for _, n in ipairs { 3, 6, 17 } do
+    local x, y = ops.ones { n, 4 } * n, ops.zeros({ n }, ms.int32)
+    near(g(x, y), eager(x, y), 1e-6)
+  end
+  equal(#ms.jit_report(g).recordings, recorded)
+end)
+
+test("fields and variables that a lowered function writes are as before", function()
+  local calls, seen, weight = 0, { n = 1 }, ms.Parameter(ops.ones { 3 }, "w")
+  local low = ms.jit(function(x)
+    calls = calls + 1
+    seen.n, seen.last = seen.n + 1, x
+    weight:add_(x)
+    return weight * 2
+  end):lower { shape = { 3 } }
+  equal(calls, 0)
+  equal(seen.n, 1)
+  equal(seen.last, nil)
+  equal(weight, ops.ones { 3 })
+  has(low:ir("step"), "w: float32(3)")
+  equal(low:compile()(ops.ones { 3 }), ops.ones { 3 } * 4)
+  equal(calls, 1)
+  equal(seen.n, 2)
+end)
+
 t.finish()

@@ -176,8 +176,9 @@ function methods.kernels(f) return core.kernels(of_compiled(f, "kernels")) end
 function methods.ir(f) return core.text(of_compiled(f, "ir")) end
 function methods.report(f) return G.jit_report(of_compiled(f, "report")) end
 --- Compiles for arguments like these, ahead of the first call: tensors as examples, or { shape = ..., dtype = ... } for
---- tensors of zeros. The function is called once with them, so that what it changes is changed. The result has ir(stage),
---- kernels(), cost(), memory_plan() and compile(), the compiled function.
+--- tensors of zeros; a name in a shape, as in { "batch", 16 }, is an open size. The function runs with them, but tensors, fields
+--- and variables that it writes get back what they were; what other functions do for it (a print, a file) stays done. The result
+--- has ir(stage), kernels(), cost(), memory_plan() and compile(), the compiled function.
 ---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 })) --> table
 function methods.lower(f, ...) return require "lunaria.lowered" (of_compiled(f, "lower"), ...) end
 

@@ -12,22 +12,44 @@ local Lowered = {}
 Lowered.__index = Lowered
 Lowered.__name = "lowered function"
 
-local stages = { "source", "trace", "graph", "optimized", "kernels" }
+local stages = { "source", "trace", "step", "graph", "optimized", "kernels" }
 
 local describe = arguments.describe
 local function fail(message, ...) arguments.fail("lower", message:format(...)) end
 
---- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "graph" (the
---- operators of each stretch), "optimized" (after the passes), "kernels" (what is launched).
+-- Names what a call finds outside itself: parameters by their own names, the rest by where they are kept. `kind`: of the question.
+local function namer(target, examples)
+  local taken = {}
+  return function(kind, object, key)
+    local name, value
+    if kind == "argument" then
+      name, value = debug.getlocal(target, object + 1), examples[object + 1]
+    elseif kind == "upvalue" then
+      name, value = debug.getupvalue(object, key)
+    elseif type(object) == "table" and key ~= nil then
+      name, value = tostring(key), rawget(object, key)
+    end
+    if kind ~= "argument" and ms.is_parameter(value) and value.name ~= "" then name = value.name end
+    name = name or "value"
+    taken[name] = (taken[name] or 0) + 1
+    return taken[name] == 1 and name or ("%s.%d"):format(name, taken[name]), value
+  end
+end
+
+--- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "step" (the whole
+--- call as one graph: what it computes and what it changes, with the parameters and states that it finds outside as parameters of
+--- the graph; its types are those of the last example), "graph" (the operators of each stretch), "optimized" (after the passes),
+--- "kernels" (what is launched).
 ---     > type(ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):ir("optimized")) --> string
 function Lowered:ir(stage)
   stage = arguments.named("ir", { "stage" }, stage)
   stage = stage or "optimized"
   if stage == "source" then return tostring(ms.ir(self.target)) end
   if stage == "trace" then return core.text(self.compiled) end
+  if stage == "step" then return core.whole(self.compiled, namer(self.target, self.examples)) end
   local parts = {}
   for i, name in ipairs(stages) do
-    if name == stage and i > 2 then
+    if name == stage and i > 3 then
       for k, region in ipairs(self.regions) do
         parts[k] = region[stage] or ("not compiled: " .. tostring(region.problem) .. "\n")
       end
@@ -177,27 +199,53 @@ function Lowered:__tostring()
     counted(#self.regions, "graph"), self:memory_plan().bytes)
 end
 
--- A tensor for a specification { shape = ..., dtype = ... }; anything else is an example itself.
-local function example(spec, position)
+-- Sizes of an open axis in the examples: so many of them make one way for any size.
+local tries = { 5, 7, 11, 13 }
+
+-- A tensor for a specification { shape = ..., dtype = ... }; anything else is an example itself. Names in a shape are open sizes:
+-- `open` gets them, `try` picks their value.
+local function example(spec, position, open, try)
   if type(spec) ~= "table" or getmetatable(spec) ~= nil or spec.shape == nil then return spec end
   for key in pairs(spec) do
     if key ~= "shape" and key ~= "dtype" then
       fail("the specification of argument %d has no '%s'; there are: shape, dtype", position, tostring(key))
     end
   end
-  return ops.zeros(spec.shape, spec.dtype or ms.float32)
+  if type(spec.shape) ~= "table" then return ops.zeros(spec.shape, spec.dtype or ms.float32) end
+  local shape = {}
+  for axis, size in ipairs(spec.shape) do
+    if type(size) == "string" then
+      if not open[size] then
+        open.n = open.n + 1
+        open[size] = open.n
+      end
+      size = tries[try] + 12 * (open[size] - 1)
+    end
+    shape[axis] = size
+  end
+  return ops.zeros(shape, spec.dtype or ms.float32)
 end
 
 -- f, compiled for arguments like these.
 return function(f, ...)
-  local given = table.pack(...)
-  for i = 1, given.n do given[i] = example(given[i], i) end
+  local specs = table.pack(...)
   local target = core.target(f)
   local compiled = ms.jit(target)
+  core.trial(compiled, true)
   local random = ms.get_rng_state()
-  compiled(table.unpack(given, 1, given.n))
-  ms.set_rng_state(random)
-  local said = core.report(compiled)
-  if said.eager then fail("the function is left to Lua: %s", said.eager) end
-  return setmetatable({ compiled = compiled, target = target, regions = core.lowered(compiled) }, Lowered)
+  local open, given = { n = 0 }, {}
+  for try = 1, #tries do
+    if try > 1 and open.n == 0 then break end
+    for i = 1, specs.n do given[i] = example(specs[i], i, open, try) end
+    local done = core.try(compiled, table.unpack(given, 1, specs.n))
+    ms.set_rng_state(random)
+    if done then
+      core.take(compiled)
+    else
+      local said = core.report(compiled)
+      fail("the function is left to Lua: %s", said.eager or said.refused or "it is called within another one")
+    end
+  end
+  core.trial(compiled, false)
+  return setmetatable({ compiled = compiled, target = target, examples = given, regions = core.lowered(compiled) }, Lowered)
 end

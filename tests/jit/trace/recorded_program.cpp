@@ -15,6 +15,8 @@ void for_each_block(const trace::Block& block, const std::function<void(const tr
     for (const auto& next : block.next) for_each_block(*next, f);
 }
 
+}  // namespace
+
 bool has_same_bits(const Value& a, const Value& b) {
     if (a.is_tensor() && b.is_tensor() && !a.tensor().same_body(b.tensor())) {
         const Tensor &x = a.tensor(), &y = b.tensor();
@@ -25,8 +27,6 @@ bool has_same_bits(const Value& a, const Value& b) {
     }
     return same_value(a, b);
 }
-
-}  // namespace
 
 void RecordedProgram::check(std::initializer_list<Value> args, int line) {
     const std::vector<Value> expected = eager(args), got = call(args);

@@ -48,6 +48,9 @@ class RecordedProgram {
     trace::PlainFunction recorded_;
 };
 
+// Whether two values are the same, tensors by the bits of their elements.
+bool has_same_bits(const Value& a, const Value& b);
+
 // A tensor of these numbers, of f32; `shape`: its sizes, where it is no vector.
 Value floats(std::vector<double> values, Shape shape = {});
 
