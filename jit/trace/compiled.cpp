@@ -95,8 +95,10 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     Recorder recorder(outside, tree, progress, limits);
     auto& made = recorder.recording();
     made.trial = trial;
-    const vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
-    if (const auto undone = outside.protect([&] { made.undo(); }); !undone.ok) outside.host.raise(undone.error);
+    vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
+    // An error on the way, such as an interrupt, leaves the rest to be given back.
+    while (!made.is_undone())
+        if (const auto undone = outside.protect([&] { made.undo(); }); !undone.ok) outcome = undone;
     const bool stopped = !made.records() && !made.interrupted();
     // A recording that was stopped leads nowhere.
     if (stopped) made.growth().withdraw();

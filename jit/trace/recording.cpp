@@ -121,7 +121,11 @@ void Recording::keep_old(const Step& s) {
 }
 
 void Recording::undo() {
-    for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
+    while (!undo_.empty()) {
+        const std::function<void()> give_back = std::move(undo_.back());
+        undo_.pop_back();
+        give_back();
+    }
 }
 
 vm::Values Recording::event(Step&& s, const std::function<void(vm::Values&)>& body) {

@@ -99,6 +99,7 @@ class Recording {
     int32_t slot_of(const Value& v) const;
     // Gives back what a trial has changed, as far as it is tensors, fields and variables.
     void undo();
+    bool is_undone() const { return undo_.empty(); }
     // By slot; nil for values that cannot be used any more.
     const std::vector<Value>& values() const { return values_; }
 
