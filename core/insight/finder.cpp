@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <queue>
 
+#include "core/base/interrupt.h"
+
 namespace lunaria::insight {
 
 namespace {
@@ -203,6 +205,7 @@ bool Finder::choose() {
     for (size_t i = 0; i < proposals_.size(); ++i) offers.push({proposals_[i].gain(), static_cast<int32_t>(i)});
     bool found = false;
     while (!offers.empty()) {
+        poll_interrupt();
         Pattern& pattern = proposals_[offers.top().index];
         const int32_t index = offers.top().index;
         offers.pop();

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "core/base/interrupt.h"
+
 namespace lunaria::insight {
 
 Growth::Growth(const OrderedGraph& graph, const std::vector<uint8_t>& taken, const Explained& explained)
@@ -256,6 +258,7 @@ Pattern Growth::grow(std::span<const Seed> seeds) {
     gather(0);
     gather(1);
     while (!heap_.empty()) {
+        poll_interrupt();
         const Waiting waiting = heap_.front();
         std::pop_heap(heap_.begin(), heap_.end());
         heap_.pop_back();

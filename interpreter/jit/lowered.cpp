@@ -53,16 +53,14 @@ void push_memory(lua_State* L, const graph::Executable& executable) {
 
 void push_regions(lua_State* L, trace::Tree& tree, trace::Block& block) {
     for (auto& region : block.regions) {
+        const bool compiles = !region->open && !region->executable && !region->failed;
+        if (compiles && !compile(block, *region)) tree.dirty = block.changed = true;
         lua_createtable(L, 0, 8);
         set_integer(L, "operators", region->operators);
-        if (region->open) {
-            set_text(L, "problem", "its sizes are open: it is compiled for the sizes of a call");
-            lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
-            continue;
+        if (!region->open) {
+            set_text(L, "graph", graph_text(block, *region, false));
+            set_text(L, "optimized", graph_text(block, *region, true));
         }
-        if (!region->executable && !region->failed && !compile(block, *region)) tree.dirty = block.changed = true;
-        set_text(L, "graph", graph_text(block, *region, false));
-        set_text(L, "optimized", graph_text(block, *region, true));
         if (region->executable) {
             set_text(L, "kernels", region->executable->describe());
             set_integer(L, "arena", region->executable->stats().arena_bytes);
@@ -71,7 +69,8 @@ void push_regions(lua_State* L, trace::Tree& tree, trace::Block& block) {
             push_memory(L, *region->executable);
             lua_setfield(L, -2, "memory");
         } else {
-            set_text(L, "problem", region->problem);
+            set_text(L, "problem",
+                     region->open ? "its sizes are open: it is compiled for the sizes of a call" : region->problem);
         }
         lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
     }

@@ -95,10 +95,7 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     Recorder recorder(outside, tree, progress, limits);
     auto& made = recorder.recording();
     made.trial = trial;
-    vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
-    // An error on the way, such as an interrupt, leaves the rest to be given back.
-    while (!made.is_undone())
-        if (const auto undone = outside.protect([&] { made.undo(); }); !undone.ok) outcome = undone;
+    const vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
     const bool stopped = !made.records() && !made.interrupted();
     // A recording that was stopped leads nowhere.
     if (stopped) made.growth().withdraw();
@@ -121,6 +118,8 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     recordings.push_back({made.surprise(), failure, seconds.count(), tree.steps});
     if (recordings.size() > 100) recordings.erase(recordings.begin());
     tell(outside, function, before > 0, stopped);
+    // Not within a protected call, which an interrupt would end before it begins; the record is complete.
+    made.undo();
     return {outcome.ok && !made.restart(), made.can_restart(), stopped, outcome.error};
 }
 

@@ -102,7 +102,7 @@ void Recording::keep_old(const Step& s) {
     const auto found = [](Answer answer) { return answer.handle.is_nil() ? answer.value : answer.handle; };
     for_each_slot(s, [&](int32_t slot) {
         const Value& v = values_[static_cast<size_t>(slot)];
-        if (v.is_tensor())
+        if (v.is_tensor() && old_.insert(vm::identity_of(v)).second)
             undo_.emplace_back([tensor = v.tensor(), old = v.tensor().copy()]() mutable { tensor.become(old); });
     });
     if (s.kind == Step::Kind::raw_set) {
@@ -121,11 +121,7 @@ void Recording::keep_old(const Step& s) {
 }
 
 void Recording::undo() {
-    while (!undo_.empty()) {
-        const std::function<void()> give_back = std::move(undo_.back());
-        undo_.pop_back();
-        give_back();
-    }
+    for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
 }
 
 vm::Values Recording::event(Step&& s, const std::function<void(vm::Values&)>& body) {

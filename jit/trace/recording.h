@@ -99,7 +99,6 @@ class Recording {
     int32_t slot_of(const Value& v) const;
     // Gives back what a trial has changed, as far as it is tensors, fields and variables.
     void undo();
-    bool is_undone() const { return undo_.empty(); }
     // By slot; nil for values that cannot be used any more.
     const std::vector<Value>& values() const { return values_; }
 
@@ -162,6 +161,7 @@ class Recording {
     std::vector<const void*> pointers_;                 // of the event's results, as the outside identifies them
     Counters counters_;
     std::vector<std::function<void()>> undo_;
+    std::unordered_set<const void*> old_;  // identities of the tensors whose elements undo_ has
 };
 
 }  // namespace lunaria::trace

@@ -104,13 +104,11 @@ class Builder {
         return builder_.emit(registry().get("reshape"), parts);
     }
 
-    Value value(const Value& v) {
-        if (v.is_node()) return nodes_.at(v.node()->slot);
-        if (v.is_tensor()) return Value(graph_.add_constant(v));
-        if (!v.is_list()) return v;
-        std::vector<Value> items;
-        for (const Value& item : v.items()) items.push_back(value(item));
-        return Value::list(std::move(items));
+    Value value(const Value& operand) {
+        return with_leaves(operand, [&](const Value& v) {
+            if (v.is_node()) return nodes_.at(v.node()->slot);
+            return v.is_tensor() ? Value(graph_.add_constant(v)) : v;
+        });
     }
 
     Block& block_;

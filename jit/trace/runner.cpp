@@ -432,12 +432,8 @@ class Runner {
     // The value of an operand that is not a list.
     const Value& constant(const Value& v) { return v.is_node() ? slots_[static_cast<size_t>(v.node()->slot)] : v; }
 
-    Value value(const Value& v) {
-        if (!v.is_list()) return constant(v);
-        std::vector<Value> items;
-        items.reserve(v.items().size());
-        for (const Value& item : v.items()) items.push_back(value(item));
-        return Value::list(std::move(items));
+    Value value(const Value& operand) {
+        return with_leaves(operand, [&](const Value& v) { return constant(v); });
     }
 
     // The operand as the outside gets it: for a tensor that came from there, or went there, the same handle.

@@ -426,17 +426,14 @@ class Joiner {
     }
 
     // An operand of the record as an operand of the trial.
-    static Value value_in(Trial& trial, const Value& v) {
-        if (v.is_list()) {
-            std::vector<Value> items;
-            for (const Value& item : v.items()) items.push_back(value_in(trial, item));
-            return Value::list(std::move(items));
-        }
-        if (v.is_tensor()) return Value(trial.graph.add_constant(v));
-        if (!v.is_node()) return v;
-        const auto found = trial.values.find(v.node()->slot);
-        require(found != trial.values.end());
-        return found->second;
+    static Value value_in(Trial& trial, const Value& operand) {
+        return with_leaves(operand, [&](const Value& v) {
+            if (v.is_tensor()) return Value(trial.graph.add_constant(v));
+            if (!v.is_node()) return v;
+            const auto found = trial.values.find(v.node()->slot);
+            require(found != trial.values.end());
+            return found->second;
+        });
     }
 
     // `must`: the results must be as expected.

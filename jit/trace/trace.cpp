@@ -217,14 +217,6 @@ bool is_inferred(const Op& op, const std::vector<Value>& args, const ir::NodeTyp
     }
 }
 
-Value replaced(const Value& v, const std::function<Value(const Value&)>& f) {
-    if (v.kind() == Value::Kind::object) return f(v);
-    if (!v.is_list()) return v;
-    std::vector<Value> items;
-    for (const Value& item : v.items()) items.push_back(replaced(item, f));
-    return Value::list(std::move(items));
-}
-
 void visit(Block& block, bool all, const std::function<void(Step&)>& f) {
     if (all || block.changed)
         for (Step& step : block.steps) f(step);
@@ -238,7 +230,8 @@ void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree
 void for_each_new_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, false, f); }
 
 void replace_objects(Step& step, const std::function<Value(const Value&)>& f) {
-    for (Value& operand : step.node->args) operand = replaced(operand, f);
+    for (Value& operand : step.node->args)
+        operand = with_leaves(operand, [&](const Value& v) { return v.kind() == Value::Kind::object ? f(v) : v; });
     for (Expected& e : step.expected) {
         if (e.constant.kind() == Value::Kind::object) e.constant = f(e.constant);
         if (e.guard) e.guard->args[1] = e.constant;

@@ -198,6 +198,16 @@ void for_each_slot(const Step& step, F&& f) {
     for (const Value& operand : step.args()) for_each_slot(operand, f);
 }
 
+// The operand with f's result in place of each value in it that is no list.
+template <class F>
+Value with_leaves(const Value& operand, const F& f) {
+    if (!operand.is_list()) return f(operand);
+    std::vector<Value> items;
+    items.reserve(operand.items().size());
+    for (const Value& item : operand.items()) items.push_back(with_leaves(item, f));
+    return Value::list(std::move(items));
+}
+
 // Whether the step jumps back to the start of an iteration.
 inline bool goes_back(const Step& step) {
     return step.kind == Step::Kind::again && step.expected[0].constant.boolean();

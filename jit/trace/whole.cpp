@@ -104,8 +104,7 @@ class Writer {
         std::vector<Value> slots;
         for (const SizePattern::Source& source : step.sizes->sources) {
             const ir::NodeType& type = nodes_.at(source.slot).node()->type;
-            if (type.kind != ir::NodeType::Kind::tensor)
-                throw state_error("lower", "the call is not one graph: no example tells the sizes that are open");
+            if (type.kind != ir::NodeType::Kind::tensor) refuse(step, "open sizes that no example tells");
             slots.resize(std::max(slots.size(), static_cast<size_t>(source.slot) + 1));
             const Shape strides(std::vector<int64_t>(static_cast<size_t>(type.tensor.shape.rank())));
             slots[static_cast<size_t>(source.slot)] =
@@ -144,24 +143,19 @@ class Writer {
     }
 
     // An operand with the numbers of the examples.
-    Value known_value(const Value& v) const {
-        if (v.is_node()) {
+    Value known_value(const Value& operand) const {
+        return with_leaves(operand, [&](const Value& v) {
+            if (!v.is_node()) return v;
             const auto number = numbers_.find(v.node()->slot);
             return number == numbers_.end() ? nodes_.at(v.node()->slot) : number->second;
-        }
-        if (!v.is_list()) return v;
-        std::vector<Value> items;
-        for (const Value& item : v.items()) items.push_back(known_value(item));
-        return Value::list(std::move(items));
+        });
     }
 
-    Value value(const Value& v) {
-        if (v.is_node()) return nodes_.at(v.node()->slot);
-        if (v.is_tensor()) return Value(graph_.add_constant(v));
-        if (!v.is_list()) return v;
-        std::vector<Value> items;
-        for (const Value& item : v.items()) items.push_back(value(item));
-        return Value::list(std::move(items));
+    Value value(const Value& operand) {
+        return with_leaves(operand, [&](const Value& v) {
+            if (v.is_node()) return nodes_.at(v.node()->slot);
+            return v.is_tensor() ? Value(graph_.add_constant(v)) : v;
+        });
     }
 
     vm::Host& host_;

@@ -16,6 +16,18 @@ struct Row {
     Prelude failed = Prelude::count;  // the function that continues after an error of a function called by this one
 };
 
+// After an error of the function, and after one of the handler.
+constexpr const char* kXpcallFailed = R"(graph xpcall(%0 f: ?, %1 handler: ?, %2 ...: ?) variadic {
+  %3 = guard(true) : ?
+  %4 = call(%0, %2) : ?
+  %5 = keep({}, {%1}) : ?
+  %6 = result(%4, 0) : ?
+  %7 = call(%1, {%6}) : ?
+  %8 = result(%7, 0) : ?
+  return {false, %8}
+}
+)";
+
 // In the text form of graphs (core/ir/printer.h); the machine's own functions are called by name.
 constexpr Row kRows[] = {
     {Prelude::raw_index, R"(graph index(%0 table: ?, %1 key: ?) {
@@ -118,27 +130,8 @@ constexpr Row kRows[] = {
 }
 )",
      Prelude::xpcall_failed},
-    {Prelude::xpcall_failed, R"(graph xpcall(%0 f: ?, %1 handler: ?, %2 ...: ?) variadic {
-  %3 = guard(true) : ?
-  %4 = call(%0, %2) : ?
-  %5 = keep({}, {%1}) : ?
-  %6 = result(%4, 0) : ?
-  %7 = call(%1, {%6}) : ?
-  %8 = result(%7, 0) : ?
-  return {false, %8}
-}
-)",
-     Prelude::xpcall_twice},
-    {Prelude::xpcall_twice, R"(graph xpcall(%0 f: ?, %1 handler: ?, %2 ...: ?) variadic {
-  %3 = guard(true) : ?
-  %4 = call(%0, %2) : ?
-  %5 = keep({}, {%1}) : ?
-  %6 = result(%4, 0) : ?
-  %7 = call(%1, {%6}) : ?
-  %8 = result(%7, 0) : ?
-  return {false, %8}
-}
-)"},
+    {Prelude::xpcall_failed, kXpcallFailed, Prelude::xpcall_twice},
+    {Prelude::xpcall_twice, kXpcallFailed},
     {Prelude::error, R"(graph error(%0 value: ?, %1 level: ?) {
   %2 = raise(%0, %1) : ?
   %3 = keep({}, {%0}) : ?

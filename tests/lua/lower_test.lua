@@ -133,7 +133,7 @@ test("a step of training is one graph, and making it changes nothing", function(
   local step, net, opt = training()
   local before, steps = {}, opt.global_step
   for i, p in ipairs(net:trainable_params()) do before[i] = p:copy() end
-  local low = ms.jit(step):lower({ shape = { "batch", 4 } }, { shape = { "batch" }, dtype = ms.int32 })
+  local low = ms.jit(step):lower({ shape = { "n", 4 } }, { shape = { "n" }, dtype = ms.int32 })
   for i, p in ipairs(net:trainable_params()) do equal(p, before[i]) end
   equal(opt.global_step, steps)
   local text = low:ir("step")

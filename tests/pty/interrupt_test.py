@@ -136,6 +136,19 @@ def test_it_stops_operators_that_take_seconds():
         stopped("while true do x = ms.ops." + call + " end", setup + ";")
 
 
+def test_it_stops_lowering_which_gives_back_what_it_wrote():
+    t = session()
+    t.run("w, steps = ms.Parameter(ms.ops.ones({400, 400}), 'w'), 0")
+    t.run("function step(x) for i = 1, 4000 do steps = steps + 1 w:add_(x) x = ms.ops.matmul(x, x) * 1e-3 end return x end")
+    t.run("f = ms.jit(step) x = ms.ops.ones({400, 400});")
+    t.send("f:lower(x)\r")
+    time.sleep(1)
+    holds(t.interrupt(5.0), "interrupted!")
+    same(t.run("steps"), "0")
+    same(t.run("w:sum():item()"), "160000.0")
+    t.leave()
+
+
 def test_it_stops_large_convolutions():
     for setup, call in [
         ("a = ms.ops.rand({1, 64, 500, 500}) b = ms.ops.rand({64, 64, 15, 15})", "conv2d(a, b)"),

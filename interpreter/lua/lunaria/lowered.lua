@@ -203,7 +203,7 @@ end
 local tries = { 5, 7, 11, 13 }
 
 -- A tensor for a specification { shape = ..., dtype = ... }; anything else is an example itself. Names in a shape are open sizes:
--- `open` gets them, `try` picks their value.
+-- `open` gets them, in a list and with their places there, `try` picks their value.
 local function example(spec, position, open, try)
   if type(spec) ~= "table" or getmetatable(spec) ~= nil or spec.shape == nil then return spec end
   for key in pairs(spec) do
@@ -216,8 +216,8 @@ local function example(spec, position, open, try)
   for axis, size in ipairs(spec.shape) do
     if type(size) == "string" then
       if not open[size] then
-        open.n = open.n + 1
-        open[size] = open.n
+        open[#open + 1] = size
+        open[size] = #open
       end
       size = tries[try] + 12 * (open[size] - 1)
     end
@@ -233,12 +233,12 @@ return function(f, ...)
   local compiled = ms.jit(target)
   core.trial(compiled, true)
   local random = ms.get_rng_state()
-  local open, given = { n = 0 }, {}
+  local _ <close> = setmetatable({}, { __close = function() ms.set_rng_state(random) end })
+  local open, given = {}, {}
   for try = 1, #tries do
-    if try > 1 and open.n == 0 then break end
+    if try > 1 and #open == 0 then break end
     for i = 1, specs.n do given[i] = example(specs[i], i, open, try) end
     local done = core.try(compiled, table.unpack(given, 1, specs.n))
-    ms.set_rng_state(random)
     if done then
       core.take(compiled)
     else
