@@ -1,4 +1,4 @@
--- What sinking a graph is worth on the Ascend 910: lunaria bench/ascend_sink.lua [--json]
+-- The gain from sinking a graph on the Ascend 910: lunaria bench/ascend_sink.lua [--json]
 -- "Host launching" is an eager program, whose host launches one operator after the other and runs ahead of the chip; the bar, ten times
 -- faster for a graph of small operators, is about that. A host that waits for each operator is slower yet; one that launches the
 -- kernels of a compiled graph is faster: the sweep shows for which hosts the bar holds.

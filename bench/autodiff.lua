@@ -1,4 +1,4 @@
--- What differentiation itself costs: values and gradients of programs with hardly anything to compute.
+-- The cost of differentiation itself: values and gradients of programs with hardly anything to compute.
 local harness = require "bench.harness"
 local ms = require "lunaria"
 local ops = ms.ops

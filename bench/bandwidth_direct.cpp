@@ -1,4 +1,4 @@
-// What the memory gives: the loads and stores of an operator on 4 M elements with the least arithmetic, with stores
+// Bandwidth of the memory: the loads and stores of an operator on 4 M elements with the least arithmetic, with stores
 // through the cache or around it, whichever is faster. Results are written to several places in turn: one that the last
 // cache still holds from the call before would be measured instead of the memory.
 #include <immintrin.h>

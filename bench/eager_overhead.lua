@@ -1,4 +1,4 @@
--- What one eager call costs when there is hardly anything to compute. numpy, which knows neither devices nor gradients, has
+-- The cost of one eager call with hardly anything to compute. numpy, which knows neither devices nor gradients, has
 -- the least overhead of all peers: the bar against it is not to be slower.
 local harness = require "bench.harness"
 local ops = require "lunaria".ops

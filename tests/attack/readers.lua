@@ -1,4 +1,4 @@
--- What reads files, by kind: { the folder of samples under tests/data/samples or the name of a text here, the ending of the file,
+-- Functions that read files, by kind: { the folder of samples under tests/data/samples or the name of a text here, the ending of the file,
 -- a function of its path }.
 local ms = require "lunaria"
 local D = ms.dataset

@@ -1,4 +1,4 @@
--- What a program can call: every function of every module, every method of the values below, and the classes. Each is
+-- The functions that a program can call: every function of every module, every method of the values below, and the classes. Each is
 -- { code = an expression that gives a function, calls = lists of arguments that are known to be good }.
 local ms = require "lunaria"
 local given = require "arguments".given

@@ -1,4 +1,4 @@
-// What is special about operators on shapes, indices and variables; everything regular is tested from their entries.
+// The special cases of operators on shapes, indices and variables; everything regular is tested from their entries.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What the gradient of an embedding leaves out or scales on purpose, which finite differences would not show.
+// Parts that the gradient of an embedding omits or scales on purpose, which finite differences would not show.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/device.h"

@@ -1,4 +1,4 @@
-// What every operator's entry promises, tested from the entry itself.
+// The promises of every operator's entry, tested from the entry itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>

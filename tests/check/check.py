@@ -184,7 +184,7 @@ def comments(path):
 
 def wording():
     """A reader understands a head or a comment at first reading."""
-    for path in files(".cpp", ".h", ".lua", folders=[*CIRCLES, "kernel"]):
+    for path in files(".cpp", ".h", ".lua"):
         for content, start, words in comments(path):
             is_head = not content[:start].strip() or (content.startswith("#!") and content.count("\n", 0, start) == 1)
             for only_heads, pattern, advice in WORDINGS:

@@ -1,4 +1,4 @@
--- What the simulated Ascend promises where it differs from the CPU, for ops.lua --rules and training.lua --rules.
+-- The promises of the simulated Ascend where it differs from the CPU, for ops.lua --rules and training.lua --rules.
 -- Products take their operands as float16: each is off by 2^-11 of itself at most, so that what a sum of products is off by
 -- goes with the sum of their magnitudes. Tolerances of such operators, and of those that are made of them, are parts of the
 -- largest element of what is expected; all other operators keep the tolerances of the set.

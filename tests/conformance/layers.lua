@@ -1,4 +1,4 @@
--- How the groups `layers` and `optim` of a conformance set are run: their cases make a cell or an optimizer first.
+-- The runner of the groups `layers` and `optim` of a conformance set: their cases make a cell or an optimizer first.
 local ms = require "lunaria"
 
 local layers = {}

@@ -1,4 +1,4 @@
--- What the conformance runners share: options, files, comparison of numbers.
+-- Common parts of the conformance runners: options, files, comparison of numbers.
 local ms = require "lunaria"
 
 local support = {}

@@ -91,7 +91,7 @@ std::string by_lua(lua_State* L, const char* expression, const std::vector<Value
     return exactly(lua_isinteger(L, -1) ? Value(int64_t{lua_tointeger(L, -1)}) : Value(lua_tonumber(L, -1)));
 }
 
-// Lua's errors name the place and the variable; ours leave both to whoever knows them.
+// Lua's errors name the place and the variable; ours leave both to the caller.
 std::string without_place(std::string text) {
     if (text.rfind("x:1: ", 0) == 0) text = text.substr(5);
     for (const char* variable : {" (local 'a')", " (local 'b')"})

@@ -1,4 +1,4 @@
--- What is drawn follows its distribution: frequencies and moments of the operators that tests/data/conformance/random.json does not
+-- Random numbers follow their distribution: frequencies and moments of the operators that tests/data/conformance/random.json does not
 -- hold. Five standard deviations of chance are allowed; the seed is fixed.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"

@@ -1,4 +1,4 @@
--- What a differentiated program does beside computing: errors, variables that are closed, functions behind operators, the
+-- Effects of a differentiated program: errors, variables that are closed, functions behind operators, the
 -- order in which operands are read. The value must be that of a plain call, slope and curvature those of differences.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
@@ -294,7 +294,7 @@ t.test("an error that leaves the derivative closes variables", function()
   t.equal({ ok, e, log }, { false, "out", { "out" } })
 end)
 
--- Functions behind operators whose results nobody uses, or that are truth values.
+-- Functions behind operators with results that are unused, or that are truth values.
 check("what metamethods of comparison do", function(x)
   local a = x
   local m = {

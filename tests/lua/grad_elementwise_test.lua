@@ -1,5 +1,5 @@
 -- Elementwise operators on small tensors take a short way through the machine, forwards and backwards. What they give
--- is what the long way gives, and the memory that they take over is nobody else's.
+-- is what the long way gives, and the memory that they reuse has no other owner.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,4 @@
--- What operators with several results give within a derivative, and gradients that a program gives itself.
+-- Operators with several results within a derivative, and gradients that a program gives itself.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

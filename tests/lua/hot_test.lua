@@ -1,4 +1,4 @@
--- Functions that nobody asked to compile: in graph mode those that work with tensors and are called again and again are, as soon
+-- Functions that are compiled without a request: in graph mode those that work with tensors and are called again and again are, as soon
 -- as the mode is on and until it is off, wherever they were defined; nothing else tells.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"

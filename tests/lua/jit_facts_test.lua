@@ -1,4 +1,4 @@
--- What is true of an operator is true of it in compiled functions: errors by values, numbers beside halves, exact sums.
+-- Facts about operators hold in compiled functions as well: errors by values, numbers beside halves, exact sums.
 -- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"

@@ -1,4 +1,4 @@
--- What is kept of compiled functions has bounds; beyond them single calls are left to Lua, no function for good.
+-- The memory of compiled functions has bounds; beyond them single calls are left to Lua, no function for good.
 -- Eager mode only: what it compares is compiled here as well.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"

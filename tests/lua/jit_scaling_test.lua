@@ -1,4 +1,4 @@
--- What comes before the first result of a long function takes time in proportion to its length: reading it, its derivative,
+-- The work before the first result of a long function takes time in proportion to its length: reading it, its derivative,
 -- the layout of its registers, what graph mode records and compiles.
 -- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path

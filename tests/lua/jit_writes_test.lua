@@ -37,7 +37,7 @@ test("running statistics are moved once for each call", function()
   equal(ms.jit_report(f).graphs, 1)
 end)
 
--- Kernels keep a weight in their own order from call to call, and make it anew once somebody has written to it.
+-- Kernels keep a weight in their own order from call to call, and reorder it again after a write to it.
 test("a product follows its weight when that is written now and then", function()
   for _, product in ipairs { ops.matmul, ops.mm, function(a, b) return ops.matmul(a, ops.transpose(b, { 1, 0 })) end } do
     for _, rows in ipairs { 1, 3, 64, 520 } do

@@ -1,4 +1,4 @@
--- Mistakes of people who come from PyTorch, MindSpore, numpy, Python or C, and slips: what they type, and what the first line and
+-- Mistakes of users who come from PyTorch, MindSpore, numpy, Python or C, and slips: what they type, and what the first line and
 -- the hint say. `grad`: the first line where the program runs inside ms.grad, if it is another one. Run by mistakes_test.lua.
 -- luacheck: no max line length
 return {

@@ -1,4 +1,4 @@
--- What beginners get wrong is answered by what and where in the first line and by what to write in a hint: as a script, at the
+-- Mistakes of beginners are answered by what and where in the first line and by what to write in a hint: as a script, at the
 -- prompt, in a notebook, in graph mode and inside ms.grad.
 -- Eager mode only: nothing here is called often enough to be compiled.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path

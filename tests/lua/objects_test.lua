@@ -1,4 +1,4 @@
--- What messages call objects: by their class, wherever they are given to the wrong function.
+-- The names of objects in messages: their class, wherever they are given to the wrong function.
 -- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"

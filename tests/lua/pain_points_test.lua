@@ -1,4 +1,4 @@
--- What users of other frameworks complain about when they compile their programs, one test each: that it is better here.
+-- Complaints of users of other frameworks about compiled programs, one test each: here it is better.
 package.path = (arg[0]:match("^(.*/)") or "./") .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"

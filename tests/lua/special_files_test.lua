@@ -1,4 +1,4 @@
--- Whatever reads a file refuses what is none, at once: a folder, a pipe that nobody writes to, a device without an end, a socket.
+-- Readers of files refuse at once what is no file: a folder, a pipe without a writer, a device without an end, a socket.
 -- Eager mode only: nothing here is called often enough to be compiled.
 local ms = require "lunaria"
 local t = require "tests.lua.harness"

@@ -1,4 +1,4 @@
--- What == means between tensors: the value of single elements; rawequal asks for identity. The same in every mode.
+-- The operator == between tensors compares the value of single elements; rawequal asks for identity. The same in every mode.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

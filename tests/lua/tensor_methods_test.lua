@@ -120,7 +120,7 @@ test("capsules of DLPack", function()
     local z = ms.tensor({ 1, 0, 1 }, ms[dtype])
     equal({ list(ms.from_dlpack(z:to_dlpack())), tostring(ms.from_dlpack(z:to_dlpack()).dtype) }, { list(z), tostring(z.dtype) })
   end
-  -- What nobody takes is given back.
+  -- An unused result is given back.
   for _ = 1, 100 do ms.zeros({ 1 << 16 }):to_dlpack() end
   collectgarbage()
 end)

@@ -1,4 +1,4 @@
-// What MindSpore's users rely on at the edges of elementwise operators.
+// Edge cases of elementwise operators on which MindSpore's users rely.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -378,7 +378,7 @@ TEST_F(Elementwise, ResultsThatAreWrittenAroundTheCachesAreTheSame) {
     }
 }
 
-// As a kernel may be given memory that somebody planned: at any multiple of an element's size.
+// A plan may give a kernel memory at any multiple of an element's size.
 TEST_F(Elementwise, ALoopAroundTheCachesWritesWhatItShouldAndNothingElse) {
     const Tensor x = numbers(DType::f32, {200}, 7);
     alignas(64) float to[300];

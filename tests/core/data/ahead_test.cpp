@@ -18,7 +18,7 @@
 namespace lunaria::data {
 namespace {
 
-// Memory of its own, which knows who copied into it.
+// Memory of its own, which records the threads that copied into it.
 class Distant final : public Device {
   public:
     std::string_view name() const override { return "Distant"; }

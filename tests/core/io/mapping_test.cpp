@@ -22,7 +22,7 @@ TEST(Mapping, tensors_keep_the_file) {
     unlink(path.c_str());
     EXPECT_EQ(tensor.at(2), 4);
     EXPECT_FALSE(Mapping::of("/proc/self/exe")->tensor(DType::f32, {1}, 2));
-    // Whoever writes gets memory of its own.
+    // A write makes a copy of the memory.
     Tensor other = tensor.apart();
     other.own_storage();
     other.set_at(0, 9);

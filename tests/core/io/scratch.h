@@ -1,4 +1,4 @@
-// What the tests of the file formats share.
+// Common parts of the tests of file formats.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What Lua tests ask the mock of the driver: local mock = require "mock_control".
+// The interface of the driver's mock to Lua tests: local mock = require "mock_control".
 #include <dlfcn.h>
 #include <lua.hpp>
 

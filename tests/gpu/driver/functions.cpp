@@ -229,7 +229,7 @@ EXPORT Result cuEventRecord(Event* event, Stream* stream) {
         return 0;
     });
 }
-// Nothing is done only because somebody asks; but who asks again and again is to see it done.
+// A query does no work by itself, but after many queries the work is done.
 EXPORT Result cuEventQuery(Event* event) {
     return mock().call("cuEventQuery", [=] {
         if (!knows(mock().events, event, "an event")) return kBadHandle;

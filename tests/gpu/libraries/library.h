@@ -1,4 +1,4 @@
-// What the mocks of libraries beside the driver have in common: they work in the memory and on the streams of the mock
+// Common parts of the mocks of libraries beside the driver: they work in the memory and on the streams of the mock
 // of the driver (tests/gpu/driver/mock.h), and tell it what is used wrongly.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the Lua library shows through a session's hooks: values in their formats, bars and curves that are replaced in
+// Output of the Lua library through a session's hooks: values in their formats, bars and curves that are replaced in
 // place, widgets.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Where the arguments of a call come from: the same tensor, or equal numbers, in several places of an operator's call
+// The sources of a call's arguments: the same tensor, or equal numbers, in several places of an operator's call
 // have the gradients that separate equal tensors by position have, however the call is written.
 #include <gtest/gtest.h>
 

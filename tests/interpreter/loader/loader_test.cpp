@@ -1,4 +1,4 @@
-// Which text a Lua function came from, told by its compiled code where nothing else tells.
+// The source text of a Lua function, found by its compiled code if there is no other way.
 #include "interpreter/loader/loader.h"
 #include "interpreter/program/program_state.h"
 

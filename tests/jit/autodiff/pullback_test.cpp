@@ -345,7 +345,7 @@ TEST_P(PullbackTest, asking_for_less_gives_the_same_cotangents) {
         if (!has_cotangents(result)) continue;
         uint64_t stream = 40;
         Value w = direction(result, stream);
-        // A number that nobody differentiates by may be a constant of the graph, which is another way to compute.
+        // A number that is not differentiated may be a constant of the graph, which is another way to compute.
         uint64_t tensors = 0;
         for (size_t i = 0; i < args.size(); ++i) tensors |= uint64_t{!args[i].is_number()} << i;
         auto all = cotangents_of_call(op(), args, result, w, tensors);

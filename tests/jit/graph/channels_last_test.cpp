@@ -1,4 +1,4 @@
-// Which graphs keep the channels of a pixel side by side, and that they give what they gave before.
+// Graphs that keep the channels of a pixel side by side: which ones do, and that their results stay the same.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/device.h"

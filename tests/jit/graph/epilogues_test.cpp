@@ -1,4 +1,4 @@
-// What is done together with the product or convolution that it follows, and what is not.
+// Operators that are computed together with the product or convolution before them, and others that are not.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -468,7 +468,7 @@ TEST_F(ExecutableTest, random_numbers_are_those_of_eager_mode) {
     EXPECT_TRUE(are_close(run_compiled(*graph, inputs), want, 1e-6));
 }
 
-// Convolutions and layers keep their weights in another layout from the third run on, until somebody writes to them.
+// Convolutions and layers keep their weights in another layout from the third run on, until a write to them.
 TEST_F(ExecutableTest, weights_that_kernels_keep_are_followed_when_they_change) {
     const DType f = DType::f32;
     struct Case {

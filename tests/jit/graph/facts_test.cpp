@@ -1,4 +1,4 @@
-// What the entries of operators say of them (core/operator/op.h) holds, and compiled programs keep to it.
+// The facts in the entries of operators (core/operator/op.h) are true, and compiled programs keep to it.
 #include <gtest/gtest.h>
 
 #include <cmath>

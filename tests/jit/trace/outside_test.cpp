@@ -1,4 +1,4 @@
-// What a record asks of the outside and does there: tables, functions, errors.
+// A record's questions to the outside and its effects there: tables, functions, errors.
 #include <gtest/gtest.h>
 
 #include "jit/trace/region.h"

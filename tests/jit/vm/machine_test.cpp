@@ -1,4 +1,4 @@
-// What the virtual machine does with programs that are texts of the IR.
+// The virtual machine on programs in the text form of the IR.
 #include "jit/vm/machine.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which rules are chains, and whose memory their results may take.
+// Rules that are chains: which ones are, and the memory that their results may reuse.
 #include "jit/vm/rule_chain.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
--- What iterators leave behind: no thread, no file handle, no memory, however they end.
+-- Iterators leave nothing behind: no thread, no file handle, no memory, however they end.
 -- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"

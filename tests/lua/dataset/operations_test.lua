@@ -160,7 +160,7 @@ t.test("pipelines are drawn, written and read", function()
   fails("there is no operation 'nothing'", D.deserialize, { op_type = "nothing", arguments = {}, children = { D.serialize(numbers(2)) } })
 end)
 
--- A description is text that anybody may have written: what it names is a source, an operation, a transform or a sampler, or it is
+-- A description is text from an unknown source: what it names is a source, an operation, a transform or a sampler, or it is
 -- an error, and nothing else is called.
 t.test("a description makes pipelines and does nothing else", function()
   local whole, path = D.serialize(numbers(2)), os.tmpname()

@@ -1,4 +1,4 @@
--- What happens around a cell's computation: hooks that see gradients, computing again, inputs that were told beforehand.
+-- Services around a cell's computation: hooks that see gradients, computing again, inputs that were told beforehand.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,4 @@
--- What the generator of random programs knows while it writes one: a stream of random numbers of its own (the same seed
+-- The state of the generator of random programs while it writes one: a stream of random numbers of its own (the same seed
 -- gives the same program everywhere), the variables in scope with their types, and how much work the program does so far.
 --
 -- Types of variables: "n" a differentiable number (in tensor programs a float64 tensor of rank 0), "v" a float64 tensor of

@@ -1,7 +1,7 @@
 -- Random scripts: functions that share state of many kinds (tables with a second name, objects with metatables, closures,
 -- globals, memoised results, views) and a main part that calls them, changes the state in between and reports everything
 -- through out(...). Script.new(random) gives { lines, functions = { { head, body, tail } ... }, main = { ... } } of texts that
--- are statements, so that whoever looks for a smaller script can leave some out; Script.render makes a text of it.
+-- are statements, so that a search for a smaller script can leave some out; Script.render makes a text of it.
 local Script = {}
 
 local PRELUDE = [[

@@ -70,7 +70,7 @@ function kinds.index_assign(m)
   return lines
 end
 
--- A tensor that is written into, whoever else has it.
+-- A tensor that is written into, with or without other owners.
 local function written(m)
   local variable = m:variable("v")
   if variable.level < m.functions then m.writer = true end

@@ -1,4 +1,4 @@
--- What values look like in a notebook.
+-- The display of values in a notebook.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

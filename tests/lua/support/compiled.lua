@@ -1,4 +1,4 @@
--- Whether a test that is run again in graph mode compiled anything: one that records no function repeats its first run, and
+-- The check that a test which is run again in graph mode compiled something: one that records no function repeats its first run, and
 -- fails (LUNARIA_TEST_COMPILES in the environment asks for it). What was compiled is forgotten with the function, so that a
 -- test looks now and then.
 local ms = require "lunaria"
