@@ -6,7 +6,10 @@ A turn is the fastest of a few batches. It does not count when something else ra
 time tells (bench/machine.py), and is tried again. A row whose bar lies between the quartiles of its rounds gets more
 rounds, up to three times as many: luck is not to decide.
 
-usage: run.py --lunaria PROGRAM [--threads 1,2] [--rounds 11] [--only TEXT] [--json FILE] [NAME...]"""
+With --before the only other is an earlier build of our own program, for each workload that both know: no row may lose more
+than 3 %.
+
+usage: run.py --lunaria PROGRAM [--before PROGRAM] [--threads 1,2] [--rounds 11] [--only TEXT] [--json FILE] [NAME...]"""
 import argparse
 import json
 import os
@@ -27,6 +30,7 @@ SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "dat
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
           "index_rules": "index"}
 BATCHES = 3  # of a turn
+KEEPS = 0.97  # of its speed before
 
 
 class Contestant:
@@ -149,6 +153,17 @@ def rows_of(measurement, bars, threads):
                      "peer_ns": statistics.median(measurement.times[peer]), "pass": ratio >= bar}
 
 
+def show(row):
+    head = f"{row['workload']:<24}{row['threads']:>4}"
+    if "ratio" not in row:
+        print(f"{head}  {row['against']}: {row['note']}  FAIL", flush=True)
+        return
+    noise = f", {row['disturbed']} disturbed" if row["disturbed"] else ""
+    print(f"{head}{nanoseconds(row['ours_ns']):>12}{nanoseconds(row['peer_ns']):>12}  "
+          f"{row['peer']:<14}{row['ratio']:>8.2f}{row['bar']:>8.2f}  {'PASS' if row['pass'] else 'FAIL'}"
+          f"  {row['low']:.2f}-{row['high']:.2f} in {row['rounds']} rounds{noise}", flush=True)
+
+
 def run_pair(name, options, threads):
     direct = DIRECT.get(name)
     ours = Contestant([options.lunaria, f"bench/{name}.lua"], threads)
@@ -177,16 +192,28 @@ def run_pair(name, options, threads):
         measurement.run(entry["bars"], options.rounds)
         for row in rows_of(measurement, entry["bars"], threads):
             rows.append(row | {"bench": name})
-            if "ratio" in row:
-                noise = f", {row['disturbed']} disturbed" if row["disturbed"] else ""
-                print(f"{workload:<24}{threads:>4}{nanoseconds(row['ours_ns']):>12}{nanoseconds(row['peer_ns']):>12}  "
-                      f"{row['peer']:<14}{row['ratio']:>8.2f}{row['bar']:>8.2f}  {'PASS' if row['pass'] else 'FAIL'}"
-                      f"  {row['low']:.2f}-{row['high']:.2f} in {row['rounds']} rounds{noise}", flush=True)
-            else:
-                print(f"{workload:<24}{threads:>4}  {row['against']}: {row['note']}  FAIL", flush=True)
+            show(row)
     for contestant in (ours, peers, library):
         if contestant:
             contestant.close()
+    return rows
+
+
+def run_before(name, options, threads):
+    both = {"lunaria": Contestant([options.lunaria, f"bench/{name}.lua"], threads),
+            "before": Contestant([options.before, f"bench/{name}.lua"], threads)}
+    lists = [[entry["workload"] for entry in process.ask("list")] for process in both.values()]
+    rows = []
+    for workload in lists[0]:
+        if workload not in lists[1] or (options.only and options.only not in workload):
+            continue
+        measurement = Measurement({side: (process, workload) for side, process in both.items()}, workload)
+        measurement.run({"before": KEEPS}, options.rounds)
+        for row in rows_of(measurement, {"before": KEEPS}, threads):
+            rows.append(row | {"bench": name})
+            show(row)
+    for process in both.values():
+        process.close()
     return rows
 
 
@@ -209,6 +236,7 @@ def run_single(name, options):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--lunaria", required=True)
+    parser.add_argument("--before", help="an earlier build of our own program, which takes the peers' place")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--only", help="workloads whose name contains this")
@@ -217,18 +245,19 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PAIRS + SINGLE))
     options = parser.parse_args()
     options.lunaria = str(Path(options.lunaria).resolve())
+    options.before = options.before and str(Path(options.before).resolve())
     unknown = set(options.names) - set(PAIRS + SINGLE)
     if unknown:
         parser.error(f"no bench {', '.join(sorted(unknown))}; there are {', '.join(PAIRS + SINGLE)}")
     rows = []
-    for name in options.names or PAIRS + SINGLE:
+    for name in options.names or (PAIRS if options.before else PAIRS + SINGLE):
         print(f"\n{name}")
         if name in SINGLE:
             rows += run_single(name, options)
             continue
         print(f"{'workload':<24}{'thr':>4}{'ours':>12}{'other':>12}  {'':<14}{'ratio':>8}{'bar':>8}")
         for threads in options.threads.split(","):
-            rows += run_pair(name, options, int(threads))
+            rows += (run_before if options.before else run_pair)(name, options, int(threads))
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
     passed = sum(row["pass"] for row in rows)
