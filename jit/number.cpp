@@ -280,4 +280,12 @@ void add_number_primitives(Rows& r) {
           {.compute = [](const Value* v) { return wrapped(turns_of(v[0].integer(), v[1], v[2].integer()).count); }});
 }
 
+std::string number_text(const Value& number) {
+    if (number.kind() == Value::Kind::integer) return std::to_string(number.integer());
+    char text[40];
+    std::snprintf(text, sizeof text, "%.14g", number.number());
+    const bool integral = std::string_view(text).find_first_not_of("-0123456789") == std::string_view::npos;
+    return integral ? std::string(text) + ".0" : text;
+}
+
 }  // namespace lunaria::lua

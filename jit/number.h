@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "core/operator/op.h"
 
@@ -18,6 +19,9 @@ const Op& on_numbers(const Op& op);
 // before them: an arithmetic error for division of an integer by zero, a value error for a float without integer
 // representation in a bit operation, an argument error for an operand that is not a number.
 Value run_number(const Op& primitive, std::span<const Value> args);
+
+// A number as Lua's tostring() has it.
+std::string number_text(const Value& number);
 
 // A numeric loop over integers: a bound of its last value, and the number of its iterations.
 struct Turns {

@@ -366,6 +366,11 @@ void check_index(int64_t i, int axis, int64_t size) {
 
 Index parse_index(std::string_view where, std::string_view text) { return SliceText(where, text).read(); }
 
+bool is_slice_text(std::string_view text) {
+    return std::ranges::any_of(text, [](char c) { return c == ':' || c == ',' || c == '.' || c == '-' || c == ' '; }) ||
+           text == "None" || (!text.empty() && text[0] >= '0' && text[0] <= '9');
+}
+
 Value index_get(Builder& builder, const Value& x, const Index& index) {
     Index whole = completed(index, type_of(x).shape);
     if (is_advanced(whole))

@@ -56,6 +56,9 @@ struct Index {
 // Reads "1:3, ::2, ..., -1, None". Throws a syntax error that shows the text with a caret under the mistake.
 Index parse_index(std::string_view where, std::string_view text);
 
+// Whether the text can only be a slice, not the name of a field: it has a character that names do not have.
+bool is_slice_text(std::string_view text);
+
 // A name for errors of the operators that an index is made of, as after a composite operator: the tensor, which is what
 // the user typed.
 const Op& indexing();

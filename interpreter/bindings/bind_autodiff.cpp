@@ -123,10 +123,10 @@ int replace(lua_State* L) {
     return 0;
 }
 
-// fits_in_place(old, value): whether a method such as add_ may replace the old value by the new one.
+// fits(old, value): whether a method such as add_ may replace the old value by the new one.
 int fits(lua_State* L) {
     const Tensor* value = tensor_at(L, 2);
-    lua_pushboolean(L, value && fits_in_place(check_tensor(L, 1, "fits"), *value));
+    lua_pushboolean(L, value && vm::fits_in_place(check_tensor(L, 1, "fits"), *value));
     return 1;
 }
 

@@ -3,16 +3,13 @@
 #include <cmath>
 
 #include "core/ir/mindir.h"
-#include "core/ir/substitution.h"
-#include "core/ir/verifier.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/saving/lua_known.h"
 #include "interpreter/saving/typed_program.h"
 #include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
-#include "jit/language.h"
-#include "jit/saving/program_check.h"
+#include "jit/saving/loaded_program.h"
 #include "jit/saving/specializer.h"
 
 namespace lunaria {
@@ -76,79 +73,16 @@ bool is_close(LuaHost& host, const Value& a, const Value& b, int depth) {
     return true;
 }
 
-// The content of a file as a function of Lua. Owned by the function: the graph that captures the weights, and
-// everything that it calls.
-struct Loaded {
-    ir::ParsedGraph parsed;
-    std::unique_ptr<ir::Graph> graph;
-};
-
-// The graph with its weights (constants that have a name) in a table that it captures: read from there, they are
-// parameters like those of a cell, for derivatives and for graph mode.
-std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<Value>& weights) {
-    auto graph = std::make_unique<ir::Graph>(loaded.name);
-    ir::Substitution made(graph.get());
-    ir::Node* table = nullptr;
-    for (auto& node : loaded.nodes()) {
-        if (node->kind != ir::NodeKind::constant) continue;
-        if (node->function) {
-            made[node.get()] = Value(graph->add_function(*node->function));
-            continue;
-        }
-        if (!node->constant.is_tensor() || node->name.empty()) {
-            made[node.get()] = Value(graph->add_constant(node->constant));
-            continue;
-        }
-        Tensor t = node->constant.tensor();
-        t.set_parameter({node->name, is_float(t.dtype())});
-        weights.emplace_back(t);
-        if (!table) table = graph->add_parameter("weights", {});
-        ir::Node* weight = graph->add_call(lua::primitive("index"),
-                                           {Value(table), Value(static_cast<int64_t>(weights.size()))}, node->type);
-        weight->name = node->name;
-        made[node.get()] = Value(weight);
-    }
-    graph->captures = table ? 1 : 0;
-    for (const ir::Node* p : loaded.parameters()) made[p] = Value(graph->add_parameter(p->name, p->type));
-    for (const ir::Node* node : loaded.body()) made[node] = made.copy(*node);
-    graph->result = made(loaded.result);
-    return graph;
-}
-
-void forget_types(ir::Graph& graph) {
-    for (auto& node : graph.nodes())
-        if (node->kind != ir::NodeKind::constant) node->type = {};
-    for (auto& inner : graph.inner()) forget_types(*inner);
-}
-
-ir::ParsedGraph parsed_from(LuaHost& host, const Source& source) {
-    return ir::read_mindir(source, {&lua::language(), nullptr, is_saved_primitive,
-                                    [&](const std::string& name) { return function_named(host, name); }});
-}
-
 Value function_in(LuaHost& host, const Source& source, std::vector<Value>& weights) {
-    auto loaded = std::make_shared<Loaded>();
-    loaded->parsed = parsed_from(host, source);
-    ir::Graph& graph = *loaded->parsed.graph;
-    try {
-        if (!loaded->parsed.others.empty() || !is_plain(graph)) {
-            check_program(loaded->parsed);
-            forget_types(graph);
-            for (auto& other : loaded->parsed.others) forget_types(*other);
-        }
-        loaded->graph = capture_weights(graph, weights);
-        ir::verify(*loaded->graph);
-    } catch (const Error& e) {
-        throw source.error(str("the graph is not valid: ", e.what()));
-    }
-    std::vector<Value> captures;
+    const std::shared_ptr<LoadedProgram> loaded =
+        load_program(source, [&](const std::string& name) { return function_named(host, name); });
+    weights = loaded->weights;
+    Value table;
     if (!weights.empty()) {
-        captures.push_back(host.new_table(weights.size(), 0));
-        for (size_t i = 0; i < weights.size(); ++i)
-            host.raw_set(captures[0], Value(static_cast<int64_t>(i) + 1), weights[i]);
+        table = host.new_table(weights.size(), 0);
+        for (size_t i = 0; i < weights.size(); ++i) host.raw_set(table, Value(static_cast<int64_t>(i) + 1), weights[i]);
     }
-    vm::Function& function = vm::function_of(*loaded->graph);
-    return vm::make_object<vm::Closure>(function, std::move(loaded), std::move(captures));
+    return function_of(loaded, table);
 }
 
 // Runs the file's function and the original function on the example, and compares the results.
@@ -237,7 +171,9 @@ class Exporter {
         if (!line_ && for_these_sizes) line_ = trace_graph(L_, f_, inputs_, TracedSizes::fixed);
         if (line_) return ir::mindspore_mindir_of(*line_, missing_);
         // The program as it is read from a file, with functions as values.
-        const ir::ParsedGraph parsed = parsed_from(host_, *memory_source("mindir", ir::mindir_of(program())));
+        const ir::ParsedGraph parsed =
+            read_program(*memory_source("mindir", ir::mindir_of(program())),
+                         [&](const std::string& name) { return function_named(host_, name); });
         std::unique_ptr<ir::Graph> blocks = typed_program(L_, *parsed.graph, inputs_, TracedSizes::open);
         if (!blocks && for_these_sizes) blocks = typed_program(L_, *parsed.graph, inputs_, TracedSizes::fixed);
         return blocks ? ir::mindspore_mindir_of(*blocks, missing_) : std::nullopt;

@@ -2,11 +2,11 @@
 // (core/tensor/tensor.h), so that a parameter is the same parameter under every name it has in a program.
 #include "backends/ascend/outline.h"
 #include "core/base/printable.h"
+#include "core/tensor/tensor_text.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/parameter.h"
 #include "interpreter/values/table_tensor.h"
-#include "interpreter/values/tensor_text.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {

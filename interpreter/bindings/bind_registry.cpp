@@ -2,10 +2,10 @@
 // operators' entries, texts of functions, files of the library, options, and commands of the debugger.
 #include <array>
 
+#include "core/io/embedded.h"
 #include "core/ops/families.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/display/pretty.h"
-#include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/command_line.h"

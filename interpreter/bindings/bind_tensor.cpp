@@ -6,6 +6,7 @@
 #include "core/base/interrupt.h"
 #include "core/tensor/device.h"
 #include "core/tensor/element.h"
+#include "core/tensor/tensor_text.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/operators.h"
@@ -13,7 +14,6 @@
 #include "interpreter/values/table_tensor.h"
 #include "interpreter/values/tensor_index.h"
 #include "interpreter/values/tensor_methods.h"
-#include "interpreter/values/tensor_text.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {

@@ -1,6 +1,6 @@
 #include "interpreter/bindings/field_calls.h"
 
-#include "interpreter/loader/embedded.h"
+#include "core/io/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"

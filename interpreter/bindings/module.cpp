@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "backends/devices.h"
+#include "core/io/embedded.h"
 #include "core/memory/memory.h"
 #include "core/random/random.h"
 #include "core/run/precision.h"
@@ -19,7 +20,6 @@
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/jit/hot.h"
-#include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/devices.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/tensor/tensor_text.h"
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/prologue.h"
-#include "interpreter/values/tensor_text.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {

@@ -11,11 +11,11 @@
 #include "interpreter/host/field_names.h"
 #include "interpreter/host/handles.h"
 #include "interpreter/host/stand_ins.h"
-#include "interpreter/host/tensor_parts.h"
 #include "interpreter/library/lua_arguments.h"
 #include "interpreter/loader/loader.h"
 #include "jit/lower/lower.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/tensor_parts.h"
 
 namespace lunaria {
 
@@ -214,11 +214,12 @@ class LuaHost final : public vm::Host {
     Boxes boxes_;
     Handles handles_;
     StandIns stand_ins_;
-    TensorParts parts_{*this};
+    vm::TensorParts parts_;
     FieldNames names_{*this};
     std::unordered_map<lua_CFunction, Intrinsic> intrinsics_;
     LuaArguments arguments_;
     lua_CFunction c_function(const Value& f);
+    Index index_of(const Value& key);
     lua_CFunction gives_keys_ = nullptr;
     std::unordered_map<const Op*, Value> operators_, number_functions_;
 };

@@ -577,9 +577,18 @@ void LuaHost::at_line() { State::of(main_).events().on_machine_line(L); }
 
 void LuaHost::failed(const Error& e) { State::of(main_).events().on_failure(L, e); }
 
+Index LuaHost::index_of(const Value& key) {
+    luaL_checkstack(L, 6, "index");
+    const int base = lua_gettop(L);
+    push(L, key);
+    Index index = index_at(L, base + 1);
+    lua_settop(L, base);
+    return index;
+}
+
 vm::Host::Part LuaHost::part_of(const Value& tensor, const Value& key) {
     if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return parts_.property(tensor, key.string());
-    return parts_.indexed(tensor, key, nullptr);
+    return parts_.indexed(tensor, index_of(key), nullptr);
 }
 
 bool LuaHost::is_part(const Value& text) { return is_slice_text(text.string()); }
@@ -587,7 +596,7 @@ bool LuaHost::is_part(const Value& text) { return is_slice_text(text.string()); 
 vm::Host::Part LuaHost::put_part(const Value& tensor, const Value& key, const Value& value) {
     if (!value.is_number() && !value.is_tensor())
         throw argument_error("index", str("a number or a tensor is expected, got ", type_text(value)));
-    return parts_.indexed(tensor, key, &value);
+    return parts_.indexed(tensor, index_of(key), &value);
 }
 
 }  // namespace lunaria

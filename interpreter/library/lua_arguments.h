@@ -15,9 +15,7 @@ namespace lunaria {
 
 class LuaArguments {
   public:
-    // One letter per argument: A anything, N number, I number with an integer value, L the same or such a text, T
-    // table, F function, # a number or the string "#", S string, X table or tensor; lower case: may be missing or nil;
-    // -: is missing or nil; * at the end: any number of the last one. "": unknown.
+    // Letters of arguments_fit() (jit/vm/native.h); "": not known.
     std::string_view of(lua_State* L, lua_CFunction f);
     void note(lua_State* L, lua_CFunction f, std::string_view kinds);
     static bool fit(std::string_view kinds, std::span<const Value> args);

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "core/base/interrupt.h"
-#include "interpreter/library/pattern_matcher.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/callables.h"
+#include "jit/pattern_matcher.h"
 
 namespace lunaria {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <set>
 
+#include "core/io/embedded.h"
 #include "interpreter/display/pretty.h"
-#include "interpreter/loader/embedded.h"
 #include "interpreter/session/inspection.h"
 #include "interpreter/values/operators.h"
 #include "interpreter/values/parts.h"

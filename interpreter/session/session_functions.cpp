@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/io/embedded.h"
 #include "interpreter/debugger/debugger.h"
-#include "interpreter/loader/embedded.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
 #include "interpreter/session/session.h"

@@ -1,7 +1,5 @@
 #include "interpreter/values/tensor_index.h"
 
-#include <algorithm>
-
 #include "core/ops/indexing.h"
 #include "interpreter/values/table_tensor.h"
 #include "interpreter/values/values.h"
@@ -102,11 +100,6 @@ Index index_at(lua_State* L, int index) {
     luaL_checkstack(L, 6, "index");
     add_item(L, index, result, false);
     return result;
-}
-
-bool is_slice_text(std::string_view text) {
-    return std::ranges::any_of(text, [](char c) { return c == ':' || c == ',' || c == '.' || c == '-' || c == ' '; }) ||
-           text == "None" || (!text.empty() && text[0] >= '0' && text[0] <= '9');
 }
 
 Tensor index_tensor(lua_State* L, const Tensor& tensor, int index) {

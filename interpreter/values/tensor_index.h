@@ -3,15 +3,11 @@
 #pragma once
 
 #include <lua.hpp>
-#include <string_view>
 
 #include "core/ops/indexing.h"
 #include "core/tensor/tensor.h"
 
 namespace lunaria {
-
-// Whether the text can only be a slice, not the name of a field: it has a character that names do not have.
-bool is_slice_text(std::string_view text);
 
 // The value at stack position `index`, read as an index.
 Index index_at(lua_State* L, int index);

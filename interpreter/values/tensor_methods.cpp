@@ -4,13 +4,14 @@
 #include <cstring>
 
 #include "core/tensor/element.h"
+#include "core/tensor/tensor_text.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 #include "interpreter/values/devices.h"
 #include "interpreter/values/operators.h"
 #include "interpreter/values/table_tensor.h"
-#include "interpreter/values/tensor_text.h"
 #include "interpreter/values/values.h"
+#include "jit/vm/tensor_parts.h"
 
 namespace lunaria {
 
@@ -320,10 +321,6 @@ int iterate(lua_State* L) {
     return 3;
 }
 
-bool keeps_dtype(const Tensor& old, const Tensor& value) {
-    return value.dtype() == old.dtype() || is_float(old.dtype()) || !is_float(value.dtype());
-}
-
 int in_place(lua_State* L) {
     const Op& op = *static_cast<const Op*>(lua_touserdata(L, lua_upvalueindex(1)));
     const std::string name = str(op.name(), "_");
@@ -335,7 +332,7 @@ int in_place(lua_State* L) {
         throw shape_error(
             name, str("the result has shape ", value->shape(), ", which does not fit in place of ", old.shape()))
             .hint(str("use x = x:", op.name(), "(...)"));
-    if (!keeps_dtype(old, *value))
+    if (!vm::fits_in_place(old, *value))
         throw dtype_error(name,
                           str("the result is ", name_of(value->dtype()), " and the tensor is ", name_of(old.dtype())))
             .hint(str("use x = x:", op.name(), "(...)"));
@@ -504,10 +501,6 @@ bool push_in_place_method(lua_State* L, std::string_view name) {
     lua_pushlightuserdata(L, const_cast<Op*>(op));
     lua_pushcclosure(L, protect<in_place>, 1);
     return true;
-}
-
-bool fits_in_place(const Tensor& old, const Tensor& value) {
-    return value.shape() == old.shape() && keeps_dtype(old, value);
 }
 
 const Op* in_place_operator_at(lua_State* L, int index) {

@@ -18,8 +18,6 @@ int to_dlpack(lua_State* L);
 // and dtype allow. Pushes the function and returns true if there is such an operator.
 bool push_in_place_method(lua_State* L, std::string_view name);
 
-// Whether the operator's result can replace the old value.
-bool fits_in_place(const Tensor& old, const Tensor& value);
 // The operator of such a method at the index, or null.
 const Op* in_place_operator_at(lua_State* L, int index);
 

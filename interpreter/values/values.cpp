@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/tensor/element.h"
+#include "core/tensor/tensor_text.h"
 #include "interpreter/protect.h"
-#include "interpreter/values/tensor_text.h"
 
 namespace lunaria {
 

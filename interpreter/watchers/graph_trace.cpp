@@ -4,23 +4,10 @@
 #include "core/ir/verifier.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/watchers/tracing_host.h"
-#include "jit/language.h"
+#include "jit/saving/loaded_program.h"
 #include "jit/vm/machine.h"
 
 namespace lunaria {
-
-bool is_plain(const ir::Graph& g) {
-    bool plain = g.inner().empty() && !g.variadic && !g.order && g.result.is_list();
-    for (const ir::Node* node : g.body()) {
-        // Whether the node is a weight of a loaded network.
-        const bool weight = node->op == &lua::primitive("index") && g.captures == 1 && node->args[0].is_node() &&
-                            node->args[0].node() == g.parameters()[0];
-        plain &=
-            node->kind == ir::NodeKind::item || weight || (node->op && registry().find(node->op->name()) == node->op);
-    }
-    for (auto& node : g.nodes()) plain &= !node->function;
-    return plain;
-}
 
 namespace {
 

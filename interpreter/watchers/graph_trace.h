@@ -26,7 +26,4 @@ std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<c
 // and so are the present values of tensors that it captures.
 std::unique_ptr<ir::Graph> trace_pure_graph(lua_State* L, const Value& f, std::span<const Value> inputs);
 
-// Whether the graph consists of operators on tensors alone and returns a list of results.
-bool is_plain(const ir::Graph& graph);
-
 }  // namespace lunaria

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/tensor/value.h"
 
 namespace lunaria {
 
@@ -33,5 +37,11 @@ enum class Native : uint8_t {
     shape,    // of tensors: its result depends on their type
     rank,     // of tensors: its result depends on their type without the sizes
 };
+
+// Whether arguments are of these kinds, one letter each: A anything, N number, I number with an integer value, L the
+// same or such a text, T table, F function, # a number or the string "#", S string, X table or tensor; lower case: may
+// be missing or nil; -: is missing or nil; * at the end: any number of the one before. `object_is`: whether an object
+// is of a kind; what stands for a value that is not known yet may be any.
+bool arguments_fit(std::string_view kinds, std::span<const Value> args, bool (*object_is)(const Value&, char kind));
 
 }  // namespace lunaria

@@ -18,14 +18,6 @@ return function(core, ms)
     end, true)
   end
 
-  local new_full = ms.tensor { 1.0 }.new_full
-  local plain_new_full = core.original(new_full)
-  core.replace(new_full, function(x, ...)
-    local size, value, dtype = ...
-    if type(value) ~= "number" then return plain_new_full(x, ...) end
-    return ops.new_full(x, size, value, dtype)
-  end, true)
-
   -- Ranges.
   stands_for("arange", function(start, last, step, dtype)
     if last == nil then return ops.arange(stop(start), { step = stop(step), dtype = dtype }) end

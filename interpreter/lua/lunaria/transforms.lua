@@ -637,6 +637,8 @@ end
 require "lunaria.adjoints" (core, ms)
 require "lunaria.adjoints_attributes" (core, ms)
 require "lunaria.adjoints_optimizers" (core, ms)
+require "lunaria.adjoints_methods" (core, ms)
+require "lunaria.adjoints_session" (core)
 
 for name, f in pairs(T) do rawset(ms, name, f) end
 return T

@@ -8,12 +8,12 @@
 
 #include "core/base/interrupt.h"
 #include "core/memory/memory.h"
+#include "core/tensor/tensor_text.h"
 #include "core/threads/threads.h"
 #include "interpreter/errors/script.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/program/program_state.h"
 #include "interpreter/session/command_line.h"
-#include "interpreter/values/tensor_text.h"
 #include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 

@@ -1,5 +1,5 @@
 // The matcher against the one of Lua's own library, over random patterns.
-#include "interpreter/library/pattern_matcher.h"
+#include "jit/pattern_matcher.h"
 
 #include <gtest/gtest.h>
 

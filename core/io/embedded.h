@@ -1,4 +1,4 @@
-// The Lua files under interpreter/lua/, which the build puts into the binary.
+// Lua files (of interpreter/lua/) that the build puts into a program: each has the ones that it needs.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct EmbeddedFile {
     std::string_view text() const { return {begin, static_cast<std::size_t>(end - begin)}; }
 };
 
-// All files, sorted by name; they live as long as the program.
+// All files of this program, sorted by name; they live as long as it runs.
 std::span<const EmbeddedFile> embedded_files();
 
 // The text of one file. An empty view with a null pointer means that there is no file of that name; an empty file has a

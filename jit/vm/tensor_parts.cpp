@@ -1,16 +1,18 @@
-#include "interpreter/host/tensor_parts.h"
+#include "jit/vm/tensor_parts.h"
 
 #include "core/ir/builder.h"
 #include "core/operator/expansion.h"
-#include "core/ops/indexing.h"
-#include "interpreter/host/lua_host.h"
-#include "interpreter/values/tensor_index.h"
-#include "interpreter/values/values.h"
 #include "jit/language.h"
+#include "jit/vm/machine.h"
 
-namespace lunaria {
+namespace lunaria::vm {
 
-vm::Host::Part TensorParts::property(const Value& tensor, const std::string& name) {
+bool fits_in_place(const Tensor& old, const Tensor& value) {
+    return value.shape() == old.shape() &&
+           (value.dtype() == old.dtype() || is_float(old.dtype()) || !is_float(value.dtype()));
+}
+
+Host::Part TensorParts::property(const Value& tensor, const std::string& name) {
     const int rank = tensor.tensor().rank();
     const bool last_two = name == "mT" || name == "mH";
     if ((name != "T" && !last_two) || (last_two && rank < 2)) return {};
@@ -28,19 +30,13 @@ vm::Host::Part TensorParts::property(const Value& tensor, const std::string& nam
         graph->result = Value::list({builder.call("transpose", {x, Value::ints(order)}).value()});
         kept = graph;
     }
-    vm::Host::Part part;
+    Host::Part part;
     part.function = kept;
     return part;
 }
 
-vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const Value* value) {
-    lua_State* L = host_.lua();
-    luaL_checkstack(L, 6, "index");
-    const int base = lua_gettop(L);
-    host_.push(L, key);
-    Index index = index_at(L, base + 1);
-    lua_settop(L, base);
-    vm::Host::Part part;
+Host::Part TensorParts::indexed(const Value& tensor, Index index, const Value* value) {
+    Host::Part part;
     std::string name = str(to_string(Value(tensor)), "|");
     if (value) {
         name += value->is_tensor() ? to_string(*value) + "=" : "number=";
@@ -65,7 +61,7 @@ vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const
     if (!kept || mask) {
         if (parts_.size() > 2000) {
             parts_.clear();
-            return indexed(tensor, key, value);
+            return indexed(tensor, std::move(index), value);
         }
         auto graph = std::make_shared<ir::Graph>("index");
         Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor)))), put;
@@ -91,11 +87,11 @@ vm::Host::Part TensorParts::indexed(const Value& tensor, const Value& key, const
         if (value) result = Value(graph->add_call(lua::primitive("overwrite"), {whole, result}, {}));
         graph->result = Value::list({result});
         kept = graph;
-        vm::function_of(*kept).whole = &indexing();
+        function_of(*kept).whole = &indexing();
     }
     part.function = kept;
     if (mask) parts_.erase(name);
     return part;
 }
 
-}  // namespace lunaria
+}  // namespace lunaria::vm

@@ -1,4 +1,4 @@
-#include "interpreter/loader/embedded.h"
+#include "core/io/embedded.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "interpreter/library/pattern_matcher.h"
+#include "jit/pattern_matcher.h"
 
 #include <cctype>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "interpreter/values/tensor_text.h"
+#include "core/tensor/tensor_text.h"
 
 #include <algorithm>
 #include <cctype>
