@@ -79,16 +79,30 @@ struct Store {
     std::unordered_map<std::string, void*> known;
     Generator generator;
     KernelCacheStats stats;
-    // Another build of the generator makes other kernels, even if its version was not increased.
-    const std::string origin = [] {
+    KernelOrigin origin = KernelOrigin::generator;
+    // Another build of the generator has other kernels, even where its version was not counted up.
+    const std::string& build() {
+        if (!build_) build_ = origin == KernelOrigin::cache ? read_kernel_file(kLastBuild) : library_build();
+        return *build_;
+    }
+    void keep(const std::string& key, const std::string& code) {
+        if (stats.generated++ == 0) write_kernel_file(kLastBuild, build());
+        write_kernel_file(key, code);
+    }
+
+  private:
+    // An entry of the cache: the build whose kernels are there, for programs that have none of their own.
+    static constexpr std::string_view kLastBuild = "the last build of the code generator";
+    static std::string library_build() {
         for (const auto& path : library_paths()) {
             struct stat info;
             if (stat(path.c_str(), &info) != 0) continue;
             return std::to_string(info.st_size) + ' ' + std::to_string(info.st_mtim.tv_sec) + '.' +
                    std::to_string(info.st_mtim.tv_nsec);
         }
-        return std::string();
-    }();
+        return {};
+    }
+    std::optional<std::string> build_;
 };
 Store& store() {
     // Never destroyed: loaded code stays to the end of the process.
@@ -96,8 +110,8 @@ Store& store() {
     return *s;
 }
 
-std::string key_of(const Store& store, const KernelRequest& request, const std::string& target) {
-    std::string key = str("kernel ", kGeneratorVersion, ' ', store.origin, ' ', target, '\n');
+std::string key_of(Store& store, const KernelRequest& request, const std::string& target) {
+    std::string key = str("kernel ", kGeneratorVersion, ' ', store.build(), ' ', target, '\n');
     if (request.threads) return key + request.threads->text();
     if (request.shape) key += request.shape->text() + '\n';
     return key + request.program->text();
@@ -105,10 +119,16 @@ std::string key_of(const Store& store, const KernelRequest& request, const std::
 
 }  // namespace
 
+void set_kernel_origin(KernelOrigin origin) {
+    std::lock_guard lock(store().mutex);
+    store().origin = origin;
+}
+
 bool can_generate() {
     static const bool there = [] {
         std::lock_guard lock(store().mutex);
-        return store().generator.is_there();
+        return store().origin == KernelOrigin::generator ? store().generator.is_there()
+                                                         : store().origin == KernelOrigin::cache;
     }();
     return there;
 }
@@ -131,14 +151,11 @@ std::vector<void*> find_kernels(const CodeTarget& target, std::span<const Kernel
             kernel = target.load(code);
             if (kernel) ++s.stats.read;
         }
-        if (!kernel && logs(LogTopic::cache)) log(LogTopic::cache, "a kernel is generated: no cache has it");
-        if (!kernel) {
+        if (!kernel && s.origin == KernelOrigin::generator) {
+            if (logs(LogTopic::cache)) log(LogTopic::cache, "a kernel is generated: no cache has it");
             const std::string code = s.generator.run(request, target.name);
             if (!code.empty()) kernel = target.load(code);
-            if (kernel) {
-                ++s.stats.generated;
-                write_kernel_file(key, code);
-            }
+            if (kernel) s.keep(key, code);
         }
         s.known.emplace(std::move(place), kernel);
         kernels.push_back(kernel);
@@ -155,10 +172,9 @@ std::string find_code(const KernelRequest& request, const std::string& target) {
         ++s.stats.read;
         return code;
     }
+    if (s.origin != KernelOrigin::generator) return code;
     code = s.generator.run(request, target);
-    if (code.empty()) return code;
-    ++s.stats.generated;
-    write_kernel_file(key, code);
+    if (!code.empty()) s.keep(key, code);
     return code;
 }
 

@@ -1,6 +1,7 @@
 // Code of loop programs for devices: a cache in the process in front of one on disk in front of the code generator.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,7 +37,12 @@ std::vector<void*> find_kernels(const CodeTarget& target, std::span<const Kernel
 // The code itself, from the disk cache or the code generator. Empty: there is none.
 std::string find_code(const KernelRequest& request, const std::string& target);
 
-// Whether kernels can be generated at all; false without the code generator's library.
+// Where kernels come from. A program without the code generator has those that another one has left in the cache.
+enum class KernelOrigin : uint8_t { generator, cache, none };
+// For the rest of the process, before it asks for the first kernel; else it is the generator, behind the cache.
+void set_kernel_origin(KernelOrigin origin);
+
+// Whether there may be kernels at all; false without the code generator's library where that is the origin.
 bool can_generate();
 
 struct KernelCacheStats {
