@@ -31,22 +31,27 @@ Object* object_in(const Value& v) { return v.kind() == Value::Kind::object || v.
 void free_isolated(const Island& island) {
     std::vector<Value> garbage;
     for (Object* object : island.isolated())
-        if (typeid(*object) == typeid(LocalCell)) garbage.push_back(share(*object));
-    for (const Value& v : garbage) static_cast<LocalCell*>(v.object())->set({});
+        if (dynamic_cast<Circular*>(object)) garbage.push_back(share(*object));
+    for (const Value& v : garbage) CellList::empty(*v.object());
 }
 
 }  // namespace
 
-LocalCell::LocalCell(Value v) : value_(std::move(v)) { cells().young.add(*this); }
-LocalCell::~LocalCell() {
+void Circular::search_from_here() { cells().young.add(*this); }
+Circular::~Circular() {
     if (list_) list_->remove(*this);
+}
+
+void CellList::empty(Object& object) {
+    auto& circular = static_cast<Circular&>(object);
+    if (circular.list_) circular.empty();
 }
 
 CellList::~CellList() {
     while (first_) remove(*first_);
 }
 
-void CellList::add(LocalCell& cell) {
+void CellList::add(Circular& cell) {
     cell.list_ = this;
     cell.before_ = nullptr;
     cell.after_ = first_;
@@ -55,16 +60,16 @@ void CellList::add(LocalCell& cell) {
     ++size_;
 }
 
-void CellList::remove(LocalCell& cell) {
+void CellList::remove(Circular& cell) {
     (cell.before_ ? cell.before_->after_ : first_) = cell.after_;
     if (cell.after_) cell.after_->before_ = cell.before_;
     cell.list_ = nullptr;
     --size_;
 }
 
-std::vector<LocalCell*> CellList::cells() const {
-    std::vector<LocalCell*> list;
-    for (LocalCell* c = first_; c; c = c->after_) list.push_back(c);
+std::vector<Circular*> CellList::cells() const {
+    std::vector<Circular*> list;
+    for (Circular* c = first_; c; c = c->after_) list.push_back(c);
     return list;
 }
 
@@ -82,8 +87,8 @@ void for_each_owned(const Object& object, const std::function<void(const Value&)
         static_cast<const Coroutine&>(object).for_each_owned(f);
     } else if (type == typeid(Coroutine::State)) {
         static_cast<const Coroutine::State&>(object).for_each_owned(f);
-    } else if (auto* cell = dynamic_cast<const Cell*>(&object)) {
-        cell->for_each_owned(f);
+    } else if (auto* circular = dynamic_cast<const Circular*>(&object)) {
+        circular->for_each_owned(f);
     }
 }
 
@@ -134,10 +139,10 @@ void collect_cycles() {
         Island island;
         const size_t limit = std::min(kObjects, kObjectsPerCell * (all.young.size() + 16));
         bool known = true;
-        for (LocalCell* cell : all.young.cells()) known = known && island.add(*cell, 0, limit);
+        for (Circular* cell : all.young.cells()) known = known && island.add(*cell, 0, limit);
         if (known) free_isolated(island);
     }
-    for (LocalCell* cell : all.young.cells()) {
+    for (Circular* cell : all.young.cells()) {
         all.young.remove(*cell);
         all.old.add(*cell);
     }
@@ -147,11 +152,11 @@ void collect_all_cycles() {
     Cells& all = cells();
     {
         Island island;
-        for (LocalCell* cell : all.young.cells()) island.add(*cell, 0);
-        for (LocalCell* cell : all.old.cells()) island.add(*cell, 0);
+        for (Circular* cell : all.young.cells()) island.add(*cell, 0);
+        for (Circular* cell : all.old.cells()) island.add(*cell, 0);
         free_isolated(island);
     }
-    for (LocalCell* cell : all.young.cells()) {
+    for (Circular* cell : all.young.cells()) {
         all.young.remove(*cell);
         all.old.add(*cell);
     }

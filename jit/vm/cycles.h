@@ -1,7 +1,7 @@
 // Objects that only refer to each other. Values are counted by reference, which never frees a circle, and every circle
-// of the machine's objects goes through a variable that closures share, a LocalCell: two local functions that call each
-// other, for instance. (Closures and lists only refer to what was there before them.) So the search begins at the live
-// cells.
+// of the machine's objects goes through a variable that closures share, a LocalCell (two local functions that call each
+// other, for instance), or through a table of a plain host. (Closures and lists only refer to what was there before
+// them.) So the cells and tables that are alive are where the search begins.
 //
 // The method is that of counting once more (Christopher 1984; Bacon and Rajan 2001): an object with more references
 // than those from the visited objects is in use from outside, and so is everything it leads to; the others are garbage.
@@ -35,18 +35,20 @@ class Island {
 class CellList {
   public:
     ~CellList();
-    void add(LocalCell& cell);
-    void remove(LocalCell& cell);
+    void add(Circular& cell);
+    void remove(Circular& cell);
     size_t size() const { return size_; }
-    std::vector<LocalCell*> cells() const;
+    std::vector<Circular*> cells() const;
+    // Drops what the object owns, if it is on a list.
+    static void empty(Object& object);
 
   private:
-    LocalCell* first_ = nullptr;
+    Circular* first_ = nullptr;
     size_t size_ = 0;
 };
 
-// Frees circles of objects in this thread, among the cells that were made since the last search and, when there are
-// many times as many cells as then, among the older ones. Quick when all new cells are gone.
+// Of this thread: frees circles of objects among the cells (and tables) that were made since the last time and, when
+// there are many times as many of them as the last time, among the older ones. Quick when all new cells are gone.
 void collect_cycles();
 // Searches among all cells.
 void collect_all_cycles();

@@ -56,29 +56,44 @@ class Closure final : public Object {
     int handle = -1;     // number in the host's table of the Lua function that represents it; -1: none
 };
 
+// What circles of objects go through: see cycles.h.
+class Circular : public Object {
+  public:
+    ~Circular() override;
+    // Calls f with the values that the object itself owns.
+    virtual void for_each_owned(const std::function<void(const Value&)>& f) const = 0;
+
+  protected:
+    // From here on the search for circles begins at it, too: all such objects of a thread are on one of two lists.
+    void search_from_here();
+
+  private:
+    friend class CellList;
+    // Drops what it owns.
+    virtual void empty() = 0;
+    class CellList* list_ = nullptr;
+    Circular *before_ = nullptr, *after_ = nullptr;
+};
+
 // A variable that several closures share. The host has one for the upvalues of Lua functions.
-class Cell : public Object {
+class Cell : public Circular {
   public:
     virtual Value get() const = 0;
     virtual void set(Value v) = 0;
-    // Calls f with the values that the cell itself owns.
-    virtual void for_each_owned(const std::function<void(const Value&)>& f) const = 0;
+
+  private:
+    void empty() override { set({}); }
 };
 
-// All cells of a thread are on one of two lists, for the search for circles: see cycles.h.
 class LocalCell final : public Cell {
   public:
-    explicit LocalCell(Value v);
-    ~LocalCell() override;
+    explicit LocalCell(Value v) : value_(std::move(v)) { search_from_here(); }
     Value get() const override { return value_; }
     void set(Value v) override { value_ = std::move(v); }
     void for_each_owned(const std::function<void(const Value&)>& f) const override { f(value_); }
 
   private:
-    friend class CellList;
     Value value_;
-    class CellList* list_ = nullptr;
-    LocalCell *before_ = nullptr, *after_ = nullptr;
 };
 
 // The identity of an object with a shadow: the table itself, not the handle that refers to it. Null for plain values.

@@ -5,6 +5,8 @@
 #include "core/ir/substitution.h"
 #include "core/tensor/element.h"
 #include "jit/language.h"
+#include "jit/number.h"
+#include "jit/vm/plain_arguments.h"
 
 namespace lunaria::vm {
 
@@ -14,17 +16,18 @@ using Table = PlainHost::Table;
 
 Table* table_at(const Value& v) { return object_as<Table>(v); }
 
-// A table as the list of its items.
-Value argument_of(const Value& v) {
-    const Table* t = table_at(v);
-    if (!t) return v;
-    std::vector<Value> items;
-    for (int64_t i = 1, n = t->length(); i <= n; ++i) items.push_back(argument_of(t->get(Value(i))));
-    return Value::list(std::move(items));
-}
+// An operator of the language, as LuaOperator is one of Lua's.
+class SpelledOperator final : public Object, public ir::OperatorHolder {
+  public:
+    explicit SpelledOperator(const Op& op) : op_(op) {}
+    const Op& held() const override { return op_; }
 
-[[noreturn]] void no_such(std::string_view what, const Value& v) {
-    throw argument_error("", str("attempt to ", what, " a ", to_string(v), " value"));
+  private:
+    const Op& op_;
+};
+
+[[noreturn]] void no_such(std::string_view what, const Value& v, const std::string& which = {}) {
+    throw argument_error("", str("attempt to ", what, " a ", PlainHost::type_name(v), " value", which));
 }
 
 }  // namespace
@@ -95,6 +98,24 @@ void PlainHost::Table::for_each(const std::function<void(const Value&, const Val
         if (!value.is_nil()) f(key, value);
 }
 
+void PlainHost::Table::for_each_owned(const std::function<void(const Value&)>& f) const {
+    f(metatable);
+    for (const auto& [key, value] : fields_) {
+        f(key);
+        f(value);
+    }
+    // The places have the keys once more.
+    for (const auto& [key, place] : places_) f(key);
+}
+
+void PlainHost::Table::empty() {
+    // Moved out first: what goes with the fields may be this table.
+    const auto fields = std::exchange(fields_, {});
+    const auto places = std::exchange(places_, {});
+    const Value meta = std::exchange(metatable, Value());
+    gone_ = 0;
+}
+
 Value PlainHost::table(std::vector<std::pair<Value, Value>> fields, Value metatable) {
     Value v = make_object<Table>();
     for (auto& [key, value] : fields) table_at(v)->set(key, std::move(value));
@@ -106,9 +127,78 @@ Value PlainHost::function(std::string name, Native native, Function::Body body) 
     return make_object<Function>(std::move(name), native, std::move(body));
 }
 
+Value PlainHost::operator_value(const Op& op) { return make_object<SpelledOperator>(op); }
+
+const Op* PlainHost::operator_in(const Value& f) {
+    auto* spelled = object_as<SpelledOperator>(f);
+    return spelled ? &spelled->held() : nullptr;
+}
+
+std::string PlainHost::type_name(const Value& v) {
+    switch (v.kind()) {
+        case Value::Kind::nil:
+            return "nil";
+        case Value::Kind::boolean:
+            return "boolean";
+        case Value::Kind::integer:
+        case Value::Kind::number:
+            return "number";
+        case Value::Kind::string:
+            return "string";
+        case Value::Kind::tensor:
+        case Value::Kind::dtype:
+            return "userdata";
+        default:
+            if (table_at(v)) return "table";
+            return object_as<Coroutine>(v) ? "thread" : "function";
+    }
+}
+
+void PlainHost::replace(const Value& f, const Value& by, std::string_view kinds) {
+    replacements_.insert_or_assign(identity_of(f), Replacement{f, by, kinds});
+}
+
+void PlainHost::set_stand_in(const Value& f, const Value& by) {
+    if (const Op* op = operator_in(f))
+        operator_stand_ins_[op] = by;
+    else
+        stand_ins_[identity_of(f)] = by;
+}
+
+Value PlainHost::stand_in(const Value& f) {
+    if (const Op* op = operator_of(f) ? operator_of(f) : operator_in(f)) {
+        const auto found = operator_stand_ins_.find(op);
+        return found == operator_stand_ins_.end() ? Value() : found->second;
+    }
+    const auto found = stand_ins_.find(identity_of(f));
+    return found == stand_ins_.end() ? Value() : found->second;
+}
+
+bool PlainHost::gives_keys(const Value& f) {
+    const auto* function = object_as<Function>(f);
+    return function && function->native == Native::next_key;
+}
+
+bool PlainHost::holds_floats(const Value& table) {
+    bool found = false;
+    for_each_table(table, [&](const Value& t) {
+        table_at(t)->for_each([&](const Value&, const Value& v) {
+            found |= v.kind() == Value::Kind::number || (v.is_tensor() && is_float(v.tensor().dtype()));
+        });
+    });
+    return found;
+}
+
+static bool fit(std::string_view kinds, std::span<const Value> args) {
+    return arguments_fit(kinds, args, [](const Value& v, char kind) {
+        if (table_at(v)) return kind == 'T' || kind == 'X';
+        return !PlainHost::is_callable(v) || kind == 'F';
+    });
+}
+
 Callee PlainHost::resolve(const Value& f) {
     Callee callee;
-    if (const Op* op = operator_of(f)) {
+    if (const Op* op = operator_of(f) ? operator_of(f) : operator_in(f)) {
         callee.kind = Callee::Kind::op;
         callee.op = op;
         return callee;
@@ -129,12 +219,20 @@ Callee PlainHost::resolve(const Value& f) {
         return callee;
     }
     callee.kind = Callee::Kind::opaque;
+    if (const auto found = replacements_.find(identity_of(f)); object_as<Function>(f) && found != replacements_.end()) {
+        callee = resolve(found->second.by);
+        callee.keeps_caller = true;
+        callee.kinds = found->second.kinds;
+        if (!callee.kinds.empty()) callee.takes = fit;
+    }
     return callee;
 }
 
 Field PlainHost::find_field(const Value& object, const Value& key) {
     Field field;
     field.holder = object;
+    if (object.kind() == Value::Kind::string && is_table(text_metatable))
+        return find_field(raw_get(text_metatable, Value("__index")), key);
     if (!is_table(object)) return field;
     field.value = raw_get(object, key);
     field.raw = true;
@@ -167,29 +265,45 @@ Value PlainHost::metamethod(const Value& a, const Value& b, std::string_view eve
 
 Value PlainHost::index(const Value& object, const Value& key) {
     if (const Field field = find_field(object, key); field.raw) return field.value;
-    if (!object.is_tensor()) no_such(str("index (field '", to_string(key), "')"), object);
+    if (!object.is_tensor())
+        no_such("index", object, key.kind() == Value::Kind::string ? str(" (field '", key.string(), "')") : "");
+    if (key.kind() != Value::Kind::string || is_slice_text(key.string()))
+        return index_get(eager_builder(), object, plain_index(key));
     if (const Part part = part_of(object, key); part.function)
         return ir::replay(
                    *part.function, {&object, 1},
                    [](const Op& op, const std::vector<Value>& args) { return lunaria::run(op, args); },
                    [](const Value& results, size_t k) { return results.items().at(k); })
             .items()[0];
+    if (key.string() == "shape") {
+        Value sizes = table({}, shape_metatable);
+        for (int axis = 0; axis < object.tensor().rank(); ++axis)
+            table_at(sizes)->set(Value(axis + 1), Value(object.tensor().dim(axis)));
+        return sizes;
+    }
     static const std::pair<std::string_view, std::function<Value(const Tensor&)>> kProperties[] = {
-        {"shape",
-         [](const Tensor& x) {
-             Value sizes = table({});
-             for (int axis = 0; axis < x.rank(); ++axis) table_at(sizes)->set(Value(axis + 1), Value(x.dim(axis)));
-             return sizes;
-         }},
         {"dtype", [](const Tensor& x) { return Value(x.dtype()); }},
         {"ndim", [](const Tensor& x) { return Value(static_cast<int64_t>(x.rank())); }},
-        {"size", [](const Tensor& x) { return Value(x.size()); }}};
+        {"size", [](const Tensor& x) { return Value(x.size()); }},
+        {"nbytes", [](const Tensor& x) { return Value(static_cast<int64_t>(x.nbytes())); }},
+        {"itemsize", [](const Tensor& x) { return Value(static_cast<int64_t>(size_of(x.dtype()))); }},
+        {"device", [](const Tensor& x) { return Value((x.device() ? x.device() : host_device())->name()); }},
+        {"data", [](const Tensor& x) { return Value(x); }}};
     for (const auto& [name, property] : kProperties)
-        if (key.kind() == Value::Kind::string && key.string() == name) return property(object.tensor());
-    no_such(str("index (field '", to_string(key), "')"), object);
+        if (key.string() == name) return property(object.tensor());
+    Value& found = methods_[key.string()];
+    if (found.is_nil() && method) found = Value(method(key.string()));
+    if (found.is_nil()) throw argument_error("tensor", str("a tensor has no field or method '", key.string(), "'"));
+    return found;
 }
 
-void PlainHost::set_index(const Value& object, const Value&, const Value&) { no_such("index", object); }
+void PlainHost::set_index(const Value& object, const Value& key, const Value& value) {
+    if (!object.is_tensor() || (key.kind() == Value::Kind::string && !is_slice_text(key.string())))
+        no_such("index", object);
+    // The tensor is written to, not a copy of its handle.
+    Tensor place = object.tensor();
+    index_set(place, plain_index(key), value.is_number() ? value : Value(plain_tensor(value, std::nullopt, "index")));
+}
 Values PlainHost::call(const Value& f, std::span<const Value> args) {
     if (auto* function = object_as<Function>(f)) return function->body(args);
     no_such("call", f);
@@ -210,7 +324,9 @@ bool PlainHost::compare(const Op& primitive, const Value& a, const Value& b) {
 }
 
 Value PlainHost::concat(const Value& a, const Value& b) {
-    auto text = [](const Value& v) { return v.kind() == Value::Kind::string ? v.string() : to_string(v); };
+    for (const Value* v : {&a, &b})
+        if (v->kind() != Value::Kind::string && !v->is_number()) no_such("concatenate", *v);
+    auto text = [](const Value& v) { return v.is_number() ? lua::number_text(v) : v.string(); };
     return Value(text(a) + text(b));
 }
 
@@ -230,56 +346,29 @@ Value PlainHost::raw_get(const Value& table, const Value& key) {
 void PlainHost::raw_set(const Value& table, const Value& key, const Value& value) { table_at(table)->set(key, value); }
 
 bool PlainHost::is_table(const Value& v) { return table_at(v) != nullptr; }
-bool PlainHost::is_function(const Value& v) {
-    return object_as<Closure>(v) || object_as<Function>(v) || operator_of(v);
+bool PlainHost::is_function(const Value& v) { return is_callable(v); }
+bool PlainHost::is_callable(const Value& v) {
+    return object_as<Closure>(v) || object_as<Function>(v) || object_as<NativeFunction>(v) || operator_of(v) ||
+           object_as<SpelledOperator>(v);
 }
 
 std::string PlainHost::describe(const Value& v) {
     const auto* function = object_as<Function>(v);
-    return function ? str("function '", function->name, "'") : to_string(v);
+    return function ? str("function '", function->name, "'") : is_function(v) ? "a function" : describe_plain(v);
 }
 
-// Arguments in the order of the parameters, with options by name in a last table; a list in a table is a list.
-Host::Bound PlainHost::bind(const Op& op, std::span<const Value> args) {
-    const auto& params = op.signature.params;
-    Bound bound;
-    bound.paths.resize(params.size());
-    for (const Param& param : params) bound.args.push_back(param.default_value);
-    for (size_t k = 0; k < args.size(); ++k) {
-        const Table* t = table_at(args[k]);
-        if (t && k + 1 == args.size() && t->length() == 0 && !t->next(Value()).is_nil()) {
-            t->for_each([&](const Value& name, const Value& value) {
-                const int i = name.kind() == Value::Kind::string ? op.signature.find(name.string()) : -1;
-                if (i < 0) throw argument_error(op.name(), str("there is no option ", to_string(name)));
-                bound.args[static_cast<size_t>(i)] = argument_of(value);
-                bound.paths[static_cast<size_t>(i)] = {{.argument = k, .name = name}};
-            });
-            continue;
-        }
-        if (k >= params.size()) throw argument_error(op.name(), str("it takes ", params.size(), " arguments at most"));
-        bound.args[k] = argument_of(args[k]);
-        bound.paths[k] = {{.argument = k}};
-    }
-    return bound;
-}
+Host::Bound PlainHost::bind(const Op& op, std::span<const Value> args) { return bind_plain(op, args); }
 
-// tensor[i]: a part along the first axis.
 Host::Part PlainHost::part_of(const Value& tensor, const Value& key) {
-    if (key.kind() != Value::Kind::integer) return {};
-    auto graph = std::make_shared<ir::Graph>("part");
-    const Tensor& t = tensor.tensor();
-    Value x(graph->add_parameter("x", ir::NodeType::of(type_of(tensor))));
-    Shape row = t.shape(), shape;
-    row[0] = 1;
-    for (int i = 1; i < t.rank(); ++i) shape.push_back(t.dim(i));
-    Value part(
-        graph->add_call(registry().get("narrow"), {x, Value(0), key, Value(1)}, ir::NodeType::of({t.dtype(), row})));
-    graph->result = Value::list({Value(
-        graph->add_call(registry().get("reshape"), {part, Value::ints(shape)}, ir::NodeType::of({t.dtype(), shape})))});
-    return {graph, {}};
+    if (key.kind() == Value::Kind::string && !is_slice_text(key.string())) return parts_.property(tensor, key.string());
+    return parts_.indexed(tensor, plain_index(key), nullptr);
 }
 
-Host::Part PlainHost::put_part(const Value& tensor, const Value&, const Value&) { no_such("write into", tensor); }
+Host::Part PlainHost::put_part(const Value& tensor, const Value& key, const Value& value) {
+    if (!value.is_number() && !value.is_tensor())
+        throw argument_error("index", str("a number or a tensor is expected, got ", describe_plain(value)));
+    return parts_.indexed(tensor, plain_index(key), &value);
+}
 
 void PlainHost::for_each_table(const Value& table, const std::function<void(const Value&)>& f) {
     std::vector<Value> found{table};
