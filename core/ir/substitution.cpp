@@ -30,6 +30,8 @@ Value Substitution::copy(const Node& node) {
         const Value source = (*this)(node.args[0]);
         if (source.is_list()) return source.items().at(node.index);
         made = target_->add_item(*source.node(), node.index);
+    } else if (node.callee) {
+        made = target_->add_call(*(*this)(Value(node.callee)).node(), (*this)(node.args), node.type);
     } else {
         made = target_->add_call(*node.op, (*this)(node.args), node.type);
     }

@@ -26,6 +26,7 @@ LAYERS = {
     "core/data": {"core", "core/data"},
     "backends": {"core", "backends"},
     "jit": {"core", "jit"},
+    "jit/runtime": {"core", "backends", "jit", "jit/runtime"},
     "interpreter": {"core", "core/data", "backends", "jit", "interpreter"},
     "kernel": {"kernel", "interpreter", "core"},
 }
@@ -108,7 +109,7 @@ def shell_lint():
 
 
 def layer_of(path):
-    return "core/data" if path.startswith("core/data/") else path.split("/")[0]
+    return next((layer for layer in LAYERS if "/" in layer and path.startswith(layer + "/")), path.split("/")[0])
 
 
 def layering():

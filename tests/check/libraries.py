@@ -1,7 +1,7 @@
-"""What the data engine, the interpreter and the code generator link, the core and the devices must do without: programs made
-of these two load none of those libraries, and their archives leave no symbol of one open.
+"""What the data engine, the interpreter and the code generator link, the core, the devices and saved programs must do without:
+programs made of these load none of those libraries and have no symbol of one, and their archives leave none open.
 
-usage: libraries.py FILE...     programs, and archives (*.a)"""
+usage: libraries.py [--most MB] FILE...     programs, and archives (*.a); --most: no program has more code and data"""
 import re
 import subprocess
 import sys
@@ -11,15 +11,25 @@ SYMBOL = re.compile(r"\b(sqlite3_|jpeg_|png_|pcre2_|utf8proc_|sf_open|readline|l
 
 
 def complaints(file):
-    is_archive = file.endswith(".a")
-    command = ["nm", "--undefined-only", file] if is_archive else ["ldd", file]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    pattern = SYMBOL if is_archive else LOADED
-    return sorted({found[0] for found in pattern.finditer(printed)})
+    def found(pattern, *command):
+        printed = subprocess.run([*command, file], check=True, capture_output=True, text=True).stdout
+        return {match[0] for match in pattern.finditer(printed)}
+
+    if file.endswith(".a"):
+        return sorted(found(SYMBOL, "nm", "--undefined-only"))
+    return sorted(found(LOADED, "ldd") | found(SYMBOL, "nm"))
 
 
 if __name__ == "__main__":
-    wrong = {file: complaints(file) for file in sys.argv[1:]}
+    files, most = sys.argv[1:], None
+    if files[:1] == ["--most"]:
+        most, files = float(files[1]), files[2:]
+    wrong = {file: complaints(file) for file in files}
+    for file in files:
+        text, data = subprocess.run(["size", file], check=True, capture_output=True, text=True).stdout.split("\n")[1].split()[:2]
+        size = (int(text) + int(data)) / 1e6
+        if most and size > most:
+            wrong[file].append(f"{size:.1f} MB, more than {most:g}")
     for file, names in wrong.items():
         if names:
             print(f"{file}: {', '.join(names)}")

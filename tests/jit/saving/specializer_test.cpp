@@ -57,7 +57,7 @@ class SpecializerTest : public CpuTest {};
 Value operator_named_in(const std::string& name) {
     constexpr std::string_view kPrefix = "ms.ops.";
     const Op* op = name.starts_with(kPrefix) ? registry().find(name.substr(kPrefix.size())) : nullptr;
-    return op ? vm::operator_value(*op) : Value();
+    return op ? PlainHost::operator_value(*op) : Value();
 }
 
 // A program as it comes from a file.
@@ -149,7 +149,7 @@ TEST_F(SpecializerTest, a_branch_by_an_argument_stays_a_branch) {
         "  graph f.else(%3 x: ?) {\n"
         "    return {%3}\n"
         "  }\n"
-        "  %7 = call(ops.sum, {%0, nil, false, nil}) : ?\n"
+        "  %7 = call(ops.sum, {%0}) : ?\n"
         "  %4 = result(%7, 0) : ?\n"
         "  %5 = less(%4, 0) : ?\n"
         "  %6 = branch(%5, @f.then, {%0}, @f.else, {%0}) : ?\n"

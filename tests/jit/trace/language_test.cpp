@@ -210,7 +210,8 @@ TEST_F(LanguageTest, a_loop_whose_tensor_grows_is_recorded_turn_by_turn) {
         "    return %7\n"
         "  }\n"
         "  graph f.body(%8 i: ?, %9 x: ?, %10 y: ?, %11 n: ?) {\n"
-        "    %912 = call(ops.concat, {{%9, %10}, 0}) : ?\n"
+        "    %911 = table({1, 2}, {%9, %10}, 2, nil) : ?\n"
+        "    %912 = call(ops.concat, {%911, 0}) : ?\n"
         "    %12 = result(%912, 0) : ?\n"
         "    %13 = add(%8, 1) : ?\n"
         "    %14 = @f.loop(%13, %12, %10, %11) : ?\n"
@@ -275,7 +276,7 @@ TEST_F(LanguageTest, without_compiled_graphs_the_record_gives_the_same) {
         "graph f(%0 x: ?) {\n"
         "  %1 = ops.exp(%0) : ?\n"
         "  %2 = add(%1, %0) : ?\n"
-        "  %93 = call(ops.softmax, {%2, 0, nil}) : ?\n"
+        "  %93 = call(ops.softmax, {%2, 0}) : ?\n"
         "  %3 = result(%93, 0) : ?\n"
         "  return {%3}\n"
         "}\n";

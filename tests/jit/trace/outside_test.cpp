@@ -104,7 +104,7 @@ TEST_F(OutsideTest, an_effect_before_a_side_exit_happens_once) {
         "  %6 = index(%1, \"count\") : ?\n"
         "  %7 = add(%6, 1) : ?\n"
         "  %8 = set_index(%1, \"count\", %7) : ?\n"
-        "  %99 = call(ops.sum, {%0, nil, false, nil}) : ?\n"
+        "  %99 = call(ops.sum, {%0}) : ?\n"
         "  %9 = result(%99, 0) : ?\n"
         "  %10 = less(%9, 0) : ?\n"
         "  %11 = branch(%10, @f.then, {%0}, @f.else, {%0}) : ?\n"

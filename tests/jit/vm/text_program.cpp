@@ -10,7 +10,7 @@ Value function_value(const vm::OperatorFunction& f) {
 }
 
 TextProgram::TextProgram(std::string_view text)
-    : parsed_(ir::parse(text, {&lua::language(), vm::operator_value}, "text")) {
+    : parsed_(ir::parse(text, {&lua::language(), vm::PlainHost::operator_value}, "text")) {
     ir::verify(*parsed_.graph);
 }
 
