@@ -117,7 +117,7 @@ async function show() {
   parts.main = main;
   if (!shell.runs.length && page.name !== "system") {
     append(main, empty("No runs here yet", "Insight shows the folders below the one that it was started with. Write a summary while you train, and it appears by itself:",
-      'local collector = ms.SummaryCollector("runs/first")\nmodel:train(3, data, { callbacks = { collector } })'));
+      'local collector = ms.train.SummaryCollector("runs/first")\nmodel:train(3, data, { callbacks = { collector } })'));
     shell.shown = { view: new View(page, state, main) };
     return;
   }

@@ -17,6 +17,9 @@ export function lowerBound(x, v) {
   return a;
 }
 
+// The names of lines that are no runs.
+export const legend = series => h("div.row.quiet", series.filter(line => !line.quiet).map(line => h("span", h("span.swatch", { style: { background: line.colour } }), " ", line.name)));
+
 const tip = h("div.tip", { hidden: true });
 document.body.append(tip);
 
@@ -374,7 +377,7 @@ export class Chart {
       const move = start.move;
       if (move) { this.history.push(start.window); this.options.onWindow?.(this.window); }
       else if (Math.abs(x - x0) > 5) {
-        const flat = Math.abs(y - y0) < 12, inside = v => Math.min(Math.max(v, start.place.left), start.place.right);
+        const flat = this.isFlat(y - y0), inside = v => Math.min(Math.max(v, start.place.left), start.place.right);
         this.zoom([sx.value(inside(Math.min(x, x0))), sx.value(inside(Math.max(x, x0))), ...flat ? [null, null] : [sy.value(Math.max(y, y0)), sy.value(Math.min(y, y0))]]);
       } else { this.clear(); if (Math.abs(y - y0) < 5) this.options.onPick?.(this.nearest(x, y), event); }
       start = null;
@@ -389,6 +392,9 @@ export class Chart {
       this.look([sx.value(x - (x - left) * f), sx.value(x + (right - x) * f), null, null]);
     }, { passive: false });
   }
+
+  // A box without height is as high as the chart; so are all where only x is zoomed.
+  isFlat(height) { return this.options.flatZoom || Math.abs(height) < 12; }
 
   slide({ at, place: { sx, sy, left, right, top, bottom }, window }, x, y) {
     const dx = at[0] - x, dy = at[1] - y, high = window && window[2] !== null;
@@ -407,7 +413,7 @@ export class Chart {
 
   box([x0, y0], [x, y]) {
     const p = this.overlay(), { top, bottom, left, right } = this.place, colours = theme();
-    const flat = Math.abs(y - y0) < 12, inside = v => Math.min(Math.max(v, left), right);
+    const flat = this.isFlat(y - y0), inside = v => Math.min(Math.max(v, left), right);
     const [a, b] = [inside(Math.min(x0, x)), inside(Math.max(x0, x))], [c, d] = flat ? [top, bottom] : [Math.min(y0, y), Math.max(y0, y)];
     p.fillStyle = p.strokeStyle = colours.accent;
     p.globalAlpha = 0.14;

@@ -201,8 +201,8 @@ export class ScalarCard {
       if (lows[i] < lows[low] || Number.isNaN(lows[low])) low = i;
       if (highs[i] > highs[high] || Number.isNaN(highs[high])) high = i;
     }
-    const end = line.x.length - 1;
-    return { count: line.count, last: (line.last ?? line.y)[end], at: line.x[end], least: lows[low], leastAt: line.x[low], most: highs[high], mostAt: line.x[high] };
+    const end = line.x.length - 1, stray = line.y.findIndex(v => !Number.isFinite(v));
+    return { stray: stray < 0 ? null : { value: line.y[stray], at: line.x[stray] }, count: line.count, last: (line.last ?? line.y)[end], at: line.x[end], least: lows[low], leastAt: line.x[low], most: highs[high], mostAt: line.x[high] };
   }
 
   describe() {
@@ -216,6 +216,8 @@ export class ScalarCard {
       this.foot.textContent = known.length ? `${known.length} runs · ${format(total)} points` : "";
     }
     this.foot.title = this.foot.textContent;
+    for (const [run, { stray }] of known)
+      if (stray) this.foot.prepend(h("span.bad", `${known.length > 1 ? `${run.name}: ` : ""}${format(stray.value)} from ${show(stray.at)} · `));
     this.table.replaceChildren();
     if (!this.wide || !known.length) return;
     this.table.append(h("table.dense", h("thead", h("tr", ["Run", "Points", "Last", "at", "Least", "at", "Greatest", "at"].map((t, i) => h(i ? "th.number" : "th", t)))),
@@ -226,20 +228,24 @@ export class ScalarCard {
 
 const flag = (value, initial) => value === undefined ? initial : value === "1";
 
-export default async function show(view) {
+// What cards of curves share; the link holds all of it.
+export function scalarPage(view) {
   const { state } = view;
   const windows = new Map([...readMap(state.zoom)].map(([name, text]) => [name, text.split(",").map(v => v === "" ? null : Number(v))]));
   const settings = { smooth: Number(state.smooth ?? 0), axis: state.axis ?? "step", logx: flag(state.logx, false), logy: flag(state.logy, false), band: flag(state.band, true), full: state.full };
-  const page = {
+  return {
     view, settings, windows, thresholds: readMap(state.marks), full: null,
     setFull(card) {
       if (this.full && this.full !== card) this.full.setWide(false);
       this.full = card;
       view.set({ full: card.entry.name });
-      card.element.scrollIntoView?.({ block: "nearest" });
     },
     leaveFull(card) { if (this.full === card) { this.full = null; view.set({ full: null }); } },
   };
+}
+
+export default async function show(view) {
+  const page = scalarPage(view), { settings, windows } = page;
   const redraw = () => tags.each(card => card.draw());
   const toggle = (name, key) => value => { settings[name] = value; view.set({ [key]: value ? "1" : "0" }); redraw(); };
   const logBox = checkbox("log y", settings.logy, toggle("logy", "logy"));
@@ -251,7 +257,7 @@ export default async function show(view) {
   };
   const tags = new TagPage(view, {
     kind: "scalars", title: "No scalars yet", text: "A SummaryCollector writes the loss by itself; any other number takes a line:",
-    code: 'local record = ms.SummaryRecord("runs/first")\nrecord:add_value("scalar", "accuracy", 0.93)\nrecord:record(step)',
+    code: 'local record = ms.train.SummaryRecord("runs/first")\nrecord:add_value("scalar", "accuracy", 0.93)\nrecord:record(step)',
     tools: [
       slider("Smoothing", 0, 0.99, 0.01, settings.smooth, value => { settings.smooth = value; view.set({ smooth: value || null }); redraw(); }, v => v.toFixed(2)),
       segments([["step", "Step"], ["relative", "Relative", "time since the run began"], ["wall", "Time"]], settings.axis, axis),

@@ -1,6 +1,6 @@
 // Pages that show one card for each tag: which runs have which tags, groups, a filter, and cards that are made when they come
 // into view.
-import { empty, fill, format, h, whenSeen } from "./dom.js";
+import { empty, fill, format, h, plural, whenSeen } from "./dom.js";
 import { cached } from "./api.js";
 
 const AT_ONCE = 48; // cards of a group; a button shows more
@@ -30,7 +30,7 @@ export function nothing(view, kind, title, text, code) {
   if (!view.chosen.length) return empty("No run is ticked", "Tick runs at the left; “all” ticks every one that the filter finds.");
   const others = view.runs.filter(run => run.kinds?.[kind]);
   if (!others.length) return empty(title, text, code);
-  return h("div.empty-state", h("h2", title.replace(/ yet$/, " in the ticked runs")), h("p", `${others.length} other runs have some.`),
+  return h("div.empty-state", h("h2", title.replace(/ yet$/, " in the ticked runs")), h("p", `${plural(others.length, "other run")} ${others.length === 1 ? "has" : "have"} some.`),
     h("p", h("button", { onclick: () => view.choose(others.slice(0, 10).map(run => run.id)) }, "Tick those")));
 }
 
@@ -38,7 +38,7 @@ export function nothing(view, kind, title, text, code) {
 export class TagPage {
   constructor(view, options) {
     Object.assign(this, { view, ...options, cards: new Map(), limits: {} });
-    this.input = h("input", { type: "search", size: 22, value: view.state.q ?? "", placeholder: "Find tags (regular expression)", ariaLabel: "find tags",
+    this.input = h("input", { type: "search", size: 22, value: view.state.q ?? "", placeholder: "Find tags", title: "a part of the name, or a regular expression", ariaLabel: "find tags",
       oninput: () => { view.set({ q: this.input.value }); this.arrange(); } });
     this.count = h("span.quiet");
     this.host = h("div");
@@ -82,7 +82,7 @@ export class TagPage {
       if (!groups.has(group)) groups.set(group, []);
       groups.get(group).push(entry);
     }
-    this.count.textContent = list.length === this.entries.length ? `${format(list.length)} tags` : `${format(list.length)} of ${format(this.entries.length)} tags`;
+    this.count.textContent = list.length === this.entries.length ? plural(list.length, "tag") : `${format(list.length)} of ${plural(this.entries.length, "tag")}`;
     const names = [...groups.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     if (names.length === 1 && list.length) fill(this.host, this.grid(names[0], list));
     else fill(this.host, names.map(name => this.group(name, groups.get(name), shut)), list.length ? null : h("p.quiet", "No tag passes the filter."));
