@@ -24,10 +24,11 @@ LINES = 700
 LAYERS = {
     "core": {"core"},
     "core/data": {"core", "core/data"},
+    "core/insight": {"core", "core/data", "core/insight"},
     "backends": {"core", "backends"},
     "jit": {"core", "jit"},
     "jit/runtime": {"core", "backends", "jit", "jit/runtime"},
-    "interpreter": {"core", "core/data", "backends", "jit", "interpreter"},
+    "interpreter": {"core", "core/data", "core/insight", "backends", "jit", "interpreter"},
     "kernel": {"kernel", "interpreter", "core"},
 }
 # How many folders of each of these layers include one another in a circle: figures that may only fall.
