@@ -8,23 +8,22 @@
 
 namespace lunaria::insight {
 
-namespace {
-
-// The scope of most of the nodes, level by level. Not of all: files give some operators the scope of another block.
-std::string common_scope(const OperatorGraph& graph, const std::vector<int32_t>& nodes) {
+std::string common_scope(const std::vector<std::string_view>& scopes) {
     std::string prefix;
     for (;;) {
-        std::map<std::string, size_t> next;
-        for (const int32_t v : nodes) {
-            const std::string& scope = graph.nodes[v].scope;
+        std::map<std::string_view, size_t> next;
+        for (const std::string_view scope : scopes) {
             if (scope.size() <= prefix.size() || !scope.starts_with(prefix)) continue;
+            if (!prefix.empty() && scope[prefix.size()] != '/') continue;
             ++next[scope.substr(0, scope.find('/', prefix.size() + 1))];
         }
         const auto most = std::ranges::max_element(next, {}, [](const auto& entry) { return entry.second; });
-        if (most == next.end() || 2 * most->second <= nodes.size()) return prefix;
-        prefix = most->first;
+        if (most == next.end() || 2 * most->second <= scopes.size()) return prefix;
+        prefix = std::string(most->first);
     }
 }
+
+namespace {
 
 // The end that the scopes' last parts have in common, without the number and the sign before it.
 std::string common_end(const std::vector<std::string>& scopes) {
@@ -47,7 +46,11 @@ std::string common_end(const std::vector<std::string>& scopes) {
 
 std::string label_of(const OperatorGraph& graph, const Substructure& s) {
     std::vector<std::string> scopes;
-    for (const auto& nodes : s.instances) scopes.push_back(common_scope(graph, nodes));
+    for (const auto& nodes : s.instances) {
+        std::vector<std::string_view> all;
+        for (const int32_t v : nodes) all.emplace_back(graph.nodes[v].scope);
+        scopes.push_back(common_scope(all));
+    }
     if (std::string end = common_end(scopes); !end.empty()) return end;
     std::vector<std::string> types;
     for (const int32_t v : s.instances[0])
@@ -60,14 +63,26 @@ std::string label_of(const OperatorGraph& graph, const Substructure& s) {
 
 // The attributes, and the result, that have several values at a place of the order.
 void add_differences(const OperatorGraph& graph, const Substructure& s, int32_t place, Description& d) {
-    std::map<std::string, std::set<std::string>> values;
-    for (const auto& nodes : s.instances) {
+    const OperatorNode& first = graph.nodes[s.instances[0][place]];
+    const bool are_equal = std::ranges::all_of(s.instances, [&](const auto& nodes) {
         const OperatorNode& node = graph.nodes[nodes[place]];
-        for (const auto& [name, value] : node.attributes) values[name].insert(value);
-        values["result"].insert(node.result);
+        return node.attributes == first.attributes && node.result == first.result;
+    });
+    if (are_equal) return;
+    std::map<std::string, std::vector<std::string>> values;
+    for (size_t i = 0; i < s.instances.size(); ++i) {
+        const auto set = [&](const std::string& name, const std::string& value) {
+            auto& list = values[name];
+            list.resize(s.instances.size());
+            list[i] = value;
+        };
+        const OperatorNode& node = graph.nodes[s.instances[i][place]];
+        for (const auto& [name, value] : node.attributes) set(name, value);
+        set("result", node.result);
     }
-    for (const auto& [name, different] : values)
-        if (different.size() > 1) d.differences.push_back({place, name, static_cast<int32_t>(different.size())});
+    for (auto& [name, list] : values)
+        if (std::ranges::any_of(list, [&](const std::string& value) { return value != list[0]; }))
+            d.differences.push_back({place, name, std::move(list)});
 }
 
 }  // namespace

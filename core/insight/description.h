@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,11 +18,15 @@ struct Description {
     std::vector<int32_t> outputs;
     struct Difference {
         int32_t place;
-        std::string attribute;  // or "result": dtype and shape
-        int32_t values;         // how many different ones there are
+        std::string attribute;            // or "result": dtype and shape
+        std::vector<std::string> values;  // of each instance; empty where it has none
     };
     std::vector<Difference> differences;  // in what instances are not equal
 };
+
+// The scope of most of the nodes with these scopes, level by level. Not of all: files give some operators the scope of
+// another block.
+std::string common_scope(const std::vector<std::string_view>& scopes);
 
 std::vector<Description> describe(const OperatorGraph& graph, const std::vector<Substructure>& found);
 

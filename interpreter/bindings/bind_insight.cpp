@@ -1,10 +1,9 @@
 // The module behind lunaria/insight/: equal parts of graphs.
 #include "core/insight/description.h"
-#include "core/ir/mindir.h"
+#include "interpreter/bindings/insight_graph.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
-#include "jit/language.h"
 
 namespace lunaria {
 
@@ -70,25 +69,15 @@ void push_substructure(lua_State* L, const OperatorGraph& graph, const Substruct
         lua_setfield(L, -2, "place");
         push(L, std::string_view(d.attribute));
         lua_setfield(L, -2, "attribute");
-        lua_pushinteger(L, d.values);
+        push_list(L, d.values, [&](const std::string& value) { push(L, std::string_view(value)); });
         lua_setfield(L, -2, "values");
     });
     lua_setfield(L, -2, "differences");
 }
 
-// The graph in a file, or of the text that ms.ir gives.
-OperatorGraph graph_at(lua_State* L, bool is_text) {
-    if (!is_text) return insight::read_operator_graph(*open_source(path_at(L, 1, kWhere)));
-    size_t size = 0;
-    const char* text = luaL_checklstring(L, 1, &size);
-    const ir::ParsedGraph parsed = ir::parse({text, size}, {&lua::language(), nullptr, nullptr, nullptr}, "graph");
-    const std::string bytes = ir::mindir_of(*parsed.graph);
-    return insight::read_operator_graph(*memory_source("graph", bytes));
-}
-
 // substructures(path or text, exact, is_text) -> the list of substructures, their JSON text, how many nodes there are
 int substructures(lua_State* L) {
-    const OperatorGraph graph = graph_at(L, lua_toboolean(L, 3));
+    const OperatorGraph graph = graph_at(L, lua_toboolean(L, 3), kWhere);
     const auto equality = lua_toboolean(L, 2) ? insight::Equality::exact : insight::Equality::operators;
     const std::vector<Substructure> found = insight::find_substructures(graph, equality);
     const std::vector<Description> about = insight::describe(graph, found);

@@ -595,6 +595,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.onnx_files");
     lua_pushcfunction(L, protect<open_insight>);
     lua_setfield(L, -2, "lunaria.insight_core");
+    lua_pushcfunction(L, protect<open_insight_graph>);
+    lua_setfield(L, -2, "lunaria.insight_graph_core");
     lua_pushcfunction(L, protect<open_parts>);
     lua_setfield(L, -2, "lunaria.set_parts");
     lua_pushcfunction(L, protect<open_data>);

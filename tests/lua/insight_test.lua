@@ -1,4 +1,4 @@
--- ms.insight.substructures and the command for it.
+-- ms.insight.substructures, ms.insight.graph and the commands for them.
 -- Eager mode only: files are looked at, nothing is computed.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
@@ -51,6 +51,51 @@ t.test("what ms.ir gives", function()
   t.equal(#found[1].instances >= 3, true)
 end)
 
+t.test("a part's differences have the values of each instance", function()
+  local part = ms.insight.substructures(folder .. "mobilenetv2.pb")[1]
+  local d = part.differences[1]
+  t.equal({ #d.values, type(d.attribute), d.place >= 1 }, { #part.instances, "string", true })
+  local seen = {}
+  for _, value in ipairs(d.values) do seen[value] = true end
+  t.equal(next(seen, next(seen)) ~= nil, true)
+end)
+
+t.test("a graph of a program has its lines, ways and a picture", function()
+  local net = ms.nn.Dense(3, 3)
+  local function f(x) return ms.ops.relu(net(x) * 0.5) end
+  local g = ms.insight.graph(ms.jit(f):lower(ms.ones { 2, 3 }):ir "step")
+  local relu = g:search "relu"[1]
+  t.equal(relu.result, "float32(2, 3)")
+  t.equal(g:node(relu.name).line:find("insight_test.lua:", 1, true) ~= nil, true)
+  local above = g:upstream(relu.name)
+  t.equal(#above >= 4, true)
+  local way = g:route("weight", relu.name)
+  t.equal({ way[1], way[#way], #way }, { "weight", relu.name, 4 })
+  t.equal(g:downstream "weight"[3], relu.name)
+  local svg = g:svg { hide = "nothing", dark = true, overlay = { [relu.name] = 2.0 } }
+  t.equal({ svg:find("<svg", 1, true), svg:find("weight", 1, true) ~= nil }, { 1, true })
+  t.equal(tostring(g):find("graph step: 3 operators", 1, true), 1)
+  -- Looked-up functions are operators of their names.
+  t.equal(ms.insight.graph(ms.ir(f)):search "relu"[1].type, "relu")
+  t.fails({ "node: there is no node 'none'" }, function() g:node "none" end)
+  t.fails({ "there is no option 'by2'" }, function() g:svg { by2 = "x" } end)
+  t.fails({ "by is scopes, parts or none, got 'x'" }, function() g:svg { by = "x" } end)
+  t.fails({ "overlay has a number for each name" }, function() g:svg { overlay = { a = "b" } } end)
+  t.fails({ "graph must be the path of a file" }, function() ms.insight.graph(true) end)
+end)
+
+t.test("two graphs are compared", function()
+  local function net(act) return ms.ir(function(x) return ms.ops.sin(act(ms.ops.exp(x))) end) end
+  local a = ms.insight.graph(ms.ir(function(x) return ms.ops.sin(ms.ops.relu(ms.ops.exp(x))) end))
+  local b = ms.insight.graph(ms.ir(function(x) return ms.ops.sin(ms.ops.tanh(ms.ops.exp(x))) end))
+  local d = a:diff(b)
+  t.equal({ d.same, #d.added, #d.removed, #d.changed }, { 2, 0, 0, 1 })
+  t.equal({ d.changed[1].values[1].before, d.changed[1].values[1].after }, { "relu", "tanh" })
+  t.equal(tostring(d):find("type: relu -> tanh", 1, true) ~= nil, true)
+  t.equal(#a:diff(a).changed, 0)
+  t.equal(ms.insight.graph(net(ms.ops.relu)).about.operators >= 2, true)
+end)
+
 t.test("mistakes say what is wrong", function()
   t.fails({ "missing.pb" }, function() ms.insight.substructures("missing.pb") end)
   t.fails({ "by must be one of 'operators', 'exact'" }, function() ms.insight.substructures("x.pb", "name") end)
@@ -59,6 +104,37 @@ t.test("mistakes say what is wrong", function()
   local empty = os.tmpname()
   t.fails({ "there is no graph in it" }, function() ms.insight.substructures(empty) end)
   os.remove(empty)
+end)
+
+t.test("the command for graphs writes pictures, JSON and differences", function()
+  local path, numbers = os.tmpname(), os.tmpname()
+  local function content()
+    local file <close> = assert(io.open(path, "rb"))
+    return file:read "a"
+  end
+  local text, ok = call("graph " .. folder .. "bert12.mindir --svg " .. path)
+  t.equal({ ok, text:find("the file gives 132 operators the scope of an equal part", 1, true) ~= nil }, { true, true })
+  local svg = content()
+  t.equal({ svg:find("<svg", 1, true), svg:find("1-EncoderLayer", 1, true) ~= nil }, { 1, true })
+  call("graph " .. folder .. "bert12.mindir --svg " .. path)
+  t.equal(content() == svg, true)
+  local file = assert(io.open(numbers, "w"))
+  file:write '{"132": 4.5, "100": 1}'
+  file:close()
+  local words = "graph " .. folder .. "lenet.pb --by parts --hide nothing --open all --dark --overlay " .. numbers
+  t.equal(select(2, call(words .. " --svg " .. path .. " --diff " .. folder .. "lenet_train.pb")), true)
+  text = call("graph " .. folder .. "lenet.pb --json " .. path .. " --diff " .. folder .. "lenet_train.pb")
+  t.equal(text:find("24 operators are the same, 0 removed, 106 added, 2 changed", 1, true), 1)
+  t.equal(#ms.json.decode(content()).added, 106)
+  call("graph " .. folder .. "lenet.pb --json " .. path)
+  t.equal(#ms.json.decode(content()).nodes, 39)
+  for said, part in pairs { ["graph " .. folder .. "lenet.pb --dark"] = "--dark is for a picture",
+    ["graph " .. folder .. "lenet.pb --by names --svg " .. path] = "by is scopes, parts or none" } do
+    local message, fine = call(said)
+    t.equal({ fine, message:find(part, 1, true) ~= nil }, { false, true })
+  end
+  os.remove(path)
+  os.remove(numbers)
 end)
 
 t.test("the command writes the same bytes each time", function()
@@ -74,8 +150,8 @@ t.test("the command writes the same bytes each time", function()
   t.equal(json("substructures " .. folder .. "lenet_train.pb --by operators"), first)
   t.equal(json("substructures --by exact " .. folder .. "lenet_train.pb") ~= first, true)
   os.remove(path)
-  for words, part in pairs { [""] = "a command is missing; there is: substructures",
-    ["start"] = "there is no 'start'; there is: substructures",
+  for words, part in pairs { [""] = "a command is missing; there are: substructures, graph",
+    ["start"] = "there is no 'start'; there are: substructures, graph",
     ["substructures"] = "the file of a graph is missing", ["substructures a b"] = "'b' is not understood",
     ["substructures a --by c"] = "--by is operators or exact, got 'c'", ["substructures a --json"] = "needs an argument",
     ["substructures missing.pb"] = "missing.pb" } do

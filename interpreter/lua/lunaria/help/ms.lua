@@ -324,7 +324,7 @@ ms.nn.optim: The optimizers with PyTorch's rules and names of arguments.
     > ms.nn.optim.AdamW(ms.nn.Dense(2, 1):trainable_params(), { lr = 1e-3 }) --> AdamW<lr=0.001, parameters=2>
 ms.mint: What follows PyTorch's rules and names of arguments: mint.optim.
     > ms.mint.optim.AdamW == ms.nn.optim.AdamW --> true
-ms.insight: Networks looked at: the equal parts of their graphs.
+ms.insight: Networks looked at: their graphs, and the equal parts of these.
     > #ms.insight.substructures(ms.ir(function(x) return x * x end)) --> 0
 ms.boost: Algorithms of training: Adasum, few dimensions, freezing, averages.
     > ms.boost.adasum(ms.tensor { 1.0 }, ms.tensor { 1.0 }):item() --> 1.0

@@ -1,11 +1,21 @@
--- lunaria insight substructures GRAPH [--by operators|exact] [--json OUT]
+-- lunaria insight substructures|graph GRAPH ...
 local ms = require "lunaria"
 
 local usage = [==[
 usage: lunaria insight substructures GRAPH [options]
-  GRAPH      a graph file: MindSpore's .pb, MindIR or ONNX
+  GRAPH      a graph file: MindSpore's .pb, MindIR, ONNX, or a file of events with a graph
   --by B     what is equal: operators (types and places of inputs) or exact (attributes, dtypes and shapes too)
-  --json F   write them to F: {"1": [[[node, ...], [[from, to], ...]], ...], ...}]==]
+  --json F   write them to F: {"1": [[[node, ...], [[from, to], ...]], ...], ...}
+
+usage: lunaria insight graph GRAPH [options]
+  --svg F      write a picture to F
+  --by B       how it is grouped: scopes, parts (equal parts) or none
+  --hide L     what is left out of it, with commas: gradients, optimizer, plumbing, constants, parameters, inputs; or nothing
+  --open L     what is open: auto, all, or numbers of groups
+  --dark       for dark paper
+  --overlay F  colours by the numbers of a JSON file: {name of a node: number, ...}
+  --diff G     say what is different in the graph of another file; the picture is then of that one
+  --json F     write the graph, or the differences, to F]==]
 
 local function fail(message, ...) error("lunaria insight: " .. message:format(...) .. "\n  hint: lunaria insight --help", 0) end
 
@@ -17,17 +27,23 @@ local function write(path, text)
   if not fine then fail("%s: %s", path, said) end
 end
 
-local commands = {}
+local function read(path)
+  local file <close> = io.open(path, "rb") or fail("%s cannot be read", path)
+  return file:read "a"
+end
 
-function commands.substructures(words)
-  local graph, by, json
+-- The file of the graph, and a table of the options; known: what each takes ("text", or "none").
+local function parsed(words, known)
+  local graph, options = nil, {}
   local i = 1
   while i <= #words do
     local word = words[i]
-    if word == "--by" or word == "--json" then
+    local name = word:match "^%-%-(%a+)$"
+    if name and known[name] == "text" then
       i = i + 1
-      local value = words[i] or fail("option %s needs an argument", word)
-      if word == "--by" then by = value else json = value end
+      options[name] = words[i] or fail("option %s needs an argument", word)
+    elseif name and known[name] then
+      options[name] = true
     elseif word:find "^%-" or graph then
       fail("'%s' is not understood", word)
     else
@@ -35,11 +51,40 @@ function commands.substructures(words)
     end
     i = i + 1
   end
-  if not graph then fail("the file of a graph is missing") end
+  return graph or fail("the file of a graph is missing"), options
+end
+
+local commands = {}
+
+function commands.substructures(words)
+  local graph, options = parsed(words, { by = "text", json = "text" })
+  local by = options.by
   if by and by ~= "operators" and by ~= "exact" then fail("--by is operators or exact, got '%s'", by) end
   local found = ms.insight.substructures(graph, by)
-  if json then write(json, found.json) end
+  if options.json then write(options.json, found.json) end
   print(found)
+end
+
+function commands.graph(words)
+  local path, options = parsed(words, { svg = "text", by = "text", hide = "text", open = "text", dark = "none", overlay = "text",
+    diff = "text", json = "text" })
+  for _, name in ipairs { "by", "hide", "open", "dark", "overlay" } do
+    if options[name] and not options.svg then fail("--%s is for a picture: --svg FILE is missing", name) end
+  end
+  local graph = ms.insight.graph(path)
+  local view = { by = options.by, hide = options.hide, open = options.open, dark = options.dark }
+  if options.overlay then
+    view.overlay = ms.json.decode(read(options.overlay))
+    if type(view.overlay) ~= "table" then fail("%s must have {name: number, ...}", options.overlay) end
+  end
+  local shown, said = graph, graph
+  if options.diff then
+    shown = ms.insight.graph(options.diff)
+    said, view.before = graph:diff(shown), graph
+  end
+  if options.svg then write(options.svg, shown:svg(view)) end
+  if options.json then write(options.json, options.diff and said.json or graph:json()) end
+  print(said)
 end
 
 return function(command, ...)
@@ -48,6 +93,6 @@ return function(command, ...)
   elseif commands[command] then
     commands[command]({ ... })
   else
-    fail("%s; there is: substructures", command and ("there is no '%s'"):format(command) or "a command is missing")
+    fail("%s; there are: substructures, graph", command and ("there is no '%s'"):format(command) or "a command is missing")
   end
 end

@@ -17,11 +17,12 @@ function Found:__tostring()
   return table.concat(lines, "\n")
 end
 
---- The equal parts of a graph, by falling gain. graph: the path of a file (MindSpore's .pb, MindIR, ONNX), or what ms.ir gives.
+--- The equal parts of a graph, by falling gain. graph: the path of a file (MindSpore's .pb, MindIR, ONNX, events), or what ms.ir gives.
 --- by: "operators" (types and places of inputs are equal), or "exact" (attributes, dtypes and shapes too). Each part has `instances`:
 --- {nodes, edges} by name, in corresponding order; `gain`, by how many nodes a picture shrinks that shows it once; `label`; `inside`, the
 --- parts that are in it; `types` of its operators; `inputs` and `outputs`, the places (of inputs also which) that are connected to others;
---- and `differences`, the attributes that have several values. `json` is {"1": [instances], ...}.
+--- and `differences`, the attributes that have several values: `place`, `attribute` and the `values` of each instance. `json` is
+--- {"1": [instances], ...}.
 ---     > f = function(x) for i = 1, 3 do x = ms.ops.relu(ms.ops.exp(ms.ops.tanh(ms.ops.sin(x)))) end return x end
 ---     > ms.save_mindir(f, "/tmp/lunaria_help_insight.mindir", ms.ones(2))
 ---     > #ms.insight.substructures("/tmp/lunaria_help_insight.mindir")[1].instances --> 3
