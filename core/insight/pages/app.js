@@ -193,12 +193,12 @@ async function reload(changed) {
 let changes = new Set(), reloading = false;
 
 async function changed(event) {
+  if (event.version === shell.version) return; // the first event tells what is known already
   for (const id of event.runs ?? []) changes.add(id);
-  if (reloading || event.version === shell.version && !changes.size) return;
+  if (reloading) return;
   reloading = true;
   try {
-    while (changes.size || event) {
-      event = null;
+    while (changes.size) {
       const ids = [...changes];
       changes = new Set();
       const empty = !shell.runs.length;

@@ -5,8 +5,6 @@ import { clock, duration, format, h, theme } from "./dom.js";
 import { Scale, ticks } from "./scale.js";
 import { SvgPainter } from "./painter.js";
 
-const FONT = "11px system-ui, sans-serif";
-
 // The first index whose value is not below v; x rises.
 export function lowerBound(x, v) {
   let a = 0, b = x.length;
@@ -177,15 +175,20 @@ export class Chart {
     const { logX, logY, kind, yKind, tight } = this.options, w = this.window;
     let [x0, x1, y0, y1] = this.extent(w?.[0], w?.[1]);
     if (w) [x0, x1] = w;
+    else if (this.series.some(line => line.kind === "points")) {
+      // Points at the edges are whole.
+      if (logX && x0 > 0) [x0, x1] = [x0 / (x1 / x0) ** 0.04, x1 * (x1 / x0) ** 0.04];
+      else [x0, x1] = [x0 - (x1 - x0) * 0.04, x1 + (x1 - x0) * 0.04];
+    }
     if (w && w[2] !== null && w[2] !== undefined) [y0, y1] = [w[2], w[3]];
     else if (!tight) {
       if (logY && y0 > 0) [y0, y1] = [y0 / (y1 / y0) ** 0.05, y1 * (y1 / y0) ** 0.05];
       else { const more = (y1 - y0) * 0.05; [y0, y1] = [y0 - more, y1 + more]; }
     }
-    const bottom = height - (this.options.xLabel ? 34 : 20);
+    const bottom = height - (this.options.xLabel ? 36 : 21);
     const sy = new Scale(y0, y1, bottom, top, logY);
     const yTicks = this.options.yTicks ?? ticks(sy, Math.max(2, Math.round((bottom - top) / 38)), yKind);
-    p.font = FONT;
+    p.font = theme().font;
     const left = Math.ceil(Math.max(24, ...yTicks.map(([, text]) => p.measureText(text).width))) + 10 + (this.options.yLabel ? 15 : 0);
     const sx = new Scale(x0, x1, left, width - 10, logX);
     const xTicks = this.options.xTicks ?? ticks(sx, Math.max(2, Math.round((width - left) / 85)), kind);
@@ -228,7 +231,7 @@ export class Chart {
       p.fillText(text, Math.min(Math.max(x, half), width - half), bottom + 5);
     }
     p.stroke();
-    if (this.options.xLabel) p.fillText(this.options.xLabel, (left + right) / 2, bottom + 20);
+    if (this.options.xLabel) p.fillText(this.options.xLabel, (left + right) / 2, bottom + 21);
     if (this.options.yLabel) {
       p.save();
       p.translate(4, (top + bottom) / 2);
@@ -285,11 +288,11 @@ export class Chart {
     }
   }
 
-  // Values that have no place: a mark at the upper edge for +Inf, at the lower for -Inf and NaN.
-  strays(p, { x, y }, sx, top, bottom) {
+  // Values that have no place: a mark at the upper edge for +Inf, at the lower for -Inf and NaN. nan: how many NaN a bucket has.
+  strays(p, { x, y, nan }, sx, top, bottom) {
     let last = NaN;
     for (let i = 0; i < y.length; i++) {
-      if (Number.isFinite(y[i])) continue;
+      if (Number.isFinite(y[i]) && !(nan?.[i] > 0)) continue;
       const px = Math.round(sx.pixel(x[i]));
       if (px === last) continue;
       last = px;
@@ -487,7 +490,7 @@ export class Chart {
     p.fillText(title, 12, 20);
     const rows = Math.min(named.length, 12) * 16;
     this.render(p, width, height - rows - 6, 32);
-    p.font = FONT;
+    p.font = colours.font;
     p.textAlign = "left";
     p.textBaseline = "middle";
     for (const [i, line] of named.slice(0, 12).entries()) {

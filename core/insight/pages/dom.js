@@ -50,6 +50,7 @@ export function theme() {
     colours[name] = getComputedStyle(probe).color;
   }
   colours.dark = isDark();
+  colours.font = `${Math.round(parseFloat(getComputedStyle(document.body).fontSize) * 0.85)}px system-ui, sans-serif`;
   probe.remove();
   return colours;
 }

@@ -132,7 +132,7 @@ export class ScalarCard {
     const { axis } = this.page.settings, x = numbers(axis === "step" ? answer.step : answer.wall), o = this.origin(run);
     if (o) for (let i = 0; i < x.length; i++) x[i] -= o;
     return answer.exact ? { x, y: numbers(answer.value), count: answer.count, exact: true }
-      : { x, y: numbers(answer.mean), low: numbers(answer.min), high: numbers(answer.max), last: numbers(answer.last), n: numbers(answer.n), count: answer.count };
+      : { x, y: numbers(answer.mean), low: numbers(answer.min), high: numbers(answer.max), last: numbers(answer.last), n: numbers(answer.n), nan: numbers(answer.nan), count: answer.count };
   }
 
   async ask(run, tag, range) {
@@ -177,21 +177,22 @@ export class ScalarCard {
       const whole = this.whole.get(run.id), line = this.detail.get(run.id) ?? whole;
       if (!line) continue;
       const colour = view.colour(run), own = { name: run.name, colour };
-      const { x, y, low, high, n } = line;
+      const { x, y, low, high, n, nan } = line;
       if (settings.smooth > 0) {
         const seed = line === whole ? undefined : seedAt(whole, x[0], settings.smooth);
         if (settings.band && low) series.push({ ...own, x, y, low, high, quiet: true, alpha: 0 });
         else if (settings.band) series.push({ ...own, x, y, alpha: 0.28, width: 1, quiet: true });
         const flat = smooth(y, settings.smooth, n, seed);
-        series.push({ ...own, x, y: flat, note: index => `(${format(y[index])})` });
-      } else series.push({ ...own, x, y, ...settings.band && low ? { low, high } : {} });
+        series.push({ ...own, x, y: flat, nan, note: index => `(${format(y[index])})` });
+      } else series.push({ ...own, x, y, nan, ...settings.band && low ? { low, high } : {} });
     }
     const kind = { step: "number", wall: "wall", relative: "duration" }[settings.axis];
     this.chart.set(series, { logX: settings.logx && settings.axis !== "wall", logY: settings.logy, kind, message: series.length ? "no point can be shown on these axes" : "the ticked runs have no such tag" });
     this.describe();
   }
 
-  // Of a run: number of points, least and greatest with their places, last.
+  // Of a run: number of points, least and greatest with their places, last, and where numbers end. A bucket's place is where it
+  // begins; ask() for its points tells more.
   facts(run) {
     const line = this.whole.get(run.id);
     if (!line || !line.x.length) return null;
@@ -201,8 +202,27 @@ export class ScalarCard {
       if (lows[i] < lows[low] || Number.isNaN(lows[low])) low = i;
       if (highs[i] > highs[high] || Number.isNaN(highs[high])) high = i;
     }
-    const end = line.x.length - 1, stray = line.y.findIndex(v => !Number.isFinite(v));
-    return { stray: stray < 0 ? null : { value: line.y[stray], at: line.x[stray] }, count: line.count, last: (line.last ?? line.y)[end], at: line.x[end], least: lows[low], leastAt: line.x[low], most: highs[high], mostAt: line.x[high] };
+    const end = line.x.length - 1, stray = line.y.findIndex((v, i) => !Number.isFinite(v) || line.nan?.[i] > 0);
+    return { stray: stray < 0 ? null : { value: line.nan?.[stray] > 0 ? NaN : line.y[stray], at: this.exact(run, line, stray, "stray", v => !Number.isFinite(v)) }, count: line.count, last: (line.last ?? line.y)[end], at: line.x[end],
+      least: lows[low], leastAt: this.exact(run, line, low, "least", v => v === lows[low]), most: highs[high], mostAt: this.exact(run, line, high, "greatest", v => v === highs[high]) };
+  }
+
+  // The place of the first point of bucket i that passes the test: the bucket's until its points are here.
+  exact(run, line, i, kind, test) {
+    if (line.exact || line.n[i] === 1 || this.entry.runs.length > 1 && !this.wide) return line.x[i];
+    line.places ??= new Map();
+    const key = `${kind} ${i}`;
+    if (!line.places.has(key)) {
+      line.places.set(key, line.x[i]);
+      const { tag } = this.entry.runs.find(entry => entry.run.id === run.id), o = this.origin(run);
+      this.ask(run, tag, `&from=${line.x[i] + o}&to=${(line.x[i + 1] ?? Infinity) + o}`.replace("&to=Infinity", "")).then(part => {
+        const k = part.exact ? part.y.findIndex(test) : -1;
+        if (k < 0 || this.whole.get(run.id) !== line) return;
+        line.places.set(key, part.x[k]);
+        this.describe();
+      }, () => {});
+    }
+    return line.places.get(key);
   }
 
   describe() {

@@ -1,0 +1,206 @@
+"""The pages of insight in a headless Chromium, over runs that were just written: every page shows its records without an error of
+the browser, links restore views, zoom and back, a point that is written appears, names are never markup, and no request leaves the
+machine.
+
+usage: pages_test.py LUNARIA [FOLDER for pictures]"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from browser import Browser
+
+HOSTILE = '<img src=x onerror="window.hacked=1">'
+HERE = Path(__file__).resolve().parent
+PAGES = ["runs", "compare", "hyper", "lineage", "scalars", "histograms", "images", "tensors", "audio", "texts", "curves", "embeddings", "graph", "landscape",
+         "profile", "system"]
+READY = "document.querySelector('main')?.dataset.ready === 'true'"
+
+
+def card(name):
+    return f"[...document.querySelectorAll('article.card')].find(e => e.getAttribute('aria-label') === {json.dumps(name)})"
+
+
+class Check:
+    def __init__(self, browser, url, point, pictures):
+        self.browser, self.url, self.point, self.pictures = browser, url, point, pictures
+
+    def visit(self, hash_):
+        self.browser.go("about:blank")
+        self.browser.go(f"{self.url}#/{hash_}")
+        self.browser.wait(f"the page {hash_}", READY)
+
+    def hash(self):
+        return self.browser.evaluate("location.hash")
+
+    def silent(self, where):
+        assert not self.browser.events, f"{where}: the browser complains: {self.browser.events}"
+        assert not self.browser.evaluate("document.querySelector('.failure')?.textContent"), f"{where}: {self.browser.evaluate('document.querySelector(`.failure`).textContent')}"
+        assert self.browser.evaluate("window.hacked") is None, f"{where}: a name became markup"
+
+    def every_page(self):
+        """Each page by its link in the side bar, in both colours."""
+        for i, name in enumerate(PAGES):
+            if name == "graph" and not (HERE.parents[1] / "core/insight/pages/graph.js").exists():
+                continue
+            self.browser.evaluate(f"document.querySelector('nav a[href^=\"#/{name}\"]').click()")
+            self.browser.wait(f"the page {name}", f"location.hash.startsWith('#/{name}') && {READY}")
+            if self.pictures:
+                time.sleep(0.8)
+            for dark in (False, True) if self.pictures else (i % 2 == 1,):
+                self.browser.dark(dark)
+                if self.pictures:
+                    time.sleep(0.2)
+                    self.browser.screenshot(self.pictures / f"{name}-{'dark' if dark else 'light'}.png")
+            self.silent(name)
+        self.browser.dark(False)
+
+    def runs(self):
+        b = self.browser
+        self.visit("runs")
+        rows = "[...document.querySelectorAll('main tbody tr')].map(e => e.querySelector('a').textContent)"
+        b.wait("the four runs", f"{rows}.length === 4")
+        assert sorted(b.evaluate(rows)) == sorted([HOSTILE, "long", "trained/fast", "trained/slow"]), b.evaluate(rows)
+        b.click("document.querySelector('main .tools input')")
+        b.type("trained learning_rate<0.05")
+        assert b.evaluate(rows) == ["trained/slow"], b.evaluate(rows)
+        self.visit("runs?q=" + "trained&sort=name&down=0")
+        assert b.evaluate(rows) == ["trained/fast", "trained/slow"], "a link restores filter and order"
+        b.click("document.querySelector('main input.note')")
+        b.type("looks <b>good</b>")
+        b.key("Enter")
+        b.wait("the note to be kept", f"fetch('v1/lunaria/runs').then(r => r.json()).then(a => a.runs.some(r => r.notes === 'looks <b>good</b>'))")
+        self.visit("runs?q=looks")
+        assert b.evaluate("document.querySelector('main input.note').value") == "looks <b>good</b>", "the note is there again"
+        self.silent("runs")
+
+    def scalars(self):
+        b = self.browser
+        self.visit("scalars?q=curve|broken")
+        foot = f"{card('curve')}.querySelector('.foot').textContent"
+        b.wait("the curve", f"{foot}.includes('20,000 points')")
+        assert "greatest 50 at 12,345" in b.evaluate(foot), b.evaluate(foot)
+        b.wait("where NaN starts", f"{card('broken/loss')}.querySelector('.bad').textContent.includes('NaN from 3')")
+        chart = f"{card('curve')}.querySelector('.chart')"
+        b.drag(chart, (0.55, 0.5), (0.75, 0.52))
+        b.wait("the window in the link", "location.hash.includes('zoom=curve')")
+        zoomed = self.hash()
+        low, high = [float(v) for v in zoomed.split("zoom=curve")[1].lstrip("%3D=").replace("%2C", ",").replace("%252C", ",").split("&")[0].split(",")[:2]]
+        assert 8000 < low < 12345 < high < 16000, zoomed
+        b.drag(chart, (0.3, 0.3), (0.6, 0.9))
+        b.wait("a second window", f"location.hash !== {json.dumps(zoomed)}")
+        b.click(f"{card('curve')}.querySelector('button[title^=\"one zoom back\"]')")
+        b.wait("the first window again", f"location.hash === {json.dumps(zoomed)}")
+        b.click(f"{card('curve')}.querySelector('button[title^=\"everything\"]')")
+        b.wait("everything", "!location.hash.includes('zoom=')")
+        # The point that is written now.
+        start = time.monotonic()
+        self.point()
+        b.wait("the new point", f"{foot}.includes('greatest 99 at 20,000')", 5)
+        seconds = time.monotonic() - start
+        print(f"a point appears after {seconds:.2f} s")
+        assert seconds < 2, seconds
+        # A link restores all of it.
+        self.visit("scalars?q=curve&smooth=0.6&axis=relative&logy=1&full=curve&runs=" + b.evaluate("fetch('v1/lunaria/runs').then(r => r.json()).then(a => a.runs.find(r => r.name === 'long').id)"))
+        state = b.evaluate(f"""[document.querySelector('main input[type=range]').value, [...document.querySelectorAll('.segments button')].find(e => e.ariaPressed === 'true').textContent,
+            document.querySelectorAll('.chooser input:checked').length, {card('curve')}.classList.contains('wide')]""")
+        assert state == ["0.6", "Relative", 1, True], state
+        self.silent("scalars")
+
+    def names(self):
+        b = self.browser
+        for page in ("scalars", "images", "texts"):
+            self.visit(page)
+            b.wait(f"the records of {page}", "document.querySelector('article.card') !== null")
+        shown = b.wait("the text", "document.querySelector('main pre')?.textContent")
+        assert shown == HOSTILE + "<script>window.hacked=1</script>", shown
+        self.visit("images")
+        b.wait("the picture", "document.querySelector('.picture img')?.naturalWidth === 8")
+        assert b.evaluate("[...document.querySelectorAll('article h3')].some(e => e.textContent === 'pictures/' + " + json.dumps(HOSTILE) + ")")
+        self.silent("names")
+
+    def keys(self):
+        b = self.browser
+        self.visit("runs")
+        b.key("?")
+        b.wait("the list of keys", "document.querySelector('dialog[open]')?.textContent.includes('dark or light')")
+        b.evaluate("document.querySelector('dialog').close()")
+        b.key("g")
+        b.key("h")
+        b.wait("the histograms", f"location.hash.startsWith('#/histograms') && {READY}")
+        b.key("k")
+        b.wait("the other colours", "document.documentElement.dataset.theme === 'dark'")
+        b.key("k")
+
+    def speed(self):
+        """A chart of 10^5 points, drawn again and again."""
+        seconds = self.browser.evaluate("""(async () => {
+            const { Chart } = await import(new URL('chart.js', document.baseURI));
+            const chart = new Chart({}), n = 100000;
+            document.querySelector('main').replaceChildren(chart.element);
+            chart.series = [{ name: 'noise', colour: '#888', x: Float64Array.from({ length: n }, (_, i) => i), y: Float64Array.from({ length: n }, () => Math.random()) }];
+            chart.resize();
+            let best = Infinity;
+            for (let i = 0; i < 12; i++) {
+                const start = performance.now();
+                chart.draw();
+                chart.base.getContext('2d').getImageData(0, 0, 1, 1); // waits for the picture
+                best = Math.min(best, performance.now() - start);
+            }
+            return best / 1000;
+        })()""")
+        print(f"100,000 points are drawn in {1000 * seconds:.1f} ms")
+        assert seconds < 1 / 30, seconds
+
+    def requests(self):
+        own = urlsplit(self.url).netloc
+        strange = [url for url in self.browser.requests if not url.startswith(("about:", "blob:")) and urlsplit(url).netloc != own]
+        assert not strange, f"requests that leave the server: {strange[:5]}"
+
+
+def main():
+    if not shutil.which("chromium"):
+        print("skipped: there is no chromium")
+        return 77
+    pictures = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        server = subprocess.Popen([os.path.abspath(sys.argv[1]), str(HERE / "runs.lua"), f"{folder}/runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        browser = None
+        try:
+            browser = Browser(folder)
+            url = server.stdout.readline().strip()
+            assert url.startswith("http://127.0.0.1:"), f"the server does not start: {url}"
+
+            def point():
+                server.stdin.write("point\n")
+                server.stdin.flush()
+
+            check = Check(browser, url, point, pictures)
+            for part in (check.runs, check.scalars, check.names, check.every_page, check.keys, check.speed, check.requests):
+                start = time.monotonic()
+                part()
+                print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+        except AssertionError as error:
+            print(f"FAIL: {error}")
+            return 1
+        finally:
+            if browser:
+                browser.close()
+            server.stdin.close()
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
