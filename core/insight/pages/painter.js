@@ -6,9 +6,10 @@ export class SvgPainter {
   constructor(width, height) {
     Object.assign(this, { width, height, parts: [], definitions: [], path: [], kept: [] });
     this.state = { strokeStyle: "#000", fillStyle: "#000", lineWidth: 1, globalAlpha: 1, font: "12px sans-serif", textAlign: "start",
-      textBaseline: "alphabetic", lineJoin: "miter", dash: [], clip: null, transform: "" };
+      textBaseline: "alphabetic", lineJoin: "miter" };
     for (const name of Object.keys(this.state))
       Object.defineProperty(this, name, { get: () => this.state[name], set: value => { this.state[name] = value; } });
+    Object.assign(this.state, { dash: [], clipping: null, transform: "" });
   }
   save() { this.kept.push({ ...this.state }); }
   restore() { Object.assign(this.state, this.kept.pop()); }
@@ -25,11 +26,11 @@ export class SvgPainter {
   clip() {
     const name = `clip${this.definitions.length}`;
     this.definitions.push(`<clipPath id="${name}"><path d="${this.path.join("")}"/></clipPath>`);
-    this.state.clip = name;
+    this.state.clipping = name;
   }
   common() {
-    const { transform, clip, globalAlpha } = this.state;
-    return (transform ? ` transform="${transform}"` : "") + (clip ? ` clip-path="url(#${clip})"` : "") + (globalAlpha < 1 ? ` opacity="${round(globalAlpha)}"` : "");
+    const { transform, clipping, globalAlpha } = this.state;
+    return (transform ? ` transform="${transform}"` : "") + (clipping ? ` clip-path="url(#${clipping})"` : "") + (globalAlpha < 1 ? ` opacity="${round(globalAlpha)}"` : "");
   }
   stroke() {
     const { strokeStyle, lineWidth, dash } = this.state;

@@ -42,7 +42,7 @@ function compare(a, b) {
 export default async function show(view) {
   const { state } = view;
   let shown = AT_ONCE;
-  const input = h("input", { type: "search", value: state.q ?? "", size: 44, placeholder: "Filter: lenet accuracy>0.9 optimizer=Adam label:good",
+  const input = h("input", { type: "search", value: state.q ?? "", size: 44, placeholder: "Filter: accuracy>0.9 optimizer=Adam", title: "words of the name, the notes or a label; label:good; comparisons of parameters and results; - before what must not hold",
     ariaLabel: "filter", oninput: () => { view.set({ q: input.value }); shown = AT_ONCE; draw(); } });
   const count = h("span.quiet");
   const columnsButton = h("button", { onclick: pickColumns, title: "which columns" }, "Columns");

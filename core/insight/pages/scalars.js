@@ -203,7 +203,7 @@ export class ScalarCard {
       if (highs[i] > highs[high] || Number.isNaN(highs[high])) high = i;
     }
     const end = line.x.length - 1, stray = line.y.findIndex((v, i) => !Number.isFinite(v) || line.nan?.[i] > 0);
-    return { stray: stray < 0 ? null : { value: line.nan?.[stray] > 0 ? NaN : line.y[stray], at: this.exact(run, line, stray, "stray", v => !Number.isFinite(v)) }, count: line.count, last: (line.last ?? line.y)[end], at: line.x[end],
+    return { stray: stray < 0 ? null : { value: line.nan?.[stray] > 0 ? NaN : line.y[stray], at: this.exact(run, line, stray, "stray", v => !Number.isFinite(v)) }, count: line.count, last: (line.last ?? line.y)[end], at: this.page.settings.axis === "step" ? this.entry.runs.find(entry => entry.run.id === run.id)?.tag.last_step ?? line.x[end] : line.x[end],
       least: lows[low], leastAt: this.exact(run, line, low, "least", v => v === lows[low]), most: highs[high], mostAt: this.exact(run, line, high, "greatest", v => v === highs[high]) };
   }
 
