@@ -53,7 +53,9 @@ class View {
       if (value === null || value === undefined || value === "") delete this.state[key];
       else this.state[key] = String(value);
     }
-    if (shell.page === this.page) history.replaceState(null, "", address(this.page.name, this.state));
+    // Browsers take few changes of an address in a short time, and a slider makes many.
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => { if (shell.shown?.view === this) history.replaceState(null, "", address(this.page.name, this.state)); }, 120);
   }
   go(name, state = {}) { location.hash = address(name, state).slice(1); }
   link(name, state = {}) { return address(name, state); }

@@ -4,6 +4,7 @@ import { empty, fill, format, h, plural, whenSeen } from "./dom.js";
 import { cached } from "./api.js";
 
 const AT_ONCE = 48; // cards of a group; a button shows more
+const OPEN = 150; // cards in groups that are open without having been opened
 
 // A tag's group is its first part, but MindSpore's suffix /auto is no part of its own.
 export function groupOf(name) {
@@ -76,7 +77,7 @@ export class TagPage {
       fill(this.host, nothing(view, this.kind, this.title, this.text, this.code));
       return;
     }
-    const list = this.matches(), groups = new Map(), shut = new Set((view.state.shut ?? "").split("~").filter(Boolean));
+    const list = this.matches(), groups = new Map();
     for (const entry of list) {
       const group = groupOf(entry.name);
       if (!groups.has(group)) groups.set(group, []);
@@ -84,18 +85,29 @@ export class TagPage {
     }
     this.count.textContent = list.length === this.entries.length ? plural(list.length, "tag") : `${format(list.length)} of ${plural(this.entries.length, "tag")}`;
     const names = [...groups.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    let cards = 0;
     if (names.length === 1 && list.length) fill(this.host, this.grid(names[0], list));
-    else fill(this.host, names.map(name => this.group(name, groups.get(name), shut)), list.length ? null : h("p.quiet", "No tag passes the filter."));
+    else fill(this.host, names.map(name => {
+      const entries = groups.get(name);
+      cards += Math.min(entries.length, AT_ONCE);
+      return this.group(name, entries, cards <= OPEN || cards === Math.min(entries.length, AT_ONCE));
+    }), list.length ? null : h("p.quiet", "No tag passes the filter."));
   }
 
-  group(name, entries, shut) {
-    const key = name || "-", body = h("div");
-    const element = h("details.group", { open: !shut.has(key), ontoggle: () => {
-      if (element.open) shut.delete(key); else shut.add(key);
-      this.view.set({ shut: [...shut].join("~") });
+  // Which groups were opened or shut by hand is part of the link: names with + or - before.
+  group(name, entries, openAtFirst) {
+    const key = encodeURIComponent(name || "-"), by = new Set((this.view.state.groups ?? "").split("~").filter(Boolean)), body = h("div");
+    const open = by.has(`+${key}`) || openAtFirst && !by.has(`-${key}`);
+    const element = h("details.group", { open, ontoggle: () => {
       if (element.open && !body.firstChild) body.append(this.grid(name, entries));
+      const now = new Set((this.view.state.groups ?? "").split("~").filter(Boolean)), before = now.size;
+      now.delete(`+${key}`);
+      now.delete(`-${key}`);
+      if (element.open !== openAtFirst) now.add(`${element.open ? "+" : "-"}${key}`);
+      else if (now.size === before) return;
+      this.view.set({ groups: [...now].join("~") });
     } }, h("summary", name || "General", h("span", format(entries.length))), body);
-    if (element.open) body.append(this.grid(name, entries));
+    if (open) body.append(this.grid(name, entries));
     return element;
   }
 
