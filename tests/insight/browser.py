@@ -119,6 +119,11 @@ class Browser:
     def type(self, text):
         self.call("Input.insertText", text=text)
 
+    def downloads(self, folder):
+        session, self.session = self.session, None
+        self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        self.session = session
+
     def screenshot(self, path):
         with open(path, "wb") as file:
             file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

@@ -11,13 +11,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 from urllib.parse import urlsplit
 
 from browser import Browser
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 HERE = Path(__file__).resolve().parent
-PAGES = ["runs", "compare", "hyper", "lineage", "scalars", "histograms", "images", "tensors", "audio", "texts", "curves", "embeddings", "graph", "landscape",
+PAGES = ["runs", "compare", "hyper", "lineage", "scalars", "histograms", "images", "tensors", "audio", "texts", "curves", "embeddings", "graph", "landscape", "explain",
          "profile", "system"]
 READY = "document.querySelector('main')?.dataset.ready === 'true'"
 
@@ -27,8 +28,8 @@ def card(name):
 
 
 class Check:
-    def __init__(self, browser, url, point, pictures):
-        self.browser, self.url, self.point, self.pictures = browser, url, point, pictures
+    def __init__(self, browser, url, point, folder, pictures):
+        self.browser, self.url, self.point, self.folder, self.pictures = browser, url, point, folder, pictures
 
     def visit(self, hash_):
         self.browser.go("about:blank")
@@ -112,6 +113,31 @@ class Check:
         assert state == ["0.6", "Relative", 1, True], state
         self.silent("scalars")
 
+    def exports(self):
+        b, folder = self.browser, self.folder / "downloads"
+        folder.mkdir()
+        b.downloads(folder)
+        self.visit("scalars?q=curve&full=curve")
+        b.wait("the curve", f"{card('curve')}.querySelector('.foot').textContent.includes('points')")
+        found = {}
+        for entry, ending in (("Points as CSV", ".csv"), ("Picture as PNG", ".png"), ("Picture as SVG", ".svg")):
+            b.click(f"[...{card('curve')}.querySelectorAll('.head button')].at(-1)")
+            b.wait("the menu", "document.querySelector('.menu') !== null")
+            b.evaluate(f"[...document.querySelectorAll('.menu button')].find(e => e.textContent === {json.dumps(entry)}).click()")
+            end = time.monotonic() + 10
+            while not found.get(ending) and time.monotonic() < end:
+                found[ending] = next((p for p in folder.iterdir() if p.suffix == ending and p.stat().st_size > 0), None)
+                b.evaluate("0")
+                time.sleep(0.03)
+            assert found[ending], f"{entry}: nothing comes"
+        rows = found[".csv"].read_text().splitlines()
+        assert len(rows) >= 20001 and any(row.startswith("12345,") and float(row.split(",")[2]) == 50 for row in rows), f"{len(rows)} rows, {rows[:3]}"
+        assert found[".png"].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        svg = ElementTree.parse(found[".svg"]).getroot()
+        texts = [e.text for e in svg.iter("{http://www.w3.org/2000/svg}text")]
+        assert "long" in texts and "curve" in texts, texts
+        self.silent("exports")
+
     def names(self):
         b = self.browser
         for page in ("scalars", "images", "texts"):
@@ -182,8 +208,8 @@ def main():
                 server.stdin.write("point\n")
                 server.stdin.flush()
 
-            check = Check(browser, url, point, pictures)
-            for part in (check.runs, check.scalars, check.names, check.every_page, check.keys, check.speed, check.requests):
+            check = Check(browser, url, point, Path(folder), pictures)
+            for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.keys, check.speed, check.requests):
                 start = time.monotonic()
                 part()
                 print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)

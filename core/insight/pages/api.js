@@ -6,7 +6,7 @@ export const url = path => new URL(path.replace(/^\//, ""), base).href;
 
 // Numbers that JSON lacks come as texts.
 const names = { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity };
-export const number = x => typeof x === "number" ? x : x in names ? names[x] : NaN;
+export const number = x => typeof x === "number" ? x : Object.hasOwn(names, x) ? names[x] : NaN;
 export const numbers = list => Float64Array.from(list ?? [], number);
 
 async function answer(response) {

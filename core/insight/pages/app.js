@@ -20,6 +20,7 @@ const PAGES = [
   ["embeddings", "Embeddings", "Training", "e", "embeddings"],
   ["graph", "Graph", "Model", "g", "graphs"],
   ["landscape", "Loss landscape", "Model", "d", "landscapes"],
+  ["explain", "Explanations", "Model", "o"],
   ["profile", "Profile", "Machine", "f", "profiles"],
   ["system", "System", "Machine", "y"],
 ].map(([name, title, group, key, kind]) => ({ name, title, group, key, kind, module: `./${name}.js` }));
@@ -107,6 +108,7 @@ async function show() {
     shell.allChosen = false;
     delete state.runs;
   }
+  else if (!shell.allChosen) history.replaceState(null, "", address(page.name, state)); // the runs are part of every link
   const visit = ++shell.visit;
   close();
   shell.page = page;
@@ -262,7 +264,7 @@ let pending = false; // after g
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   const target = event.target;
-  if (target.closest?.("input:not([type=checkbox], [type=range], [type=radio]), textarea, select, dialog")) {
+  if (target.closest?.("input:not([type=checkbox], [type=range], [type=radio]), textarea, select, dialog[open]")) {
     if (event.key === "Escape") target.blur();
     return;
   }

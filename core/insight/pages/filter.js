@@ -5,8 +5,8 @@ const COMPARES = {
 };
 
 const valueOf = (run, key) => {
-  for (const field of ["metrics", "hyper", "data"]) if (run[field] && key in run[field]) return run[field][key];
-  return { steps: run.steps, name: run.name, notes: run.notes, live: run.live }[key];
+  for (const field of ["metrics", "hyper", "data"]) if (run[field] && Object.hasOwn(run[field], key)) return run[field][key];
+  return ["steps", "name", "notes", "live"].includes(key) ? run[key] : undefined;
 };
 
 function term(token) {

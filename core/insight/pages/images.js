@@ -4,6 +4,7 @@ import { url } from "./api.js";
 import { RecordCard, recordPage, runTitle } from "./records.js";
 import { TagPage } from "./tags.js";
 
+const MOST_KEPT = 300;
 const SIZES = { small: 120, medium: 220, large: 420 };
 
 export default async function show(view) {
@@ -13,12 +14,17 @@ export default async function show(view) {
     view.main.style.setProperty("--filter", `brightness(${look.light}) contrast(${look.contrast})`);
   };
   const set = (name, initial) => value => { look[name] = value; view.set({ [name]: value === initial ? null : value }); style(); };
+  const figures = new Map(); // by address; what is shown again is not fetched again
   const times = v => `${v.toFixed(1)}×`;
   style();
   function figure(run, tag, record, list, card) {
     const address = url(`runs/${run.id}/images/${tag.id}/${record.index}`);
+    if (figures.has(address)) return figures.get(address);
     const image = h("img.filtered", { src: address, alt: `${card.entry.name} of ${run.name} at step ${record.step}`, onclick: () => enlarge(address, image.alt) });
-    return h("figure", { style: { margin: 0, "min-width": 0 } }, h("div.picture", image), runTitle(view, run, ` ${record.step} · ${record.width}×${record.height}`));
+    const element = h("figure", { style: { margin: 0, "min-width": 0 } }, h("div.picture", image), runTitle(view, run, ` ${record.step}${record.width ? ` · ${record.width}×${record.height}` : ""}`));
+    if (figures.size > MOST_KEPT) figures.clear();
+    figures.set(address, element);
+    return element;
   }
   function enlarge(address, text) {
     const dialog = h("dialog", { onclose: () => dialog.remove(), onclick: () => dialog.close() }, h("div.picture.full", h("img.filtered", { src: address, alt: text })), h("p.quiet", text, " · ", h("a", { href: address, download: "" , onclick: e => e.stopPropagation() }, "save")));

@@ -10,10 +10,12 @@ import { TagPage } from "./tags.js";
 
 function prepare(answer) {
   const x = numbers(answer.x), y = numbers(answer.y);
-  const z = answer.z.map(row => numbers(row));
+  const flat = !Array.isArray(answer.z[0]);
+  const z = flat ? Array.from(y, (_, j) => numbers(answer.z.slice(j * x.length, (j + 1) * x.length))) : answer.z.map(row => numbers(row));
   const values = z.flatMap(row => [...row]).filter(Number.isFinite).sort((a, b) => a - b);
   const path = answer.path ? { x: numbers(answer.path.x), y: numbers(answer.path.y), z: numbers(answer.path.z), intervals: answer.path.intervals ?? [] } : null;
-  return { ...answer, x, y, z, path, low: values[0], high: values.at(-1), values, end: answer.convergence?.map(number) };
+  const end = answer.convergence?.map(number);
+  return { ...answer, x, y, z, path: path?.x.length ? path : null, low: values[0], high: values.at(-1), end: end?.some(v => v !== 0) ? end : null };
 }
 
 // How high a loss stands in the colours: by rank among all, or by the logarithm above the least, so that the valley shows.
