@@ -155,7 +155,7 @@ GraphDraft::Input read_input(ProtoReader p) {
 }
 
 void read_node(ProtoReader p, GraphDraft& draft) {
-    std::string name, type, scope, result;
+    std::string name, type, scope, result, full_name;
     std::vector<GraphDraft::Input> inputs;
     std::vector<std::pair<std::string, std::string>> attributes;
     while (p.next()) switch (p.field()) {
@@ -182,6 +182,9 @@ void read_node(ProtoReader p, GraphDraft& draft) {
             case 6:
                 result = type_text(p.message());
                 break;
+            case 8:
+                full_name = p.text();
+                break;
             default:
                 break;
         }
@@ -191,6 +194,7 @@ void read_node(ProtoReader p, GraphDraft& draft) {
     node.type = std::move(type);
     node.scope = std::move(scope);
     node.result = std::move(result);
+    node.full_name = std::move(full_name);
     node.attributes = std::move(attributes);
 }
 

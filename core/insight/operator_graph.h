@@ -24,6 +24,7 @@ struct OperatorNode {
     std::vector<std::pair<std::string, std::string>> attributes;  // by name
     std::vector<Input> inputs;                                    // in the operator's order
     std::string line = "";                                        // "file.lua:3"; empty where the file does not say it
+    std::string full_name = "";  // the scope with a name in it, as MindSpore gives it; may be empty
 };
 
 // A value that no operator of the graph makes.

@@ -228,7 +228,8 @@ std::vector<int32_t> GraphModel::search(const std::string& text, size_t most, si
         const bool is_equal = lower(name_of(v)) == wanted || lower(type_of(v)) == wanted;
         const bool is_found = is_equal || lower(name_of(v)).find(wanted) != std::string::npos ||
                               lower(type_of(v)).find(wanted) != std::string::npos ||
-                              (is_operator(v) && lower(graph_.nodes[v].scope).find(wanted) != std::string::npos);
+                              (is_operator(v) && (lower(graph_.nodes[v].scope).find(wanted) != std::string::npos ||
+                                                  lower(graph_.nodes[v].full_name).find(wanted) != std::string::npos));
         if (!is_found) continue;
         ++count;
         if (auto& list = is_equal ? equal : others; list.size() < most) list.push_back(v);

@@ -112,7 +112,13 @@ std::set<int32_t> GraphPage::open_in(const Question& question, Scene& scene) con
     if (open == "all")
         for (int32_t g = 1; g < count; ++g) groups.insert(groups.end(), g);
     else
-        each_word(open, [&](std::string_view word) { groups.insert(number_in(word, "group", count)); });
+        each_word(open, [&](std::string_view word) {
+            const size_t dash = word.find('-');
+            const int32_t first = number_in(word.substr(0, dash), "group", count);
+            const int32_t last =
+                dash == std::string_view::npos ? first : number_in(word.substr(dash + 1), "group", count);
+            for (int32_t g = first; g <= last; ++g) groups.insert(g);
+        });
     return groups;
 }
 
@@ -231,7 +237,7 @@ Answer GraphPage::node(const Question& question) {
     if (model_.is_operator(v)) {
         const OperatorNode& node = model_.graph().nodes[v];
         put_attributes(json, node);
-        json.key("line").string(node.line);
+        json.key("line").string(node.line).key("full_name").string(node.full_name);
         if (model_.scope_of(v) != node.scope) json.key("scope_in_file").string(node.scope);
         if (const EqualParts* parts = model_.parts_if_known(); parts && parts->of[v].first >= 0) {
             const auto [key, instance] = parts->of[v];

@@ -24,13 +24,14 @@ class GraphPage {
     //   parts           the equal parts; svg  the picture as a file; json  the whole graph
     //   overlay         POST {name: number ...}: the numbers of nodes and the sums of groups
     // A picture is chosen by the parameters by=scopes|parts|none,
-    // hide=gradients,optimizer,plumbing,constants,parameters, inputs and open=auto|all|N,N ...; nodes and groups are
+    // hide=gradients,optimizer,plumbing,constants,parameters, inputs and open=auto|all|N,N-N ...; nodes and groups are
     // numbers. Throws a Refusal.
     Answer answer(const Question& question);
     // diff?…: this graph before, another one after; {"added", "removed", "changed"}, by number of the graph each is in.
     Answer difference(const GraphModel& after) const;
-    // /datavisual/graphs/… of the reference product: nodes, nodes/names, nodes/all, single-node.
-    Answer reference_answer(const Question& question);
+    // What the reference product has below datavisual/graphs: nodes?name=, nodes/names?search=&offset=&limit=,
+    // nodes/all, single-node?name=; mode=optimized leaves out gradients, the optimizer and plumbing.
+    Answer reference_answer(const Question& question) const;
 
     // For pictures that are no answers. `f(scene, view)`.
     template <class F>

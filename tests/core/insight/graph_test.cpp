@@ -372,5 +372,36 @@ TEST(GraphPage, AnswersWhatItsPageAsks) {
         }
 }
 
+TEST(GraphPage, AnswersWhatProgramsForTheReferenceProductAsk) {
+    const GraphPage page(graph_in("lenet_train.pb"), "lenet");
+    const auto ask = [&](std::vector<std::string> path, std::map<std::string, std::string, std::less<>> parameters) {
+        return Json::parse(page.reference_answer({"GET", std::move(path), std::move(parameters), "", false}).body);
+    };
+    const Json root = ask({"nodes"}, {});
+    std::map<std::string, Json> nodes;
+    for (const Json& node : root["nodes"]) nodes[node["name"]] = node;
+    EXPECT_EQ(nodes["Default"]["type"], "name_scope");
+    EXPECT_GT(nodes["Default"]["subnode_count"], 3);
+    EXPECT_TRUE(nodes.contains("Gradients"));
+    const Json inner = ask({"nodes"}, {{"name", "Default/network-WithLoss/net-Lenet/conv1-Conv2d"}});
+    const auto conv = std::ranges::find_if(inner["nodes"], [](const Json& n) { return n["type"] == "Conv2D"; });
+    ASSERT_NE(conv, inner["nodes"].end());
+    const std::string name = (*conv)["name"];
+    EXPECT_TRUE(name.starts_with("Default/network-WithLoss/net-Lenet/conv1-Conv2d/Conv2D-op")) << name;
+    EXPECT_GE((*conv)["input"].size(), 2U);
+    EXPECT_EQ((*conv)["output"].begin().value()["data_type"], "float32");
+    EXPECT_EQ((*conv)["output"].begin().value()["shape"].size(), 4U);
+    EXPECT_EQ(ask({"nodes", "names"}, {{"search", "Conv2D-op"}, {"limit", "1000"}})["names"].size(), 2U);
+    EXPECT_EQ(ask({"nodes", "names"}, {{"search", ""}, {"limit", "7"}, {"offset", "1"}})["names"].size(), 7U);
+    Json level = ask({"single-node"}, {{"name", name}});
+    int levels = 0;
+    for (; level.contains("nodes") && !level["nodes"].empty(); level = Json(level["children"])) ++levels;
+    EXPECT_EQ(levels, 5);
+    EXPECT_EQ(ask({"nodes", "all"}, {})["nodes"].size(), 177U);
+    EXPECT_LT(ask({"nodes", "all"}, {{"mode", "optimized"}})["nodes"].size(), 100U);
+    EXPECT_THROW(ask({"nodes"}, {{"name", "../nothing"}}), Refusal);
+    EXPECT_THROW(ask({"nodes", "names"}, {{"limit", "-1"}}), Refusal);
+}
+
 }  // namespace
 }  // namespace lunaria::insight
