@@ -1,4 +1,4 @@
-// Lua files (of interpreter/lua/) that the build puts into a program: each has the ones that it needs.
+// Files that the build puts into a program (embedded.S.in): each has the Lua files (of interpreter/lua/) that it needs.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace lunaria {
 
-// One file; `name` is its path below interpreter/lua/, such as "lunaria/nn/dense.lua".
+// One file; `name` of a Lua file is its path below interpreter/lua/, such as "lunaria/nn/dense.lua".
 struct EmbeddedFile {
     const char* name;
     const char* begin;
@@ -15,7 +15,7 @@ struct EmbeddedFile {
     std::string_view text() const { return {begin, static_cast<std::size_t>(end - begin)}; }
 };
 
-// All files of this program, sorted by name; they live as long as it runs.
+// All Lua files of this program, sorted by name; they live as long as it runs.
 std::span<const EmbeddedFile> embedded_files();
 
 // The text of one file. An empty view with a null pointer means that there is no file of that name; an empty file has a

@@ -97,6 +97,7 @@ int open_insight(lua_State* L) {
     lua_newtable(L);
     lua_pushcfunction(L, protect<substructures>);
     lua_setfield(L, -2, "substructures");
+    bind_insight_server(L);
     return 1;
 }
 

@@ -22,6 +22,7 @@ int open_registry(lua_State* L);
 // The module behind lunaria/insight/.
 int open_insight(lua_State* L);
 int open_insight_graph(lua_State* L);
+void bind_insight_server(lua_State* L);
 
 // The module behind lunaria/onnx/: files as tables.
 int open_onnx(lua_State* L);

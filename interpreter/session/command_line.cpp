@@ -15,7 +15,7 @@ const std::string_view kUsage =
     "  -W           turn warnings on\n"
     "  onnx-run ... run an ONNX model on files; lunaria onnx-run --help\n"
     "  ascend ...   estimate a network on the simulated Ascend; lunaria ascend --help\n"
-    "  insight ...  look at graphs, find their equal parts; lunaria insight --help\n"
+    "  insight ...  show trainings in the browser, look at graphs; lunaria insight --help\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
     "  --debug      stop the script at its first line and ask what to do\n"
     "  --docs DIR   write the reference of everything that has a name to DIR, as Markdown\n"

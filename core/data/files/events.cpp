@@ -7,6 +7,7 @@
 // Where the two disagree, the kind of the first inner field tells them apart.
 #include "core/data/files/events.h"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "core/io/proto_fields.h"
@@ -163,7 +164,7 @@ constexpr Field<Content> kContent[] = {field<&Content::first>(1),
                                        field<&Content::floats>(5),
                                        field<&Content::doubles>(6),
                                        field<&Content::integers>(7),
-                                       field<&Content::texts>(8),
+                                       bytes<&Content::texts>(8),
                                        field<&Content::integers>(10),
                                        field<&Content::integers>(11)};
 
@@ -240,22 +241,66 @@ std::optional<Plugin> read_plugin(ProtoReader m) {
     return plugin;
 }
 
-void set_tensor(Shown& shown, const ProtoReader& m) {
-    Content c = read_content(m.message());
+// Texts in the order of the tensor, of which a picture or a sound keeps some as bytes.
+Shown::Encoded encoded_of(const ProtoReader& m, const Content& c, bool is_image) {
+    Encoded encoded;
+    const size_t first = is_image ? 2 : 0;
+    if (c.texts.size() <= first) m.fail(str("a tensor of a picture or sound has ", c.texts.size(), " texts"));
+    encoded.bytes = c.texts[first];
+    if (is_image) {
+        encoded.about["width"] = std::atof(c.texts[0].c_str());
+        encoded.about["height"] = std::atof(c.texts[1].c_str());
+    } else {
+        encoded.type = "audio/wav";
+    }
+    return encoded;
+}
+
+// Bins as rows of left end, right end and count.
+Histogram histogram_of(const ProtoReader& m, const Tensor& rows) {
+    if (rows.shape().size() != 2 || rows.shape()[1] != 3) m.fail("a tensor of a histogram has no rows of three");
+    Histogram h;
+    for (int64_t i = 0; i < rows.shape()[0]; ++i) {
+        const double left = rows.at(3 * i), right = rows.at(3 * i + 1), count = rows.at(3 * i + 2);
+        if (i == 0) h.least = left;
+        h.most = right;
+        h.limits.push_back(right);
+        h.counts.push_back(count);
+        h.count += count;
+        h.sum += count * (left + right) / 2;
+    }
+    return h;
+}
+
+void set_tensor(Shown& shown, const ProtoReader& m, std::string_view plugin) {
+    const Content c = read_content(m);
+    if (plugin == "images" || plugin == "audio") {
+        shown.kind = plugin == "images" ? "image" : "audio";
+        shown.value = encoded_of(m, c, plugin == "images");
+        return;
+    }
     if (!c.texts.empty() || (c.type == kTextType && !c.own_type)) {
         std::string text;
         for (const std::string& line : c.texts) text += (text.empty() ? "" : "\n") + line;
+        if (!is_utf8(text)) m.fail("a text is not UTF-8");
         shown.kind = "text";
         shown.value = std::move(text);
         return;
     }
+    const Tensor tensor = tensor_of(m, c);
+    if (plugin == "histograms") {
+        shown.kind = "histogram";
+        shown.value = histogram_of(m, tensor);
+        return;
+    }
     shown.kind = "tensor";
-    shown.value = tensor_of(m, c);
+    shown.value = tensor;
 }
 
-Shown read_shown(ProtoReader m) {
+Shown read_shown(ProtoReader m, std::string_view earlier_plugin = {}) {
     Shown shown;
     std::optional<Plugin> plugin;
+    std::optional<ProtoReader> tensor;
     while (m.next()) switch (m.field()) {
             case 1:
                 shown.tag = m.text();
@@ -278,7 +323,7 @@ Shown read_shown(ProtoReader m) {
                 shown.value = read_audio(m.message());
                 break;
             case 8:
-                set_tensor(shown, m);
+                tensor = m.message();
                 break;
             case 9:
                 plugin = read_plugin(m.message());
@@ -290,15 +335,18 @@ Shown read_shown(ProtoReader m) {
             default:
                 break;
         }
+    const std::string_view plugin_name =
+        plugin && !plugin->name.empty() ? std::string_view(plugin->name) : earlier_plugin;
+    if (tensor) set_tensor(shown, *tensor, plugin_name);
     if (shown.kind.empty() && plugin) {
         shown.kind = plugin->name;
         shown.value = Shown::Data{std::move(plugin->data)};
     }
     // TensorBoard's newer form of a figure.
-    if (plugin && plugin->name == "scalars" && shown.kind == "tensor") {
-        const auto& tensor = std::get<Tensor>(shown.value);
-        if (tensor.size() != 1) m.fail(str("a scalar has ", tensor.size(), " elements"));
-        const double figure = tensor.at(0);
+    if (plugin_name == "scalars" && shown.kind == "tensor") {
+        const auto& scalar = std::get<Tensor>(shown.value);
+        if (scalar.size() != 1) m.fail(str("a scalar has ", scalar.size(), " elements"));
+        const double figure = scalar.at(0);
         shown.kind = "scalar";
         shown.value = figure;
     }
@@ -325,6 +373,10 @@ constexpr Field<Event> kSummary[] = {{1, [](Event& event, const ProtoReader& p) 
                                       }}};
 
 }  // namespace
+
+Shown read_shown(std::string_view bytes, const std::string& place, std::string_view plugin) {
+    return read_shown(ProtoReader(bytes, place), plugin);
+}
 
 Event read_event(std::string_view bytes, const std::string& place) {
     static constexpr Field<Event> fields[] = {

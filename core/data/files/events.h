@@ -44,6 +44,10 @@ struct Event {
 // One event; `place` is how messages begin.
 Event read_event(std::string_view bytes, const std::string& place);
 
+// One value of an event. `plugin`: the plug-in of TensorBoard's that an earlier value of the tag named, for one that
+// names none.
+Shown read_shown(std::string_view bytes, const std::string& place, std::string_view plugin = {});
+
 // The events of a file, front to back.
 class EventReader {
   public:

@@ -2,18 +2,11 @@
 
 #include <cstring>
 
-#include "core/data/files/crc32c.h"
-
 namespace lunaria {
 
 namespace {
 
 constexpr uint64_t kHead = 12, kTail = 4;  // bytes before and after the content
-
-uint32_t masked_crc32c(std::string_view bytes) {
-    const uint32_t c = crc32c(bytes);
-    return ((c >> 15) | (c << 17)) + 0xA282EAD8u;
-}
 
 template <class T>
 T number(std::string_view text, size_t at) {

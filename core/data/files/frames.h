@@ -6,9 +6,16 @@
 #include <string>
 #include <string_view>
 
+#include "core/data/files/crc32c.h"
 #include "core/io/file.h"
 
 namespace lunaria {
+
+// The check sum of such records.
+inline uint32_t masked_crc32c(std::string_view bytes) {
+    const uint32_t c = crc32c(bytes);
+    return ((c >> 15) | (c << 17)) + 0xA282EAD8u;
+}
 
 struct Frame {
     uint64_t start = 0, bytes = 0;  // of the content

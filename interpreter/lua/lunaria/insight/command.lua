@@ -1,7 +1,19 @@
--- lunaria insight substructures|graph GRAPH ...
+-- lunaria insight COMMAND: the words of the command line.
 local ms = require "lunaria"
+local core = require "lunaria.insight_core"
 
 local usage = [==[
+usage: lunaria insight start [options]         show the trainings below a folder in the browser
+  --summary-base-dir D    the folder (default: this one)
+  --port P                default 8080
+  --host A                the address to listen at (default 127.0.0.1); at any other a token is asked for
+  --allow-host H          another name that browsers may use for this machine; may be repeated
+  --url-path-prefix P     before all addresses, such as /insight
+  --reload-interval S     seconds between two looks at the files (default 0.5); 0: one look only
+  --open                  open the browser
+usage: lunaria insight list                    running servers of yours
+usage: lunaria insight stop [--port P]         end one (default 8080)
+
 usage: lunaria insight substructures GRAPH [options]
   GRAPH      a graph file: MindSpore's .pb, MindIR, ONNX, or a file of events with a graph
   --by B     what is equal: operators (types and places of inputs) or exact (attributes, dtypes and shapes too)
@@ -32,32 +44,93 @@ local function read(path)
   return file:read "a"
 end
 
--- The file of the graph, and a table of the options; known: what each takes ("text", or "none").
+-- The options among the words, and the other words. known: what each option has: "flag", "text", "number" or "list".
 local function parsed(words, known)
-  local graph, options = nil, {}
+  local options, others = {}, {}
   local i = 1
   while i <= #words do
     local word = words[i]
-    local name = word:match "^%-%-(%a+)$"
-    if name and known[name] == "text" then
-      i = i + 1
-      options[name] = words[i] or fail("option %s needs an argument", word)
-    elseif name and known[name] then
+    local name, value = word:match "^%-%-([%w%-]+)=(.*)$"
+    name = name or word:match "^%-%-(.+)$"
+    local kind = name and known[name]
+    if kind == "flag" and not value then
       options[name] = true
-    elseif word:find "^%-" or graph then
+    elseif kind then
+      if not value then
+        i = i + 1
+        value = words[i] or fail("option --%s needs an argument", name)
+      end
+      if kind == "number" then value = tonumber(value) or fail("--%s needs a number, got '%s'", name, value) end
+      if kind == "list" then
+        options[name] = options[name] or {}
+        table.insert(options[name], value)
+      else
+        options[name] = value
+      end
+    elseif word:find "^%-" then
       fail("'%s' is not understood", word)
     else
-      graph = word
+      others[#others + 1] = word
     end
     i = i + 1
   end
-  return graph or fail("the file of a graph is missing"), options
+  return options, others
+end
+
+local function no_more(others)
+  if others[1] then fail("'%s' is not understood", others[1]) end
+end
+
+-- The file of the graph, and a table of the options.
+local function of_graph(words, known)
+  local options, others = parsed(words, known)
+  local graph = others[1] or fail("the file of a graph is missing")
+  if others[2] then fail("'%s' is not understood", others[2]) end
+  return graph, options
 end
 
 local commands = {}
 
+function commands.start(words)
+  local options, others = parsed(words, {
+    ["summary-base-dir"] = "text", port = "number", host = "text", ["allow-host"] = "list", ["url-path-prefix"] = "text",
+    ["reload-interval"] = "number", open = "flag",
+  })
+  no_more(others)
+  local server = ms.insight.start {
+    dir = options["summary-base-dir"], port = options.port, host = options.host, allow_hosts = options["allow-host"],
+    prefix = options["url-path-prefix"], interval = options["reload-interval"],
+  }
+  print(("%s shows %s\nCtrl-C, or lunaria insight stop --port %d, ends it"):format(server.url, server.dir, server.port))
+  io.stdout:flush()
+  if options.open then os.execute(("xdg-open '%s' >/dev/null 2>&1 &"):format(server.url:gsub("'", "%%27"))) end
+  local how = server:wait()
+  server:stop()
+  print(how)
+end
+
+function commands.list(words)
+  no_more(select(2, parsed(words, {})))
+  local servers = core.running()
+  for _, server in ipairs(servers) do
+    print(("%s shows %s (process %d)"):format(server.url, server.about, server.process))
+  end
+  if #servers == 0 then print "no server is running" end
+end
+
+function commands.stop(words)
+  local options, others = parsed(words, { port = "number" })
+  no_more(others)
+  local port = math.tointeger(options.port or 8080) or fail("--port needs a whole number")
+  if core.stop_at(port, 5) then return print(("the server at port %d has ended"):format(port)) end
+  local ports = {}
+  for i, server in ipairs(core.running()) do ports[i] = tostring(server.port) end
+  fail("there is no server of yours at port %d; %s", port,
+    #ports > 0 and "there are at: " .. table.concat(ports, ", ") or "none is running")
+end
+
 function commands.substructures(words)
-  local graph, options = parsed(words, { by = "text", json = "text" })
+  local graph, options = of_graph(words, { by = "text", json = "text" })
   local by = options.by
   if by and by ~= "operators" and by ~= "exact" then fail("--by is operators or exact, got '%s'", by) end
   local found = ms.insight.substructures(graph, by)
@@ -66,7 +139,7 @@ function commands.substructures(words)
 end
 
 function commands.graph(words)
-  local path, options = parsed(words, { svg = "text", by = "text", hide = "text", open = "text", dark = "none", overlay = "text",
+  local path, options = of_graph(words, { svg = "text", by = "text", hide = "text", open = "text", dark = "flag", overlay = "text",
     diff = "text", json = "text" })
   for _, name in ipairs { "by", "hide", "open", "dark", "overlay" } do
     if options[name] and not options.svg then fail("--%s is for a picture: --svg FILE is missing", name) end
@@ -88,11 +161,10 @@ function commands.graph(words)
 end
 
 return function(command, ...)
-  if command == "--help" then
-    print(usage)
-  elseif commands[command] then
-    commands[command]({ ... })
-  else
-    fail("%s; there are: substructures, graph", command and ("there is no '%s'"):format(command) or "a command is missing")
-  end
+  if command == "--help" then return print(usage) end
+  if commands[command] then return commands[command]({ ... }) end
+  local names = {}
+  for name in pairs(commands) do names[#names + 1] = name end
+  table.sort(names)
+  fail("%s; there is: %s", command and ("there is no '%s'"):format(command) or "a command is missing", table.concat(names, ", "))
 end

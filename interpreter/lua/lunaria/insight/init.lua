@@ -4,4 +4,5 @@ local parts = require "lunaria.parts"
 return parts("ms.insight", "name", {
   { "lunaria.insight.substructures", "substructures" },
   { "lunaria.insight.graph", "graph" },
+  { "lunaria.insight.start", "start" },
 })

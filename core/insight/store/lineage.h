@@ -1,0 +1,32 @@
+// Lineage files of MindSpore's form: how a model came about. Their contents in the form that protobuf's JSON has, which
+// the reference product answers with.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace lunaria::insight {
+
+using Json = nlohmann::ordered_json;
+
+struct Lineage {
+    Json train, evaluation, dataset_graph;  // messages; null where there is none
+    Json user = Json::object();             // what the program gave by name
+    double wall = 0;                        // of the last event
+
+    bool empty() const { return train.is_null() && evaluation.is_null() && dataset_graph.is_null() && user.empty(); }
+};
+
+// Adds what a file holds; later events replace earlier ones. Damaged files give what stands before the damage.
+void add_lineage(const std::string& path, Lineage& lineage);
+// Adds what a value of TensorBoard's plug-in of hyper-parameters holds to `user`.
+void add_hparams(std::string_view value, Lineage& lineage);
+
+// Settings, results and data sets by name, for tables.
+Json hyper_of(const Lineage& lineage);
+Json metrics_of(const Lineage& lineage);
+Json data_of(const Lineage& lineage);
+// The graph of the data pipeline: {"nodes": [{"id", "name", "parameters"}], "edges": [[from, to]]}.
+Json dataset_graph_of(const Lineage& lineage);
+
+}  // namespace lunaria::insight

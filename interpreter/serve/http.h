@@ -1,0 +1,41 @@
+// HTTP as servers see it. The transport (transport.cpp) is a library of its own, which is opened when a server starts:
+// cpp-httplib brings OpenSSL and others, which no other use of the program should load.
+#pragma once
+
+#include <memory>
+
+#include "core/io/question.h"
+
+namespace lunaria::serve {
+
+struct HttpRequest {
+    std::string method, target;  // target: as it was sent, with percent signs
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::string body;
+};
+
+using HttpHandler = std::function<Answer(const HttpRequest&)>;
+
+// The transport compresses nothing itself. It tells by this header that the other side reads gzip.
+inline constexpr const char* kAcceptsGzip = "X-Accepts-Gzip";
+
+// A listening socket and its threads. The destructor closes all connections and waits for the threads.
+class HttpTransport {
+  public:
+    virtual ~HttpTransport() = default;
+};
+
+// What the library defines. `socket`: bound and listening, it becomes the transport's.
+inline constexpr const char* kStartTransport = "lunaria_http";
+using StartTransport = HttpTransport* (*)(int socket, HttpHandler handler);
+
+// The path and the parameters of a request's target, decoded.
+Question taken_apart(const HttpRequest& request);
+
+// Limits that the transport keeps.
+inline constexpr size_t kMostHead = 8 << 10;  // bytes of a request before its body
+inline constexpr size_t kMostBody = 1 << 20;
+inline constexpr size_t kMostConnections = 64;
+inline constexpr int kIdle = 10;  // s without a byte from the other side
+
+}  // namespace lunaria::serve
