@@ -80,7 +80,8 @@ class Browser:
             if value:
                 return value
             time.sleep(0.03)
-        raise AssertionError(f"waited in vain for {what}; the page says: {self.events[-5:]}")
+        shown = self.evaluate("location.href + ' ' + document.body?.innerText.slice(0, 1500)")
+        raise AssertionError(f"waited in vain for {what}; the page says: {self.events[-5:]} and shows {shown}; last asked: {self.requests[-5:]}")
 
     def go(self, url):
         self.call("Page.navigate", url=url)

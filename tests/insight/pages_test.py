@@ -85,7 +85,7 @@ class Check:
         self.visit("scalars?q=curve|broken")
         foot = f"{card('curve')}.querySelector('.foot').textContent"
         b.wait("the curve", f"{foot}.includes('20,000 points')")
-        assert "greatest 50 at 12,345" in b.evaluate(foot), b.evaluate(foot)
+        b.wait("the peak and its place", f"{foot}.includes('greatest 50 at 12,345')")
         b.wait("where NaN starts", f"{card('broken/loss')}.querySelector('.bad').textContent.includes('NaN from 3')")
         chart = f"{card('curve')}.querySelector('.chart')"
         b.drag(chart, (0.55, 0.5), (0.75, 0.52))
@@ -150,6 +150,30 @@ class Check:
         assert b.evaluate("[...document.querySelectorAll('article h3')].some(e => e.textContent === 'pictures/' + " + json.dumps(HOSTILE) + ")")
         self.silent("names")
 
+    def machine(self):
+        """The profile of a run and the state of the computer."""
+        b = self.browser
+        self.visit("profile")
+        b.wait("the operators", "[...document.querySelectorAll('main td')].some(e => e.textContent.includes('matmul'))")
+        x, y, width, _ = b.box("document.querySelector('.chart')")
+        told = set()
+        for place in range(1, 40):  # there is a gap between the two operators
+            b.mouse("mouseMoved", x + width * place / 40, y + 10, buttons=0)
+            told.add(b.evaluate("document.querySelector('.tip:not([hidden]) strong')?.textContent"))
+        assert "matmul" in told, f"the line of time tells what is below the pointer: {told}"
+        self.visit("system")
+        b.wait("this process", "[...document.querySelectorAll('main td')].some(e => e.textContent.endsWith('/runs'))")
+        b.wait("the processors", "document.querySelectorAll('main .bar').length > 0")
+        self.silent("machine")
+
+    def embedding(self):
+        """A tensor of two axes as points with names."""
+        b = self.browser
+        self.visit("embeddings?find=o")
+        b.wait("the points", "document.querySelector('main .tools')?.textContent.includes('6 points')")
+        assert b.evaluate("document.querySelector('main select').textContent").startswith("vectors"), "the tensor is offered"
+        self.silent("embedding")
+
     def keys(self):
         b = self.browser
         self.visit("runs")
@@ -209,7 +233,7 @@ def main():
                 server.stdin.flush()
 
             check = Check(browser, url, point, Path(folder), pictures)
-            for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.keys, check.speed, check.requests):
+            for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.embedding, check.keys, check.speed, check.requests):
                 start = time.monotonic()
                 part()
                 print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)

@@ -8,10 +8,12 @@ ms.set_seed(1)
 
 -- Two trainings as users write them, with a collector and nothing more.
 local function trained(name, rate)
-  local data = ms.dataset.NumpySlicesDataset({ ms.randn { 64, 3 }, ms.randint(0, 2, { 64 }) }, { column_names = { "data", "label" }, shuffle = false }):batch(16)
+  local columns = { column_names = { "data", "label" }, shuffle = false }
+  local data = ms.dataset.NumpySlicesDataset({ ms.randn { 64, 3 }, ms.randint(0, 2, { 64 }) }, columns):batch(16)
   local net = nn.SequentialCell(nn.Dense(3, 8), nn.ReLU(), nn.Dense(8, 2))
   local model = ms.Model(net, nn.CrossEntropyLoss(), nn.Momentum(net:trainable_params(), rate, 0.9), { metrics = { "accuracy" } })
-  local collector = train.SummaryCollector(folder .. "/" .. name, 1, { histogram_regular = "weight", custom_lineage_data = { dropout = rate } })
+  local options = { histogram_regular = "weight", custom_lineage_data = { dropout = rate } }
+  local collector = train.SummaryCollector(folder .. "/" .. name, 1, options)
   model:fit(3, data, data, { callbacks = { collector }, progress = false })
 end
 trained("trained/fast", 0.1)
@@ -30,6 +32,10 @@ for step = 0, 4 do
   record:add_value("audio", "sound", { data = ms.ops.sin(ms.arange(2000) * 0.1), sample_rate = 8000 })
   record:record(step)
 end
+-- Points of four dimensions with names, for the page of embeddings.
+record:add_value("tensor", "vectors", ms.ops.randn(6, 4))
+record:add_value("text", "vectors/labels", "one\ntwo\nthree\nfour\nfive\n" .. hostile)
+record:record(5)
 record:close()
 
 -- One curve of many points with a peak that a sample of them would lose.

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "core/insight/answers/answers.h"
+#include "core/insight/answers/machine.h"
+#include "core/insight/answers/profiles.h"
 #include "core/insight/answers/records.h"
 #include "core/insight/store/curve.h"
 #include "core/io/json_text.h"
@@ -31,7 +33,13 @@ void put_run(JsonText& json, const Run& run) {
     }
     size_t graphs = run.graph_files.size();
     for (const auto& file : run.events) graphs += file->graphs().size();
-    json.key("embeddings").number(0).key("graphs").number(graphs).key("profiles").number(0).close('}');
+    json.key("embeddings")
+        .number(0)
+        .key("graphs")
+        .number(graphs)
+        .key("profiles")
+        .number(count_of_profiles(run))
+        .close('}');
     json.key("hyper").raw(dumped(hyper_of(run.lineage)));
     json.key("metrics").raw(dumped(metrics_of(run.lineage)));
     json.key("data").raw(dumped(data_of(run.lineage)));
@@ -249,10 +257,12 @@ Answer own_answer(Store& store, const Question& question) {
     }
     if (question.method == "POST") throw Refusal{405, "this is read by GET"};
     if (what == "events" && parts == 1) return events(store);
+    if (what == "system" && parts == 1) return machine_answer(store.base());
     if (what == "runs") {
         if (parts == 1) return runs(store);
         if (parts == 2) return one_run(store, question.part(1));
         if (parts == 3 && part == "tags") return tags(store, question.part(1));
+        if (parts >= 3 && part == "profile") return profile_answer(store, question);
         if (parts == 3 && part == "lineage") return lineage(store, question.part(1));
         if (parts == 4 && part == "scalars") return scalars(store, question);
         if (parts >= 4) return records_answer(store, question);

@@ -156,7 +156,7 @@ Answer pr_curves(const Asked& asked, const Question& question) {
     return list_of(asked, question, 500, [&](JsonText& json, const Record& record) {
         const Shown shown = reader.read(record);
         const auto* tensor = std::get_if<Tensor>(&shown.value);
-        if (!tensor || tensor->shape().size() != 2 || tensor->shape()[0] != 6)
+        if (!tensor || tensor->shape().rank() != 2 || tensor->shape()[0] != 6)
             throw Refusal{422, "a curve of precision and recall has no six rows"};
         const int64_t thresholds = tensor->shape()[1];
         const char* rows[] = {"tp", "fp", "tn", "fn", "precision", "recall"};
@@ -267,7 +267,7 @@ Statistics statistics_of(const Tensor& tensor) {
 
 Slice slice_of(const Tensor& tensor, const std::string& dims, int64_t most) {
     const auto& shape = tensor.shape();
-    const size_t rank = shape.size();
+    const auto rank = static_cast<size_t>(shape.rank());
     std::vector<int64_t> fixed(rank, -1);  // -1: the whole axis
     if (dims.empty()) {
         for (size_t axis = 0; axis + 2 < rank; ++axis) fixed[axis] = 0;

@@ -58,12 +58,26 @@ export function limiter(most) {
   return f => new Promise((resolve, reject) => { queue.push([f, resolve, reject]); next(); });
 }
 
+// Only a page that is seen holds a connection: a browser opens six to a server, and each window would keep one. The first event of a
+// connection tells what changed meanwhile.
 export function events(receive, state) {
-  const source = new EventSource(url("events"));
-  source.onopen = () => state(true);
-  source.onerror = () => state(false);
-  source.onmessage = message => {
-    try { receive(JSON.parse(message.data)); } catch (error) { console.warn("an event that is not understood", error); }
+  let source = null;
+  const follow = () => {
+    if (document.hidden) return leave();
+    if (source) return;
+    source = new EventSource(url("events"));
+    source.onopen = () => state(true);
+    source.onerror = () => state(false);
+    source.onmessage = message => {
+      try { receive(JSON.parse(message.data)); } catch (error) { console.warn("an event that is not understood", error); }
+    };
   };
-  return source;
+  const leave = () => {
+    source?.close();
+    source = null;
+  };
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", follow);
+  follow();
 }

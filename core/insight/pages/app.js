@@ -17,7 +17,7 @@ const PAGES = [
   ["audio", "Audio", "Training", "a", "audio"],
   ["texts", "Texts", "Training", "x", "texts"],
   ["curves", "PR and ROC", "Training", "c", "pr_curves"],
-  ["embeddings", "Embeddings", "Training", "e", "embeddings"],
+  ["embeddings", "Embeddings", "Training", "e"],
   ["graph", "Graph", "Model", "g", "graphs"],
   ["landscape", "Loss landscape", "Model", "d", "landscapes"],
   ["explain", "Explanations", "Model", "o"],

@@ -1,19 +1,42 @@
 // Points of many dimensions in the directions in which they differ most (principal components), coloured by their labels.
-import { failure, fill, format, h, isDark, plural, segments, slider, theme } from "./dom.js";
+import { empty, failure, fill, format, h, isDark, plural, segments, slider, theme } from "./dom.js";
 import { cached, get, number } from "./api.js";
 import { hideTip, showTip } from "./chart.js";
 import { colourOf, fieldText } from "./colours.js";
 import { Orbit } from "./orbit.js";
-import { nothing } from "./tags.js";
+import { components } from "./pca.js";
+import { tagsOf } from "./tags.js";
+
+const MOST_TENSORS = 30; // tags that are asked for their shapes
+
+// What the server has reduced, and tensors of two axes, which are reduced here: a row is a point.
+async function sources(view) {
+  const found = [];
+  await Promise.all(view.chosen.filter(run => run.kinds?.embeddings).map(async run => {
+    for (const entry of await get(`runs/${run.id}/embeddings`).catch(() => []))
+      found.push({ ...entry, run, name: entry.name ?? entry.tag, read: () => cached(`runs/${run.id}/embeddings/${entry.tag}`) });
+  }));
+  const texts = new Map((await tagsOf(view, "texts")).map(entry => [entry.name, entry]));
+  await Promise.all((await tagsOf(view, "tensors")).slice(0, MOST_TENSORS).flatMap(({ name, runs }) => runs.map(async ({ run, tag }) => {
+    const record = (await cached(`runs/${run.id}/tensors/${tag.id}`).catch(() => [])).at(-1);
+    if (record?.shape.length !== 2 || record.shape[0] < 3) return;
+    const labels = texts.get(`${name}/labels`)?.runs.find(entry => entry.run.id === run.id);
+    found.push({ run, tag: tag.id, name, count: record.shape[0], dimension: record.shape[1], read: async () => {
+      const [{ values }, list] = await Promise.all([cached(`runs/${run.id}/tensors/${tag.id}/${record.index}?dims=:,:`), labels ? cached(`runs/${run.id}/texts/${labels.tag.id}`) : []]);
+      const lines = list.at(-1)?.text.split("\n") ?? [];
+      return { ...components(values.map(row => row.map(number))), labels: lines.length >= values.length ? lines.slice(0, values.length) : [] };
+    } });
+  })));
+  return found.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }) || a.run.name.localeCompare(b.run.name));
+}
 
 export default async function show(view) {
-  const { state } = view, runs = view.chosen.filter(run => run.kinds?.embeddings);
-  if (!runs.length) {
-    fill(view.main, nothing(view, "embeddings", "No embeddings yet", "Vectors with labels, as TensorBoard's projector reads them (projector_config.pbtxt, tensors and metadata as .tsv), are shown here."));
+  const { state } = view, all = await sources(view);
+  if (!all.length) {
+    fill(view.main, empty("No embeddings in the ticked runs", "A tensor of two axes is shown here, a row as a point; a text of the same name with /labels, a line for each row, names the points:",
+      'record:add_value("tensor", "words", vectors)\nrecord:add_value("text", "words/labels", table.concat(names, "\\n"))\nrecord:record(step)'));
     return {};
   }
-  const lists = await Promise.all(runs.map(run => get(`runs/${run.id}/embeddings`).catch(() => [])));
-  const all = lists.flatMap((list, i) => list.map(entry => ({ run: runs[i], tag: entry.tag, name: entry.name ?? entry.tag, ...entry })));
   let points = [], labels = [], explained = [], colours = [], places = [], found = null, picked = null, radius = Number(state.size ?? 3), flat = state.flat === "1";
   const key = e => `${e.run.id}:${e.tag}`;
   const facts = h("span.quiet"), side = h("div");
@@ -25,7 +48,7 @@ export default async function show(view) {
   async function load(entry) {
     view.set({ e: key(entry) });
     try {
-      const answer = await cached(`runs/${entry.run.id}/embeddings/${entry.tag}`);
+      const answer = await entry.read();
       points = answer.points.map(p => p.map(number));
       labels = answer.labels ?? [];
       explained = (answer.explained ?? []).map(number);

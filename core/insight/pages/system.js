@@ -25,7 +25,7 @@ export default async function show(view) {
     load.textContent = [c.cores ? `${c.cores} cores` : "", c.load ? `load ${c.load.map(v => number(v).toFixed(2)).join(", ")}` : "", m.total ? `${bytes(m.used ?? m.total - m.available)} of ${bytes(m.total)} used` : ""].filter(Boolean).join(" · ");
     disk.textContent = now.disk ? `${bytes(now.disk.available)} of ${bytes(now.disk.total)} free where the runs are` : "";
     fill(processes, (now.processes ?? []).length ? h("table.dense", h("thead", h("tr", h("th.number", { style: { width: "80px" } }, "Process"), h("th", "Command"), h("th.number", "Cores"), h("th.number", "Memory"))),
-      h("tbody", now.processes.map(p => h("tr", h("td.number", String(p.pid)), h("td", p.name), h("td.number", format(Number(number(p.cpu).toFixed(2)))), h("td.number", bytes(number(p.memory))))))) : h("p.quiet", "No training runs on this machine."));
+      h("tbody", [...now.processes].sort((a, b) => number(b.cpu) - number(a.cpu)).map(p => h("tr", h("td.number", String(p.pid)), h("td", p.name), h("td.number", format(Number(number(p.cpu).toFixed(2)))), h("td.number", bytes(number(p.memory))))))) : h("p.quiet", "No training runs on this machine."));
   }
 
   async function ask() {
