@@ -2,7 +2,7 @@
 // after # holds all of it, so that every view is a link: #/scalars?runs=…&smooth=0.6
 import { append, empty, failure, fill, format, h, isDark, themeChanged } from "./dom.js";
 import { events, forget, get, put } from "./api.js";
-import { colourOf } from "./colours.js";
+import { colourName, colourOf } from "./colours.js";
 
 // name, title, group, key after g, kind of record that it shows, module where the name is not the module's
 const PAGES = [
@@ -47,7 +47,8 @@ class View {
   }
   get runs() { return shell.runs; }
   get chosen() { return shell.runs.filter(run => shell.chosen.has(run.id)); }
-  colour(run) { return colourOf(placeOf(run), isDark()); }
+  colour(run) { return colourOf(placeOf(run)); }
+  swatch(run) { return h("span.swatch", { style: { background: colourName(placeOf(run)) } }); }
   // Writes to the link of this view; null removes.
   set(values) {
     for (const [key, value] of Object.entries(values)) {
@@ -177,7 +178,7 @@ function drawChooser() {
     } });
     const name = h("span.clip.grow", run.name);
     return h("label", { title: `${run.name}\ndouble click: only this run`, ondblclick: () => choose(new Set([run.id])) },
-      box, h("span.swatch", { style: { background: colourOf(placeOf(run), isDark()) } }), name, run.live ? h("span.dot.live", { title: "is being written" }) : null);
+      box, h("span.swatch", { style: { background: colourName(placeOf(run)) } }), name, run.live ? h("span.dot.live", { title: "is being written" }) : null);
   }), found.length > ROWS ? h("p.quiet", `${found.length - ROWS} more: type to find them`) : null);
   parts.list.scrollTop = top;
 }
@@ -221,7 +222,6 @@ function setTheme(name) {
   if (name) document.documentElement.dataset.theme = name;
   else delete document.documentElement.dataset.theme;
   themeChanged();
-  drawChooser();
   parts.main.dispatchEvent(new Event("theme"));
 }
 

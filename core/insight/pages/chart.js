@@ -97,7 +97,7 @@ function isRising(x) {
   return known;
 }
 
-function band(p, { x, low, high }, sx, sy) {
+function band(p, { x, low, high, bars }, sx, sy) {
   let from = 0, to = x.length;
   if (isRising(x)) {
     from = Math.max(0, lowerBound(x, sx.low) - 1);
@@ -110,9 +110,16 @@ function band(p, { x, low, high }, sx, sy) {
   for (let i = to - 1; i >= from; i--) p.lineTo(sx.pixel(x[i]), place(low[i]));
   p.closePath();
   p.fill();
+  if (!bars) return;
+  // From the least to the greatest: as an area the peak of one bucket is too thin to be seen.
+  p.globalAlpha = 0.45;
+  for (let i = from; i < to; i++) {
+    const top = place(high[i]), bottom = place(low[i]);
+    if (bottom > top) p.fillRect(Math.round(sx.pixel(x[i])), top, 1, bottom - top);
+  }
 }
 
-// series: { name, colour, x, y, low?, high?, kind: "line" | "points", alpha?, dash?, width?, quiet (not in the tip) }
+// series: { name, colour, x, y, low?, high?, bars? (of least and greatest), kind: "line" | "points", alpha?, dash?, width?, quiet (not in the tip) }
 // layers: { extent: [x0, x1, y0, y1] or null, draw(painter, sx, sy, colours), over? }
 export class Chart {
   constructor(options = {}) {

@@ -1,10 +1,13 @@
 // Colours of runs, and scales of colours for fields of numbers.
+import { theme } from "./dom.js";
 
-// Told apart on both papers, also by most readers that see fewer hues: lightness alternates along the list.
-const LIGHT = ["#3456c8", "#d1662b", "#1f8a5b", "#b3387e", "#7a5bd0", "#8a7a00", "#0b87a8", "#c03a3a", "#5f7a2e", "#8c5a3c", "#4f6b8f", "#a04bb5"];
-const DARK = ["#7c9bff", "#f0955c", "#4fc08d", "#ec7fb8", "#ab94f5", "#cdbd4a", "#4cc0de", "#f27d7d", "#a3c06a", "#cf9d7d", "#9ab4d6", "#d58be6"];
+const RUNS = 12; // --run-0 … of style.css
 
-export const colourOf = (index, dark) => (dark ? DARK : LIGHT)[((index % LIGHT.length) + LIGHT.length) % LIGHT.length];
+const place = index => ((index % RUNS) + RUNS) % RUNS;
+
+// For canvases, which need the colour itself; what is left in the page follows the paper by itself.
+export const colourOf = index => theme().runs[place(index)];
+export const colourName = index => `var(--run-${place(index)})`;
 
 // Even steps of lightness from dark blue to pale yellow.
 const FIELD = [[38, 24, 84], [54, 61, 140], [40, 104, 150], [33, 144, 141], [68, 178, 116], [150, 204, 78], [247, 230, 66]];

@@ -38,7 +38,7 @@ export default async function show(view) {
       const heading = title !== group ? h("tr", h("th", { colSpan: runs.length + 1 }, group = title)) : null;
       return [heading, line];
     });
-    fill(table, h("table", h("thead", h("tr", h("th", `${plural(runs.length, "run")}`), runs.map((run, i) => h("th", h("span.swatch", { style: { background: view.colour(run) } }), " ",
+    fill(table, h("table", h("thead", h("tr", h("th", `${plural(runs.length, "run")}`), runs.map((run, i) => h("th", view.swatch(run), " ",
       h("a", { href: view.link("lineage", { run: run.id }), title: "its lineage" }, run.name), " ", i === first ? h("span.label", "base") : h("button.plain", { title: "compare with this one", onclick: () => { view.set({ base: run.id }); drawTable(); } }, "base"))))),
     h("tbody", body.length ? body : h("tr", h("td.quiet", { colSpan: runs.length + 1 }, "Neither parameters nor results are known of these runs.")))),
     all.length > shown.length ? h("p.quiet", `${all.length - shown.length} more are equal in all.`) : null);

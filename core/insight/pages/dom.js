@@ -50,6 +50,11 @@ export function theme() {
     colours[name] = getComputedStyle(probe).color;
   }
   colours.dark = isDark();
+  colours.runs = [];
+  for (let i = 0; i < 12; i++) {
+    probe.style.color = `var(--run-${i})`;
+    colours.runs.push(getComputedStyle(probe).color);
+  }
   colours.font = `${Math.round(parseFloat(getComputedStyle(document.body).fontSize) * 0.85)}px system-ui, sans-serif`;
   probe.remove();
   return colours;

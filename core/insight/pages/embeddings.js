@@ -1,5 +1,5 @@
 // Points of many dimensions in the directions in which they differ most (principal components), coloured by their labels.
-import { empty, failure, fill, format, h, isDark, plural, segments, slider, theme } from "./dom.js";
+import { empty, failure, fill, format, h, plural, segments, slider, theme } from "./dom.js";
 import { cached, get, number } from "./api.js";
 import { hideTip, showTip } from "./chart.js";
 import { colourOf, fieldText } from "./colours.js";
@@ -70,7 +70,7 @@ export default async function show(view) {
     const numeric = names.length > 12 && names.every(name => name !== "" && Number.isFinite(Number(name)));
     const values = numeric ? names.map(Number) : [], low = Math.min(...values), span = Math.max(...values) - low || 1;
     const place = new Map(names.map((name, i) => [name, i]));
-    colours = points.map((_, i) => labels.length === 0 ? colourOf(0, isDark()) : numeric ? fieldText((Number(labels[i]) - low) / span) : colourOf(place.get(labels[i]), isDark()));
+    colours = points.map((_, i) => labels.length === 0 ? colourOf(0) : numeric ? fieldText((Number(labels[i]) - low) / span) : colourOf(place.get(labels[i])));
   }
 
   function find() {

@@ -31,7 +31,7 @@ export default async function show(view) {
     if (!scores.length) return h("p.quiet", "No scores were written.");
     const parts = scores.map(entry => [...entry.name.slice(PREFIX.length).split("/"), entry]), metrics = [...new Set(parts.map(p => p[0]))], methods = [...new Set(parts.map(p => p[1] ?? ""))];
     const cells = new Map(), body = h("tbody");
-    const draw = () => fill(body, runs.flatMap(run => methods.map(method => h("tr", h("td", h("span.swatch", { style: { background: view.colour(run) } }), " ", run.name), h("td", method), metrics.map(metric => {
+    const draw = () => fill(body, runs.flatMap(run => methods.map(method => h("tr", h("td", view.swatch(run), " ", run.name), h("td", method), metrics.map(metric => {
       const value = cells.get(`${run.id} ${metric} ${method}`), all = methods.map(m => cells.get(`${run.id} ${metric} ${m}`)).filter(Number.isFinite);
       return h(value !== undefined && all.length > 1 && value === Math.max(...all) ? "td.number.best" : "td.number", value === undefined ? "" : format(Number(value.toPrecision(4))));
     })))));

@@ -221,7 +221,7 @@ export default async function show(view) {
     const down = smallIsGood(target ?? ""), value = run => run.metrics?.[target];
     const list = runs.filter(run => Number.isFinite(value(run))).sort((a, b) => (down ? 1 : -1) * (value(a) - value(b))).slice(0, 8);
     return h("div.panel", h("h2", `Best by ${target ?? "result"}`), list.length ? h("div.scroll", h("table.dense", h("thead", h("tr", h("th", "Run"), h("th.number", target), hyper.slice(0, 5).map(axis => h("th", axis.name)))),
-      h("tbody", list.map(run => h("tr", h("td", { style: { "white-space": "nowrap" } }, h("span.swatch", { style: { background: view.colour(run) } }), " ", h("a.clip", { href: view.link("lineage", { run: run.id }), title: run.name, style: { "max-width": "170px", display: "inline-block", "vertical-align": "bottom" } }, run.name)), h("td.number", format(value(run))),
+      h("tbody", list.map(run => h("tr", h("td", { style: { "white-space": "nowrap" } }, view.swatch(run), " ", h("a.clip", { href: view.link("lineage", { run: run.id }), title: run.name, style: { "max-width": "170px", display: "inline-block", "vertical-align": "bottom" } }, run.name)), h("td.number", format(value(run))),
         hyper.slice(0, 5).map(axis => h("td", format(run.hyper?.[axis.name])))))))) : h("p.quiet", "No run has this result yet."));
   }
 

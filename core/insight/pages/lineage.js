@@ -73,7 +73,6 @@ export default async function show(view) {
     return {};
   }
   const model = parse(lineage.model?.path), checkpoint = model && typeof model === "object" ? model.ckpt : model;
-  const sameData = r => known(lineage.train_dataset?.path) && (r.data?.train_dataset_path ?? r.data?.path) === lineage.train_dataset.path;
 
   function runsBy(title, test) {
     const list = view.runs.filter(test);
@@ -91,10 +90,13 @@ export default async function show(view) {
   }
 
   const box = (title, lines, ...content) => ({ title, lines: lines.filter(Boolean), pick: details(title, ...content) });
+  // Lineage files name path and size after the part of the training; other writers do without.
+  const about = (data, part) => data?.[part] ?? data?.[`train_dataset_${part}`] ?? data?.[`valid_dataset_${part}`];
+  const trained = about(lineage.train_dataset, "path");
   const size = n => known(n) ? `${format(Number(n))} samples` : "";
   const graph = lineage.dataset_graph, operations = (graph?.nodes ?? []).filter((_, i) => i > 0 || graph.nodes.length === 1);
   const columns = [], hyper = lineage.hyper ?? {};
-  columns.push([box("Training data", [tail(lineage.train_dataset?.path), size(lineage.train_dataset?.size)], pairs(lineage.train_dataset), () => runsBy("Runs on the same data", sameData))]);
+  columns.push([box("Training data", [tail(trained), size(about(lineage.train_dataset, "size"))], pairs(lineage.train_dataset), () => runsBy("Runs on the same data", r => known(trained) && about(r.data, "path") === trained))]);
   if (operations.length) columns.push([box("Data pipeline", operations.slice(0, 5).map(node => node.name), () => h("p", "All its operations are in the graph below."))]);
   const settings = Object.entries(hyper).filter(([key]) => !["network"].includes(key));
   columns.push([box("Training", [lineage.network, ...settings.slice(0, 5).map(([key, value]) => `${key} ${format(value)}`)].filter(Boolean), pairs({ network: lineage.network, loss: lineage.loss, ...hyper }), h("p", h("a", { href: view.link("scalars") }, "its curves"), " · ", h("a", { href: view.link("graph", { run: run.id }) }, "its graph")),
@@ -102,7 +104,7 @@ export default async function show(view) {
   ...Object.keys(lineage.user ?? {}).length ? [box("Your own", Object.entries(lineage.user).slice(0, 4).map(([key, value]) => `${key} ${format(value)}`), pairs(lineage.user))] : []]);
   columns.push([box("Model", [tail(checkpoint), known(lineage.model?.size) && Number(lineage.model.size) > 0 ? bytes(Number(lineage.model.size)) : ""], pairs({ ...lineage.model, path: checkpoint }), known(checkpoint) ? h("p.quiet", "Read it with ms.load_checkpoint.") : h("p.quiet", "The training left no checkpoint."))]);
   if (Object.keys(lineage.valid_dataset ?? {}).length)
-    columns.at(-1).push(box("Evaluation data", [tail(lineage.valid_dataset.path), size(lineage.valid_dataset.size)], pairs(lineage.valid_dataset)));
+    columns.at(-1).push(box("Evaluation data", [tail(about(lineage.valid_dataset, "path")), size(about(lineage.valid_dataset, "size"))], pairs(lineage.valid_dataset)));
   if (Object.keys(lineage.metrics ?? {}).length || known(lineage.loss))
     columns.push([box("Results", Object.entries({ ...known(lineage.loss) ? { loss: lineage.loss } : {}, ...lineage.metrics }).slice(0, 6).map(([key, value]) => `${key} ${format(value)}`), pairs({ loss: lineage.loss, ...lineage.metrics }), h("p", h("a", { href: view.link("hyper") }, "against all runs")))]);
   const edges = [];

@@ -34,7 +34,7 @@ function timeline(trace, view) {
         if (x1 < sx.from || x1 - last < 0.6) continue;
         last = x1;
         if (!colour.has(e.name)) colour.set(e.name, hash(e.name));
-        p.fillStyle = isWait(e) ? colours.warn : e.cat === "step" ? colours["ink-3"] : colourOf(colour.get(e.name), dark);
+        p.fillStyle = isWait(e) ? colours.warn : e.cat === "step" ? colours["ink-3"] : colourOf(colour.get(e.name));
         p.globalAlpha = 0.85;
         p.fillRect(x0, y, Math.max(x1 - x0, 0.7), height);
         p.globalAlpha = 1;
@@ -96,12 +96,12 @@ function steps(trace) {
 
 function memory(trace) {
   if (!trace.counters.size) return null;
-  const dark = isDark(), chart = new Chart({ title: "memory", kind: "duration", yLabel: "MiB" });
+  const chart = new Chart({ title: "memory", kind: "duration", yLabel: "MiB" });
   // A counter keeps its value up to the next point.
   chart.set([...trace.counters].slice(0, 8).map(([name, points], i) => {
     const x = new Float64Array(2 * points.length), y = new Float64Array(2 * points.length);
     points.forEach(([at, value], k) => { x[2 * k] = at; x[2 * k + 1] = points[k + 1]?.[0] ?? trace.end; y[2 * k] = y[2 * k + 1] = value / 2 ** 20; });
-    return { name, colour: colourOf(i, dark), x, y };
+    return { name, colour: colourOf(i), x, y };
   }));
   const peak = Math.max(...[...trace.counters.values()].flat().map(([, value]) => value));
   return h("div.panel", h("h2", "Memory"), legend(chart.series), chart.element, h("p.quiet", `at most ${bytes(peak)}`));

@@ -66,7 +66,7 @@ export class RecordCard {
 }
 
 export const runTitle = (view, run, ...more) =>
-  h("div.row", { style: { "flex-wrap": "nowrap" } }, h("span.swatch", { style: { background: view.colour(run) } }), h("span.clip", { title: run.name }, run.name), h("span.quiet.clip", more));
+  h("div.row", { style: { "flex-wrap": "nowrap" } }, view.swatch(run), h("span.clip", { title: run.name }, run.name), h("span.quiet.clip", more));
 
 // The page object of such cards: which step each shows is part of the link.
 export const recordPage = view => ({ view, at: readMap(view.state.at) });

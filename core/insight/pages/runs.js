@@ -98,7 +98,7 @@ export default async function show(view) {
 
   function cell(run, c) {
     if (c.id === "name") {
-      return h("td", h("span.row", { style: { "flex-wrap": "nowrap" } }, h("span.swatch", { style: { background: view.colour(run) } }),
+      return h("td", h("span.row", { style: { "flex-wrap": "nowrap" } }, view.swatch(run),
         h("a.clip", { href: "#", title: "its curves", style: { "max-width": "340px" }, onclick: event => { event.preventDefault(); view.choose([run.id]); view.go("scalars"); } }, run.name),
         run.live ? h("span.dot.live", { title: "is being written" }) : null,
         run.problems?.length ? h("span.warn", { title: run.problems.join("\n") }, "⚠") : null));

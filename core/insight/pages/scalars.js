@@ -180,11 +180,11 @@ export class ScalarCard {
       const { x, y, low, high, n, nan } = line;
       if (settings.smooth > 0) {
         const seed = line === whole ? undefined : seedAt(whole, x[0], settings.smooth);
-        if (settings.band && low) series.push({ ...own, x, y, low, high, quiet: true, alpha: 0 });
+        if (settings.band && low) series.push({ ...own, x, y, low, high, bars: true, quiet: true, alpha: 0 });
         else if (settings.band) series.push({ ...own, x, y, alpha: 0.28, width: 1, quiet: true });
         const flat = smooth(y, settings.smooth, n, seed);
         series.push({ ...own, x, y: flat, nan, note: index => `(${format(y[index])})` });
-      } else series.push({ ...own, x, y, nan, ...settings.band && low ? { low, high } : {} });
+      } else series.push({ ...own, x, y, nan, ...settings.band && low ? { low, high, bars: true } : {} });
     }
     const kind = { step: "number", wall: "wall", relative: "duration" }[settings.axis];
     this.chart.set(series, { logX: settings.logx && settings.axis !== "wall", logY: settings.logy, kind, message: series.length ? "no point can be shown on these axes" : "the ticked runs have no such tag" });
@@ -241,7 +241,7 @@ export class ScalarCard {
     this.table.replaceChildren();
     if (!this.wide || !known.length) return;
     this.table.append(h("table.dense", h("thead", h("tr", ["Run", "Points", "Last", "at", "Least", "at", "Greatest", "at"].map((t, i) => h(i ? "th.number" : "th", t)))),
-      h("tbody", known.map(([run, f]) => h("tr", h("td", h("span.swatch", { style: { background: this.page.view.colour(run) } }), " ", run.name),
+      h("tbody", known.map(([run, f]) => h("tr", h("td", this.page.view.swatch(run), " ", run.name),
         [format(f.count), format(f.last), show(f.at), format(f.least), show(f.leastAt), format(f.most), show(f.mostAt)].map(text => h("td.number", text)))))));
   }
 }

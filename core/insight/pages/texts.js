@@ -25,7 +25,7 @@ class TextCard {
   draw() {
     const wanted = this.settings.find.toLowerCase(), list = (this.records ?? []).filter(record => record.text.toLowerCase().includes(wanted));
     const rows = list.slice(0, this.most).map(record => h("tr", h("td.number", { title: clock(record.wall) }, format(record.step)),
-      h("td", { style: { "white-space": "nowrap" } }, h("span.swatch", { style: { background: this.view.colour(record.run) } }), " ", record.run.name),
+      h("td", { style: { "white-space": "nowrap" } }, this.view.swatch(record.run), " ", record.run.name),
       h("td", h(this.settings.mono ? "pre.text.mono" : "pre.text", { style: { "font-family": this.settings.mono ? "" : "inherit" } }, record.text))));
     fill(this.body, h("table", h("thead", h("tr", h("th.number", "Step"), h("th", "Run"), h("th", "Text"))), h("tbody", rows)),
       list.length > this.most ? h("p", h("button", { onclick: () => { this.most *= 4; this.draw(); } }, `Show more of ${list.length}`)) : null);
