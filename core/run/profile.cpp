@@ -50,16 +50,23 @@ int64_t bytes_of(std::span<const Value> args, std::span<const TensorType> result
 
 thread_local constinit Profile* Profile::current_ = nullptr;
 
-Profile::Profile(std::function<std::string()> place) : place_(std::move(place)), opened_(seconds()) {
+Profile::Profile(std::function<std::string()> place, size_t most)
+    : place_(std::move(place)), most_(most), opened_(seconds()) {
     if (current_) throw state_error("profile", "a profile is open already");
     current_ = this;
 }
 
-Profile::~Profile() { current_ = nullptr; }
+Profile::~Profile() {
+    if (current_ == this) current_ = nullptr;
+}
 
 double Profile::now() const { return seconds() - opened_; }
 
 void Profile::add(Event event) {
+    if (events.size() >= most_) {
+        if (current_ == this) current_ = nullptr;
+        return;
+    }
     event.live = memory_stats().live_bytes;
     events.push_back(std::move(event));
 }

@@ -2,6 +2,7 @@
 // it, with its expected cost by its shapes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -29,8 +30,9 @@ class Profile {
         bool generated = false, compiled = false;
     };
 
-    // `place` returns the line that runs. Only one profile may be open in a process; throws state_error.
-    explicit Profile(std::function<std::string()> place);
+    // `place` returns the line that runs. Only one profile may be open in a thread; throws state_error. It closes by
+    // itself when it has `most` events.
+    explicit Profile(std::function<std::string()> place, size_t most = SIZE_MAX);
     ~Profile();
     Profile(const Profile&) = delete;
 
@@ -60,6 +62,7 @@ class Profile {
   private:
     static thread_local constinit Profile* current_;
     std::function<std::string()> place_;
+    size_t most_;
     double opened_;
 };
 

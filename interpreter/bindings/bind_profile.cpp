@@ -1,4 +1,6 @@
 // The module "lunaria.profiling" behind lunaria/profile.lua.
+#include <memory>
+
 #include "core/run/profile.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/host/lua_host.h"
@@ -66,12 +68,56 @@ int run(lua_State* L) {
     return lua_gettop(L);
 }
 
+constexpr const char* kOpen = "lunaria.profiling.open";
+
+using Held = std::unique_ptr<Profile>;
+
+Held& held_at(lua_State* L) { return *static_cast<Held*>(luaL_checkudata(L, 1, kOpen)); }
+
+// begin(most): an open profile, which finish ends. most: it takes no more events; nil: any number.
+int begin(lua_State* L) {
+    const int64_t most = lua_isnoneornil(L, 1) ? INT64_MAX : integer_at(L, 1, "begin", "most");
+    Held* held = new (lua_newuserdatauv(L, sizeof(Held), 0)) Held();
+    luaL_setmetatable(L, kOpen);
+    // The profile outlives the coroutine that opens it.
+    lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+    lua_State* main = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    *held = std::make_unique<Profile>([main] { return running_place(main); }, static_cast<size_t>(most));
+    return 1;
+}
+
+// finish(profile): its events, and the seconds since it was opened.
+int finish(lua_State* L) {
+    Held& held = held_at(L);
+    if (!held) throw state_error("profile", "the profile has ended");
+    const double seconds = held->now();
+    const std::vector<Profile::Event> events = std::move(held->events);
+    held.reset();
+    push_events(L, events);
+    lua_pushnumber(L, seconds);
+    return 2;
+}
+
+int collect(lua_State* L) {
+    std::destroy_at(&held_at(L));
+    return 0;
+}
+
 }  // namespace
 
 int open_profiling(lua_State* L) {
-    lua_createtable(L, 0, 1);
+    luaL_newmetatable(L, kOpen);
+    lua_pushcfunction(L, collect);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    lua_createtable(L, 0, 3);
     lua_pushcfunction(L, protect<run>);
     lua_setfield(L, -2, "run");
+    lua_pushcfunction(L, protect<begin>);
+    lua_setfield(L, -2, "begin");
+    lua_pushcfunction(L, protect<finish>);
+    lua_setfield(L, -2, "finish");
     return 1;
 }
 

@@ -325,6 +325,7 @@ int load_part(lua_State* L) {
         {"COOTensor", "lunaria.sparse"},
         {"CSRTensor", "lunaria.sparse"},
         {"Model", "lunaria.train"},
+        {"Profiler", "lunaria.profiler"},
         {"RunContext", "lunaria.train"},
         {"save_checkpoint", "lunaria.train.checkpoint"},
         {"load_checkpoint", "lunaria.train.checkpoint"},

@@ -326,6 +326,28 @@ ms.mint: What follows PyTorch's rules and names of arguments: mint.optim.
     > ms.mint.optim.AdamW == ms.nn.optim.AdamW --> true
 ms.insight: Networks looked at: their graphs, and the equal parts of these.
     > #ms.insight.substructures(ms.ir(function(x) return x * x end)) --> 0
+ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
+    > ms.profiler.Profiler == ms.Profiler --> true
+ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.
+    > ms.profiler.ProfilerLevel.Level1 --> Level1
+ms.profiler.ProfilerLevel.Level0: A level of detail of MindSpore's.
+    > ms.profiler.ProfilerLevel.Level0 --> Level0
+ms.profiler.ProfilerLevel.Level1: A level of detail of MindSpore's.
+    > ms.profiler.ProfilerLevel.Level1 --> Level1
+ms.profiler.ProfilerLevel.Level2: A level of detail of MindSpore's.
+    > ms.profiler.ProfilerLevel.Level2 --> Level2
+ms.profiler.ProfilerLevel.LevelNone: A level of detail of MindSpore's.
+    > ms.profiler.ProfilerLevel.LevelNone --> Level_none
+ms.profiler.ProfilerActivity: What MindSpore records; here it is the CPU.
+    > ms.profiler.ProfilerActivity.CPU --> CPU
+ms.profiler.ProfilerActivity.CPU: Operators that run on the processor, which are recorded.
+    > ms.profiler.ProfilerActivity.CPU --> CPU
+ms.profiler.ProfilerActivity.GPU: MindSpore's name for a device that is not there.
+    > ms.profiler.ProfilerActivity.GPU --> GPU
+ms.profiler.ProfilerActivity.NPU: MindSpore's name for an Ascend device.
+    > ms.profiler.ProfilerActivity.NPU --> NPU
+ms.profiler.mstx: Marks of a program's own in a recording, which its time line shows.
+    > ms.profiler.mstx.mark("nothing is recorded now")
 ms.boost: Algorithms of training: Adasum, few dimensions, freezing, averages.
     > ms.boost.adasum(ms.tensor { 1.0 }, ms.tensor { 1.0 }):item() --> 1.0
 ms.ascend: The simulated Ascend: kernels of its cores, and how long networks would take on it.

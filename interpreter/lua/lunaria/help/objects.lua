@@ -60,7 +60,7 @@ return {
     example = { "ms.jit(function(x) return x * 2 end):lower(ms.ones { 2 }):compile()(ms.ones { 2 }):sum():item()", "4.0" },
     doc = "What f:lower(...) gives: a function compiled for certain arguments, to look at.",
     methods = function() return upvalue(require "lunaria.lowered", "Lowered") end },
-  { title = "profile", variable = "profile", source = "interpreter/lua/lunaria/profile.lua",
+  { title = "profile", variable = "profile", source = "interpreter/lua/lunaria/profiler/report.lua",
     example = { "#ms.profile(function(x) return x * 2 end, ms.ones { 4 }).events", "1" },
     doc = "What ms.profile gives; it prints as a table.",
     methods = function() return upvalue(ms.profile, "Profile") end },
