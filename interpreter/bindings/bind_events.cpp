@@ -1,7 +1,7 @@
-// ms.io.read_events, the base of ms.train.SummaryReader.
+// ms.io.read_events, the base of ms.train.SummaryReader, and what writing an event file needs of C++.
 #include <memory>
 
-#include "core/data/files/events.h"
+#include "core/data/files/histogram.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
@@ -85,6 +85,37 @@ void push_event(lua_State* L, const Event& event) {
         lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));
     }
     lua_setfield(L, -2, "values");
+    if (event.others.empty()) return;
+    lua_newtable(L);
+    for (const auto& [number, bytes] : event.others) {
+        push(L, std::string_view(bytes));
+        lua_rawseti(L, -2, number);
+    }
+    lua_setfield(L, -2, "others");
+}
+
+// event_frame(content): the content between its length and its check sums.
+int event_frame(lua_State* L) {
+    size_t size = 0;
+    const char* bytes = luaL_checklstring(L, 1, &size);
+    StringSink sink;
+    append_frame(sink, std::string_view(bytes, size));
+    push(L, std::string_view(sink.text()));
+    return 1;
+}
+
+constexpr int64_t kBins = 50;
+
+// histogram_values(tag, x): x as the two values of a histogram (Summary.Value). x: float32 or float64, dense, not
+// empty.
+int histogram_values_of(lua_State* L) {
+    const std::string_view tag = luaL_checkstring(L, 1);
+    const Tensor* x = tensor_at(L, 2);
+    if (!x || (x->dtype() != DType::f32 && x->dtype() != DType::f64) || x->size() == 0)
+        throw argument_error("histogram_values", "x must be a tensor of float32 or float64 that is not empty");
+    for (const std::string& value : histogram_values(tag, histogram_of(x->contiguous(), kBins)))
+        push(L, std::string_view(value));
+    return 2;
 }
 
 // read_events(path, partial, offset, record, count): up to `count` events from `offset` on, where record number
@@ -115,11 +146,15 @@ int read_events(lua_State* L) {
 
 }  // namespace
 
-// Adds the function to ms.io.
+// Adds the functions to ms.io.
 void bind_events(lua_State* L) {
     lua_getfield(L, -1, "io");
     lua_pushcfunction(L, protect<read_events>);
     lua_setfield(L, -2, "read_events");
+    lua_pushcfunction(L, protect<event_frame>);
+    lua_setfield(L, -2, "event_frame");
+    lua_pushcfunction(L, protect<histogram_values_of>);
+    lua_setfield(L, -2, "histogram_values");
     lua_pop(L, 1);
 }
 

@@ -3,7 +3,8 @@
 //   Summary { repeated Value value = 1 }
 //   Value { string tag = 1; float simple_value = 2 (MindSpore: scalar_value = 3); Image image = 4; HistogramProto histo
 //   = 5;
-//           Audio audio = 6; TensorProto tensor = 8; SummaryMetadata metadata = 9 (MindSpore: Histogram) }
+//           Audio audio = 6; TensorProto tensor = 8; SummaryMetadata metadata = 9 (MindSpore: Histogram);
+//           LossLandscape loss_landscape = 10 }
 // Where the two disagree, the kind of the first inner field tells them apart.
 #include "core/data/files/events.h"
 
@@ -332,6 +333,10 @@ Shown read_shown(ProtoReader m, std::string_view earlier_plugin = {}) {
                     shown.value = read_own_histogram(m.message());
                 }
                 break;
+            case 10:
+                shown.kind = "landscape";
+                shown.value = Shown::Data{std::string(m.bytes())};
+                break;
             default:
                 break;
         }
@@ -386,7 +391,14 @@ Event read_event(std::string_view bytes, const std::string& place) {
         {4, [](Event& event, const ProtoReader&) { event.has_graph = true; }},
         {5, [](Event& event, const ProtoReader& p) { read_fields(p.message(), event, kSummary); }}};
     Event event;
-    read_fields(ProtoReader(bytes, place), event, fields);
+    ProtoReader message(bytes, place);
+    while (message.next()) {
+        const auto f = std::ranges::find(fields, message.field(), &Field<Event>::number);
+        if (f != std::end(fields))
+            f->read(event, message);
+        else if (message.has_bytes())
+            event.others.insert_or_assign(message.field(), std::string(message.bytes()));
+    }
     return event;
 }
 

@@ -29,7 +29,8 @@ struct Shown {
     struct Data {
         std::string bytes;
     };
-    std::string tag, kind;  // "scalar", "histogram", "image", "audio", "text", "tensor", or the name of a plug-in
+    std::string tag, kind;  // "scalar", "histogram", "image", "audio", "text", "tensor", "landscape" (its
+                            // message as Data), or the name of a plug-in
     std::variant<Data, double, std::string, Histogram, Encoded, Tensor> value;
 };
 
@@ -39,6 +40,8 @@ struct Event {
     std::string version;  // of the format; the first event states it
     bool has_graph = false;
     std::vector<Shown> values;
+    // Fields from 6 on that are messages, by number, undecoded: explanations and, in a lineage file, the lineage.
+    std::map<uint32_t, std::string> others;
 };
 
 // One event; `place` is how messages begin.

@@ -145,19 +145,23 @@ t.test("a training leaves its figures", function()
   local model = ms.Model(net, ms.nn.MSELoss(), ms.nn.SGD(net:trainable_params(), 0.125), { metrics = { "mse" } })
   local batches = {}
   for i = 1, 6 do batches[i] = { ms.ones { 1, 2 }, ms.ones { 1, 1 } } end
-  model:fit(1, batches, batches, { callbacks = train.SummaryCollector(directory, 2, { histogram_regular = "weight" }) })
+  local collector = train.SummaryCollector(directory, 2, { collect_specified_data = { histogram_regular = "weight" } })
+  model:fit(1, batches, batches, { callbacks = collector })
   local names = ms.io.list_folder(directory)
-  t.equal(#names, 2)
+  t.equal(#names, 3)
+  t.equal(table.remove(names), "profiler")
   assert(names[1]:match "_lineage$" or names[2]:match "_lineage$")
   if names[1]:match "_lineage$" then names[1] = names[2] end
   assert(names[1]:match "^events%.out%.tfevents%.summary%.%d+%.", names[1])
   local list = records(directory .. "/" .. names[1])
-  t.equal(#list, 6)
+  -- The first step is collected too.
+  t.equal(#list, 7)
   assert(fields(list[2])[4], "the graph")
-  local last = values(list[5])
-  t.equal(fields(list[5])[2][1], 6)
-  assert(last.loss[2] >= 0 and last.learning_rate[2] == 0.125 and last.weight[5])
-  assert(values(list[6]).eval_mse)
+  local last = values(list[6])
+  t.equal({ fields(list[3])[2][1], fields(list[6])[2][1] }, { 1, 6 })
+  assert(last["loss/auto"][2] >= 0 and last["learning_rate/auto"][2] == 0.125 and last["weight/auto"][5])
+  t.equal(last["bias/auto"], nil)
+  assert(values(list[7])["eval_mse/auto"])
 end)
 
 -- Dropout, batch statistics and a cell that counts its calls and draws: the graph of the first step changes none of them.
@@ -197,7 +201,7 @@ t.test("a training that is recorded is the one that is not", function()
     t.equal(redrawn, drawn)
     local has_graph = false
     for _, name in ipairs(ms.io.list_folder(place)) do
-      for _, event in ipairs(name:find "_lineage$" and {} or records(place .. "/" .. name)) do
+      for _, event in ipairs(name:find "_MS$" and records(place .. "/" .. name) or {}) do
         has_graph = has_graph or fields(event)[4] ~= nil
       end
     end
@@ -322,12 +326,13 @@ t.test("operators of summaries within a network show every step", function()
   for _, name in ipairs(ms.io.list_folder(place)) do
     if name:find "_lineage$" then lineage = records(place .. "/" .. name) end
   end
-  t.equal(#lineage, 3)
-  local trained = fields(fields(lineage[2])[6][1])
+  -- The user's data, then the training: after the first step and at the end.
+  t.equal(#lineage, 4)
+  local trained = fields(fields(lineage[4])[6][1])
   local hyper, algorithm = fields(trained[1][1]), fields(trained[3][1])
   t.equal({ hyper[1][1], hyper[2][1], hyper[3][1], hyper[4][1], hyper[8][1] }, { "SGD", 0.0, "CrossEntropyLoss", 2, 2 })
-  t.equal({ algorithm[1][1], fields(trained[2][1])[2][1] }, { "Net", 6 })
-  t.equal(#fields(fields(lineage[3])[10][1])[1], 3)
+  t.equal({ algorithm[1][1], fields(trained[2][1])[2][1] }, { "Net", 12 })
+  t.equal(#fields(fields(lineage[2])[10][1])[1], 3)
   t.fails({ "SummaryCollector", "x must be a number or a text" }, train.SummaryCollector, place, { custom_lineage_data = { x = {} } })
 end)
 

@@ -38,7 +38,7 @@ local function trained(mode, sink)
     train.LearningRateScheduler(function(rate) return rate * 0.99 end),
     train.LambdaCallback { on_train_step_end = function(run) losses[#losses + 1] = run:original_args().net_outputs:item() end },
     train.ModelCheckpoint("net", place, train.CheckpointConfig { save_checkpoint_steps = 7, keep_checkpoint_max = 2 }),
-    train.SummaryCollector(place .. "/summary", 3, { histogram_regular = "weight" }),
+    train.SummaryCollector(place .. "/summary", 3, { collect_specified_data = { histogram_regular = "weight" } }),
     train.BackupAndRestore(place .. "/backup"),
   }
   model:fit(epochs, pipeline(true), pipeline(false), { callbacks = list, dataset_sink_mode = sink, progress = false })
@@ -84,8 +84,8 @@ t.test("what callbacks leave behind is there", function()
     for _, name in ipairs(ms.io.list_folder(result.place)) do found = found + (name:find "%.ckpt$" and 1 or 0) end
     t.equal(found, 2)
     local reader = train.SummaryReader(result.place .. "/summary")
-    t.equal(#reader:values "loss", 7 * epochs // 3)
-    t.equal(#reader:values "eval_accuracy", epochs)
+    t.equal(#reader:values "loss/auto", 1 + 7 * epochs // 3)
+    t.equal(#reader:values "eval_accuracy/auto", epochs)
     assert(#reader:tags "histogram" >= 2)
   end
 end)

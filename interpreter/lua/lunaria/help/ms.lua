@@ -202,11 +202,17 @@ ms.io.finish_reading(handle, ask): Waits for what ms.io.read_later began: a tabl
     > (os.remove("/tmp/lunaria_help.safetensors")) --> true
 ms.io.read_events(path, partial, offset, record, count): Events of a file that TensorBoard reads: a list of { step =, wall_time =, values =
   a list of { tag =, kind =, value = } }, the offset behind the last one and its number. partial: true leaves a last record that is not
-  whole out. offset, record: where to begin. count: how many at most. ms.train.SummaryReader has them by tag.
+  whole out. offset, record: where to begin. count: how many at most. An event's others are its further messages by number, as bytes.
+  ms.train.SummaryReader has the values by tag.
     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
     > record:close()
     > ms.io.read_events(record.path)[1].version --> MindSpore.Event:1
     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
+ms.io.event_frame(content): A text between its length and its check sums, as a file of events and TFRecord have it. content: the text.
+    > #ms.io.event_frame("abc") --> 19
+ms.io.histogram_values(tag, x): A tensor's histogram as the two values of an event, TensorBoard's and MindSpore's. tag: its name. x: a
+  tensor of float32 or float64. ms.train.SummaryRecord writes it.
+    > #ms.io.histogram_values("w", ms.ones { 4 }) > 20 --> true
 ms.io.format_of(path): What a checkpoint is by its first bytes: "ckpt", "safetensors", "zip" or "unknown".
     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } })
     > ms.io.format_of("/tmp/lunaria_help.safetensors") --> safetensors
@@ -324,7 +330,7 @@ ms.nn.optim: The optimizers with PyTorch's rules and names of arguments.
     > ms.nn.optim.AdamW(ms.nn.Dense(2, 1):trainable_params(), { lr = 1e-3 }) --> AdamW<lr=0.001, parameters=2>
 ms.mint: What follows PyTorch's rules and names of arguments: mint.optim.
     > ms.mint.optim.AdamW == ms.nn.optim.AdamW --> true
-ms.insight: Networks looked at: their graphs, and the equal parts of these.
+ms.insight: Networks and trainings looked at: graphs and their equal parts, what runs have left, loss landscapes.
     > #ms.insight.substructures(ms.ir(function(x) return x * x end)) --> 0
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true

@@ -1,35 +1,15 @@
--- Files of events: records with checksums (the framing of TFRecord), and the fields of Protocol Buffers that are in them.
+-- Files of events: records with checksums (ms.io.event_frame), and the fields of Protocol Buffers that are in them.
 local ms = require "lunaria"
 local fail = require("lunaria.nn.arguments").fail
 
-local crc_table
-local function crc32c(text)
-  if not crc_table then
-    crc_table = {}
-    for i = 0, 255 do
-      local value = i
-      for _ = 1, 8 do value = value & 1 == 1 and value >> 1 ~ 0x82f63b78 or value >> 1 end
-      crc_table[i] = value
-    end
-  end
-  local sum = 0xffffffff
-  for from = 1, #text, 4096 do
-    for _, byte in ipairs { text:byte(from, math.min(from + 4095, #text)) } do
-      sum = crc_table[(sum ~ byte) & 0xff] ~ sum >> 8
-    end
-  end
-  return ~sum & 0xffffffff
-end
-
-local function masked(text)
-  local sum = crc32c(text)
-  return ("<I4"):pack(((sum >> 15 | sum << 17) + 0xa282ead8) & 0xffffffff)
-end
+local char, pack = string.char, string.pack
 
 local function varint(n)
+  if n & ~127 == 0 then return char(n) end
+  if n & ~16383 == 0 then return char(n & 127 | 128, n >> 7) end
   local bytes = {}
   repeat
-    bytes[#bytes + 1] = string.char((n & 127) | (n >> 7 ~= 0 and 128 or 0))
+    bytes[#bytes + 1] = char((n & 127) | (n >> 7 ~= 0 and 128 or 0))
     n = n >> 7
   until n == 0
   return table.concat(bytes)
@@ -37,8 +17,8 @@ end
 
 local function text_field(number, text) return varint(number << 3 | 2) .. varint(#text) .. text end
 local function integer_field(number, value) return varint(number << 3) .. varint(value) end
-local function double_field(number, value) return varint(number << 3 | 1) .. ("<d"):pack(value) end
-local function float_field(number, value) return varint(number << 3 | 5) .. ("<f"):pack(value) end
+local function double_field(number, value) return varint(number << 3 | 1) .. pack("<d", value) end
+local function float_field(number, value) return varint(number << 3 | 5) .. pack("<f", value) end
 
 local function packed_doubles(number, list)
   local parts = {}
@@ -46,7 +26,13 @@ local function packed_doubles(number, list)
   return text_field(number, table.concat(parts))
 end
 
-local function now() return os.time() + (ms.clock() % 1000000000) / 1e9 end
+-- Seconds since 1970. The clock of the system has whole seconds; the rest is counted from the first call, so that times never fall.
+local began
+local function now()
+  local clock = ms.clock() / 1e9
+  began = began or os.time() - clock
+  return began + clock
+end
 
 local events = { text_field = text_field, integer_field = integer_field, double_field = double_field, float_field = float_field,
   packed_doubles = packed_doubles, now = now }
@@ -54,11 +40,12 @@ local events = { text_field = text_field, integer_field = integer_field, double_
 local File = {}
 File.__index = File
 
---- Writes one record.
+--- Writes one record; size is that of the file.
 function File:write(event)
-  local length = ("<I8"):pack(#event)
-  local ok, message = self.file:write(length, masked(length), event, masked(event))
+  local frame = ms.io.event_frame(event)
+  local ok, message = self.file:write(frame)
   if not ok then fail(self.path, "writing failed: " .. tostring(message)) end
+  self.size = self.size + #frame
 end
 
 --- Brings what was written to the file.
@@ -88,7 +75,7 @@ function events.create(where, folder, form, version)
   local path = folder .. "/" .. name
   local file, message = io.open(path, "wb")
   if not file then fail(where, tostring(message)) end
-  local made = setmetatable({ file = file, path = path, name = name }, File)
+  local made = setmetatable({ file = file, path = path, name = name, size = 0 }, File)
   made:write(double_field(1, now()) .. text_field(3, version))
   return made
 end

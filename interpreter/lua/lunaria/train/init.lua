@@ -8,6 +8,8 @@ return require "lunaria.parts" ("ms.train", "name", {
     RunContext TimeMonitor]], of = "classes" },
   { "lunaria.train.saving_callbacks", "BackupAndRestore CheckpointConfig ModelCheckpoint OnRequestExit" },
   { "lunaria.train.summary_reader", "SummaryReader" },
-  { "lunaria.train.summary_record", "SummaryCollector SummaryRecord" },
+  { "lunaria.train.summary_record", "SummaryRecord" },
+  { "lunaria.train.summary_collector", "SummaryCollector" },
+  { "lunaria.train.summary_landscape", "SummaryLandscape" },
   { "lunaria.train.model", "Model", whole = true },
 })

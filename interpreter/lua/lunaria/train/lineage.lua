@@ -4,10 +4,11 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local callbacks = require "lunaria.train.callbacks"
 local events = require "lunaria.train.events"
+local messages = require "lunaria.train.messages"
 
 local fail, describe = arguments.fail, arguments.describe
 local text_field, integer_field = events.text_field, events.integer_field
-local double_field, float_field = events.double_field, events.float_field
+local double_field = events.double_field
 
 local lineage = {}
 
@@ -56,23 +57,161 @@ function lineage.hparams(settings, results)
   }
 end
 
---- What a user gives by name, as a field of MindSpore's.
+--- What a user gives by name, as the message user_defined_info: each name in an entry of its own.
 function lineage.user_info(where, info)
-  local parts = {}
+  local entries = {}
   for _, name in ipairs(sorted(where, info)) do
     local value = info[name]
-    if math.type(value) == "integer" and value == value << 32 >> 32 then
-      parts[#parts + 1] = text_field(3, text_field(1, name) .. integer_field(2, value))
+    if math.type(value) == "integer" and value == (value << 32 >> 32) then
+      entries[#entries + 1] = { map_int32 = { [name] = value } }
     elseif math.type(value) then
-      parts[#parts + 1] = text_field(5, text_field(1, name) .. double_field(2, value + 0.0))
+      entries[#entries + 1] = { map_double = { [name] = value + 0.0 } }
     elseif type(value) == "string" then
-      parts[#parts + 1] = text_field(4, text_field(1, name) .. text_field(2, value))
+      entries[#entries + 1] = { map_str = { [name] = value } }
     else
       fail(where, ("%s must be a number or a text, got %s"):format(name, describe(value)))
     end
   end
-  for i, part in ipairs(parts) do parts[i] = text_field(1, part) end
-  return table.concat(parts)
+  return { user_info = entries }
+end
+
+-- "bucket_batch_by_length" -> "BucketBatchByLength", as MindSpore writes types of operations.
+local function type_name(operation)
+  return (("_" .. operation):gsub("_(%a?)", string.upper))
+end
+
+-- Texts that are shown of a value, at most so long.
+local longest = 200
+local function shown(value)
+  local text = tostring(value)
+  if type(value) == "function" then
+    local info = debug.getinfo(value, "S")
+    text = ("function %s:%d"):format(info.short_src, info.linedefined)
+  end
+  return #text > longest and text:sub(1, longest - 3) .. "..." or text
+end
+
+-- Arguments by name as the maps of a message.
+local function parameter_of(op_type, given)
+  local parameter = { mapStr = { op_type = op_type }, mapBool = {}, mapInt = {}, mapDouble = {}, mapStrList = {} }
+  for name, value in pairs(given) do
+    if type(name) ~= "string" then name = "argument_" .. tostring(name) end
+    if type(value) == "boolean" then
+      parameter.mapBool[name] = value
+    elseif math.type(value) == "integer" then
+      parameter.mapInt[name] = value
+    elseif math.type(value) then
+      parameter.mapDouble[name] = value
+    elseif type(value) == "table" and getmetatable(value) == nil and type(value[1]) == "string" then
+      local list = {}
+      for i, item in ipairs(value) do list[i] = tostring(item) end
+      parameter.mapStrList[name] = { strValue = list }
+    elseif ms.is_tensor(value) then
+      parameter.mapStr[name] = ("tensor %s of %s"):format(tostring(value.shape), tostring(value.dtype))
+    elseif type(value) == "table" and getmetatable(value) == nil then
+      local ok, text = pcall(ms.json.encode, value)
+      parameter.mapStr[name] = shown(ok and text or "table")
+    else
+      parameter.mapStr[name] = shown(value)
+    end
+  end
+  for name, map in pairs(parameter) do
+    if next(map) == nil then parameter[name] = nil end
+  end
+  return parameter
+end
+
+-- A transform among the operations of a map.
+local function operation_of(step)
+  local meta = type(step) == "table" and getmetatable(step)
+  local given = type(step) == "table" and rawget(step, "_given") or {}
+  local parameter = parameter_of(nil, given)
+  parameter.mapStr = parameter.mapStr or {}
+  parameter.mapStr.tensor_op = meta and rawget(meta, "_name") or shown(step)
+  return { operationParam = parameter }
+end
+
+-- The places of arguments that operations of one or two have by their place.
+local by_place = { shuffle = { "buffer_size" }, repeat_ = { "count" }, skip = { "count" }, take = { "count" },
+  project = { "columns" }, rename = { "input_columns", "output_columns" }, split = { "sizes", "randomize", "part" } }
+
+-- The operations of a map, one or a list.
+local function operations_of(given)
+  local list = type(given) == "table" and getmetatable(given) == nil and given or { given }
+  local operations = {}
+  for i, step in ipairs(list) do operations[i] = operation_of(step) end
+  return operations
+end
+
+-- The arguments of an operation by name, the transforms among them, and the sampler.
+local function arguments_of(dataset)
+  local given, operations, sampler = {}, nil, nil
+  local places = by_place[dataset._operation or ""]
+  for i, name in ipairs(places or {}) do given[name] = (dataset._arguments or {})[i] end
+  local options = not places and (dataset._arguments or {})[1]
+  if type(options) ~= "table" or getmetatable(options) ~= nil then return given end
+  for name, value in pairs(options) do
+    if name == "operations" then
+      operations = operations_of(value)
+    elseif name == "sampler" and type(value) == "table" then
+      local meta = getmetatable(value)
+      sampler = { operationParam = parameter_of(meta and meta._name or "Sampler", rawget(value, "_arguments") or {}) }
+    elseif type(value) == "string" or (name ~= "data" and name ~= "source") then
+      given[name] = value
+    end
+  end
+  return given, operations, sampler
+end
+
+-- The name of what made a data set: a source's class, or an operation.
+local function op_type_of(dataset)
+  local operation = dataset._operation
+  if not operation then return getmetatable(dataset)._name end
+  return operation:find "^%u" and operation or type_name((operation:gsub("_$", "")))
+end
+
+local function graph_of(dataset)
+  local given, operations, sampler = arguments_of(dataset)
+  given.columns = given.columns or { table.unpack(dataset:get_col_names()) }
+  if given.num_parallel_workers == nil then given.num_parallel_workers = ms.dataset.config.get_num_parallel_workers() end
+  local children = {}
+  for i, parent in ipairs(dataset._parents or {}) do children[i] = graph_of(parent) end
+  return { children = children[1] and children, parameter = parameter_of(op_type_of(dataset), given), operations = operations,
+    sampler = sampler }
+end
+
+-- Whether a value is a data set of this library, with the operations that made it.
+local function is_pipeline(value) return type(value) == "table" and type(value.get_col_names) == "function" and value._node ~= nil end
+lineage.is_pipeline = is_pipeline
+
+--- The operations of a data set, from the last one to its sources, as the message dataset_graph.
+function lineage.dataset_graph(where, dataset)
+  if not is_pipeline(dataset) then fail(where, "a data set is expected, got " .. describe(dataset)) end
+  return graph_of(dataset)
+end
+
+-- The path of the first file of a data set that is read from files.
+local function path_of(dataset)
+  for _, parent in ipairs(dataset._parents or {}) do
+    local path = path_of(parent)
+    if path then return path end
+  end
+  local given = (dataset._arguments or {})[1]
+  for _, name in ipairs { "dataset_dir", "dataset_files", "dataset_file", "path" } do
+    local value = type(given) == "table" and given[name]
+    if type(value) == "table" then value = value[1] end
+    if type(value) == "string" then return value end
+  end
+  return nil
+end
+
+-- How many samples a data set has, where its batches have so many: of a list of batches those that are in it.
+local function samples_of(dataset, batches, batch_size)
+  if is_pipeline(dataset) then
+    local ok, size = pcall(dataset.get_batch_size, dataset)
+    batch_size = ok and math.tointeger(size) or batch_size
+  end
+  return batches and batches * (batch_size or 1)
 end
 
 -- The name of a class, or of what else there is.
@@ -87,39 +226,65 @@ local function rate_of(optimizer)
   return ok and math.type(rate) and rate or nil
 end
 
--- The operations of a data set of ours, the last one first.
-local function operations_of(dataset)
-  local text = dataset and getmetatable(dataset) and tostring(dataset) or ""
-  return text ~= "" and text_field(2, text_field(1, text_field(1, "dataset") .. text_field(2, text))) or ""
+-- How many samples the first tensor of a batch has.
+local function batch_size_of(batch)
+  local first = type(batch) == "table" and batch[1]
+  return ms.is_tensor(first) and first.ndim > 0 and first.shape[1] or nil
+end
+lineage.batch_size_of = batch_size_of
+
+--- What a training was: its settings, data, network and the checkpoint that it left. args: what callbacks get. batch_size: nil when
+--- it is not known.
+function lineage.of_training(args, batch_size)
+  local optimizer, loss = args.optimizer, callbacks.loss_of(args)
+  local path
+  for _, callback in ipairs(args.list_callback or {}) do path = path or callback.last_checkpoint end
+  local stream = path and ms.io.kind(path) == "file" and io.open(path, "rb")
+  local size = stream and stream:seek("end") or 0
+  if stream then stream:close() end
+  return { train_lineage = {
+    hyper_parameters = { optimizer = name_of(optimizer), learning_rate = optimizer and rate_of(optimizer),
+      loss_function = name_of(args.loss_fn), epoch = args.epoch_num, parallel_mode = args.parallel_mode,
+      device_num = args.device_number, batch_size = batch_size },
+    train_dataset = { train_dataset_path = is_pipeline(args.train_dataset) and path_of(args.train_dataset) or nil,
+      train_dataset_size = samples_of(args.train_dataset, args.batch_num, batch_size) },
+    algorithm = { network = name_of(args.network), loss = loss },
+    model = { path = ms.json.encode { ckpt = path or ms.json.null }, size = size },
+  } }
 end
 
---- Writes a lineage file of a training that has ended into a folder. args: what callbacks get. batch_size: nil when it is not
---- known.
-function lineage.write(folder, args, batch_size, info)
-  local file = events.create("SummaryCollector", folder, "events.out.events.summary.%d.%d.%s_lineage", "MindSpore.Event:1")
-  local function record(number, content) file:write(double_field(1, events.now()) .. text_field(number, content)) end
-  local optimizer, loss = args.optimizer, callbacks.loss_of(args)
-  local rate = optimizer and rate_of(optimizer)
-  local hyper = text_field(1, name_of(optimizer)) .. (rate and float_field(2, rate) or "") .. text_field(3, name_of(args.loss_fn))
-    .. integer_field(4, args.epoch_num) .. text_field(5, args.parallel_mode) .. integer_field(6, args.device_number)
-    .. (batch_size and integer_field(8, batch_size) or "")
-  local data = integer_field(2, args.batch_num or 0)
-  local algorithm = text_field(1, name_of(args.network)) .. (loss and float_field(2, loss) or "")
-  local path
-  for _, callback in ipairs(args.list_callback) do path = path or callback.last_checkpoint end
-  local stream = path and ms.io.kind(path) == "file" and io.open(path, "rb")
-  local model = text_field(3, path or "") .. integer_field(4, stream and stream:seek("end") or 0)
-  if stream then stream:close() end
-  record(6, text_field(1, hyper) .. text_field(2, data) .. text_field(3, algorithm) .. text_field(4, model))
-  local operations = operations_of(args.train_dataset)
-  if operations ~= "" then record(9, operations) end
+--- What an evaluation gave, and of which data.
+function lineage.of_evaluation(args)
   local results = {}
   for name, value in pairs(args.eval_results or {}) do
-    if math.type(value) then results[name] = value end
+    if math.type(value) and value == value and math.abs(value) < math.huge then results[name] = value end
   end
-  if next(results) then record(7, text_field(2, ms.json.encode(results))) end
-  if info then record(10, lineage.user_info("SummaryCollector", info)) end
-  file:close()
+  local dataset = args.valid_dataset
+  local batch_size = type(dataset) == "table" and not is_pipeline(dataset) and batch_size_of(dataset[1]) or nil
+  return { evaluation_lineage = {
+    metric = ms.json.encode(results),
+    valid_dataset = { valid_dataset_path = is_pipeline(dataset) and path_of(dataset) or nil,
+      valid_dataset_size = samples_of(dataset, args.batch_num, batch_size) },
+  } }
+end
+
+--- The lineage file of a run that is going on: write(message) adds an event to it, close() ends it. where: for messages.
+function lineage.create(where, folder)
+  local file = events.create(where, folder, "events.out.events.summary.%d.%d.%s_lineage", "MindSpore.Event:1")
+  return {
+    write = function(message)
+      file:write(double_field(1, events.now()) .. messages.encode(messages.lineage, message))
+      file:flush()
+    end,
+    close = function() file:close() end,
+  }
+end
+
+--- Writes a lineage file with these messages into a folder.
+function lineage.write(where, folder, list)
+  local file = lineage.create(where, folder)
+  for _, message in ipairs(list) do file.write(message) end
+  file.close()
 end
 
 return lineage

@@ -169,7 +169,10 @@ local function sunk_steps(state, next_batch, count)
   state.compiled = state.compiled or ms.jit(state.network)
   local function advance(first, ...)
     if first == nil then return false end
-    if done == 0 and fire.step_begin then fire.step_begin() end
+    if done == 0 and fire.step_begin then
+      args.train_dataset_element = { first, ... }
+      fire.step_begin()
+    end
     done = done + 1
     args.cur_step_num, args.cur_step_in_epoch = args.cur_step_num + 1, args.cur_step_in_epoch + 1
     make_step(state, state.compiled, first, ...)

@@ -1,40 +1,15 @@
 -- The graph of a network in TensorBoard's form (GraphDef), made of the MindIR file with our operators.
 local ms = require "lunaria"
 local events = require "lunaria.train.events"
+local messages = require "lunaria.train.messages"
 
 local text_field = events.text_field
 
-local function varint(text, at)
-  local value, shift = 0, 0
-  while true do
-    local byte = text:byte(at)
-    value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
-    if byte < 128 then return value, at end
-  end
-end
-
--- Calls found(number, content) for the fields of a message that are texts or messages.
-local function each_field(text, found)
-  local at = 1
-  while at <= #text do
-    local key, length
-    key, at = varint(text, at)
-    local kind = key & 7
-    if kind == 0 then
-      at = select(2, varint(text, at))
-    elseif kind == 2 then
-      length, at = varint(text, at)
-      found(key >> 3, text:sub(at, at + length - 1))
-      at = at + length
-    else
-      at = at + (kind == 1 and 8 or 4)
-    end
-  end
-end
-
+-- The contents of the fields of a message that are texts or messages, by number.
 local function fields(text)
   local list = {}
-  each_field(text, function(number, content)
+  messages.each_field(text, function(number, content, kind)
+    if kind ~= 2 then return end
     list[number] = list[number] or {}
     table.insert(list[number], content)
   end)

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local messages = require "lunaria.train.messages"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
@@ -37,7 +38,7 @@ function SummaryReader:setup(a)
   if type(a.path) ~= "string" or a.path == "" then fail("SummaryReader", "path must be a path, got " .. describe(a.path)) end
   self.path = a.path
   self.partial = check.boolean("SummaryReader", "partial", a.partial)
-  self.files, self._at, self._series = {}, {}, {}
+  self.files, self._at, self._series, self.explanations = {}, {}, {}, {}
   self:reload()
 end
 
@@ -66,17 +67,29 @@ end
 
 function SummaryReader:_add(event)
   if event.has_graph then self.has_graph = true end
+  -- Another program's field of that number may be anything.
+  local explained, message = pcall(messages.decode, messages.explain, event.others and event.others[6] or "")
+  if explained and next(message) then
+    message.step, message.wall_time = event.step, event.wall_time
+    self.explanations[#self.explanations + 1] = message
+  end
   for _, shown in ipairs(event.values) do
     local series = self._series[shown.tag]
     if not series then
       series = { kind = shown.kind }
       self._series[shown.tag] = series
     end
-    series[#series + 1] = { step = event.step, wall_time = event.wall_time, value = shown.value }
+    local value = shown.value
+    if shown.kind == "landscape" then
+      local ok, landscape = pcall(messages.landscape_of, value)
+      if not ok then fail("SummaryReader", ("the landscape %s in %s is damaged"):format(shown.tag, self.path)) end
+      value = landscape
+    end
+    series[#series + 1] = { step = event.step, wall_time = event.wall_time, value = value }
   end
 end
 
---- The tags, sorted. kind: only those of "scalar", "histogram", "image", "audio", "text" or "tensor", or of a plug-in of
+--- The tags, sorted. kind: only those of "scalar", "histogram", "image", "audio", "text", "tensor" or "landscape", or of a plug-in of
 --- TensorBoard's such as "hparams".
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("scalar", "loss", 0.5)
@@ -117,7 +130,8 @@ function SummaryReader:kind(tag) return series_of(self, "kind", tag).kind end
 --- The values of a tag in the order in which they were written: a list of { step =, wall_time = seconds since 1970, value = }. A
 --- value is a number of a scalar; a string of a text; a tensor of a tensor; of a histogram a table of min, max, count, sum,
 --- sum_squares, limits (the upper end of each bin), counts, nan, positive_infinity and negative_infinity; of a picture one of height,
---- width, channels and bytes (PNG or JPEG, for ms.dataset.vision.Decode); of sound one of sample_rate, channels, frames, type and bytes.
+--- width, channels and bytes (PNG or JPEG, for ms.dataset.vision.Decode); of sound one of sample_rate, channels, frames, type and bytes;
+--- of a landscape what ms.insight.landscape gives.
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("histogram", "weights", ms.tensor { 1.0, 2.0, 2.0 })
 ---     > record:record(7) --> true

@@ -123,6 +123,17 @@ TEST(EventsTest, EveryBitThatFlipsIsFound) {
     }
 }
 
+TEST(EventsTest, LandscapesAndFurtherMessagesAreKeptAsBytes) {
+    ProtoWriter value, summary, event;
+    value.bytes(1, "landscape_[1, 9]").bytes(10, "plane");
+    summary.message(1, value);
+    event.float64(1, 2.0).message(5, summary).bytes(6, "trained").bytes(10, "told").integer(7, 3);
+    const Event read = read_event(event.text(), "x.events");
+    EXPECT_EQ(read.values.at(0).kind, "landscape");
+    EXPECT_EQ(std::get<Shown::Data>(read.values[0].value).bytes, "plane");
+    EXPECT_EQ(read.others, (std::map<uint32_t, std::string>{{6, "trained"}, {10, "told"}}));
+}
+
 TEST(EventsTest, DamagedMessagesAreErrors) {
     std::mt19937 random(1);
     ProtoWriter histogram, value, dim, shape, tensor;
