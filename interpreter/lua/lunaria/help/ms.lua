@@ -332,6 +332,9 @@ ms.mint: What follows PyTorch's rules and names of arguments: mint.optim.
     > ms.mint.optim.AdamW == ms.nn.optim.AdamW --> true
 ms.insight: Networks and trainings looked at: graphs and their equal parts, what runs have left, loss landscapes.
     > #ms.insight.substructures(ms.ir(function(x) return x * x end)) --> 0
+ms.explain: What in a picture an answer rests on (saliency, counterfactuals), and how far such explanations can be trusted.
+    > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 2))
+    > ms.explain.Gradient(net)(ms.ones { 1, 1, 2, 2 }, 0).shape --> (1, 1, 2, 2)
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true
 ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.
