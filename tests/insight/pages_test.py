@@ -15,12 +15,20 @@ from xml.etree import ElementTree
 from urllib.parse import urlsplit
 
 from browser import Browser
+from event_file import pr_curve
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 HERE = Path(__file__).resolve().parent
 PAGES = ["runs", "compare", "hyper", "lineage", "scalars", "histograms", "images", "tensors", "audio", "texts", "curves", "embeddings", "graph", "landscape", "explain",
          "profile", "system"]
 READY = "document.querySelector('main')?.dataset.ready === 'true'"
+
+
+def write_board(folder):
+    tp, fp = [10, 9, 5, 0], [10, 3, 1, 0]
+    rows = [tp, fp, [10 - n for n in fp], [10 - n for n in tp], [0.5, 0.75, 5 / 6, 1], [n / 10 for n in tp]]
+    folder.mkdir(parents=True)
+    pr_curve(folder / "events.out.tfevents.1.host", "cat", rows)
 
 
 def card(name):
@@ -66,8 +74,8 @@ class Check:
         b = self.browser
         self.visit("runs")
         rows = "[...document.querySelectorAll('main tbody tr')].map(e => e.querySelector('a').textContent)"
-        b.wait("the four runs", f"{rows}.length === 4")
-        assert sorted(b.evaluate(rows)) == sorted([HOSTILE, "long", "trained/fast", "trained/slow"]), b.evaluate(rows)
+        b.wait("the five runs", f"{rows}.length === 5")
+        assert sorted(b.evaluate(rows)) == sorted([HOSTILE, "board", "long", "trained/fast", "trained/slow"]), b.evaluate(rows)
         b.click("document.querySelector('main .tools input')")
         b.type("trained learning_rate<0.05")
         assert b.evaluate(rows) == ["trained/slow"], b.evaluate(rows)
@@ -167,6 +175,16 @@ class Check:
         b.wait("the processors", "document.querySelectorAll('main .bar').length > 0")
         self.silent("machine")
 
+    def curves(self):
+        """A curve of precision of TensorBoard's, and the ROC and the areas that follow from its counts."""
+        b = self.browser
+        self.visit("curves")
+        b.wait("the curve", "document.querySelector('article table') !== null")
+        cells = b.evaluate("[...document.querySelectorAll('article tbody td')].map(e => e.textContent.trim())")
+        # ROC by trapezoids: (0, 0), (0.1, 0.5), (0.3, 0.9), (1, 1).
+        assert cells[:2] == ["board", "7"] and abs(float(cells[3]) - 0.83) < 1e-6, cells
+        self.silent("curves")
+
     def embedding(self):
         """A tensor of two axes as points with names."""
         b = self.browser
@@ -222,6 +240,7 @@ def main():
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        write_board(Path(folder) / "runs" / "board")
         server = subprocess.Popen([os.path.abspath(sys.argv[1]), str(HERE / "runs.lua"), f"{folder}/runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         browser = None
         try:
@@ -234,7 +253,7 @@ def main():
                 server.stdin.flush()
 
             check = Check(browser, url, point, Path(folder), pictures)
-            for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.embedding, check.keys, check.speed, check.requests):
+            for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.curves, check.embedding, check.keys, check.speed, check.requests):
                 start = time.monotonic()
                 part()
                 print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)

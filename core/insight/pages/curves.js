@@ -52,8 +52,7 @@ class CurveCard extends RecordCard {
 export default async function show(view) {
   const page = recordPage(view);
   const tags = new TagPage(view, {
-    kind: "pr_curves", title: "No curves of precision yet", text: "Scores and labels take a line:", wide: true,
-    code: 'record:add_value("pr_curve", "cat", { labels = labels, predictions = scores })\nrecord:record(step)',
+    kind: "pr_curves", title: "No curves of precision yet", text: "Curves that TensorBoard's summaries hold (pr_curves) are shown here, with the ROC of the same counts.", wide: true,
     card: entry => new CurveCard(page, entry),
   });
   await tags.refresh();

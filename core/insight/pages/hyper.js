@@ -194,9 +194,11 @@ export default async function show(view) {
     drawn = facts();
     const names = field => [...new Set(runs.flatMap(run => Object.keys(run[field] ?? {})))].sort();
     const metrics = names("metrics"), hyper = names("hyper").map(name => new Axis(name, "hyper", runs, settings.log)).filter(axis => axis.varies || runs.length === 1);
-    const answer = await get(`importance?target=${encodeURIComponent(settings.target ?? metrics[0] ?? "loss")}`).catch(error => ({ error, targets: metrics, rows: [] }));
+    const often = name => runs.filter(run => known(run.metrics?.[name])).length;
+    const target = settings.target ?? [...metrics].sort((a, b) => often(b) - often(a))[0] ?? "loss"; // what most runs have
+    const answer = await get(`importance?target=${encodeURIComponent(target)}`).catch(error => ({ error, targets: metrics, rows: [] }));
     if (own !== turn) return;
-    const targets = [...new Set([...metrics, ...answer.targets ?? []])], target = settings.target ?? targets[0];
+    const targets = [...new Set([target, ...metrics, ...answer.targets ?? []])].sort();
     fill(tools, h("label.field", "Result", select(targets, target, value => { settings.target = value; view.set({ target: value }); draw(); }, "result")),
       checkbox("log axes", settings.log, value => { settings.log = value; view.set({ log: value ? null : "0" }); draw(); }, "for parameters that span decades"),
       checkbox("ticked runs only", settings.ticked, value => { settings.ticked = value; view.set({ ticked: value ? "1" : null }); draw(); }), picked);
@@ -222,7 +224,7 @@ export default async function show(view) {
     const list = runs.filter(run => Number.isFinite(value(run))).sort((a, b) => (down ? 1 : -1) * (value(a) - value(b))).slice(0, 8);
     return h("div.panel", h("h2", `Best by ${target ?? "result"}`), list.length ? h("div.scroll", h("table.dense", h("thead", h("tr", h("th", "Run"), h("th.number", target), hyper.slice(0, 5).map(axis => h("th", axis.name)))),
       h("tbody", list.map(run => h("tr", h("td", { style: { "white-space": "nowrap" } }, view.swatch(run), " ", h("a.clip", { href: view.link("lineage", { run: run.id }), title: run.name, style: { "max-width": "170px", display: "inline-block", "vertical-align": "bottom" } }, run.name)), h("td.number", format(value(run))),
-        hyper.slice(0, 5).map(axis => h("td", format(run.hyper?.[axis.name])))))))) : h("p.quiet", "No run has this result yet."));
+        hyper.slice(0, 5).map(axis => h("td", { style: { "white-space": "nowrap" } }, format(run.hyper?.[axis.name])))))))) : h("p.quiet", "No run has this result yet."));
   }
 
   function scatters(runs, hyper, target, rows) {

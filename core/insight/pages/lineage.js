@@ -94,7 +94,8 @@ export default async function show(view) {
   const about = (data, part) => data?.[part] ?? data?.[`train_dataset_${part}`] ?? data?.[`valid_dataset_${part}`];
   const trained = about(lineage.train_dataset, "path");
   const size = n => known(n) ? `${format(Number(n))} samples` : "";
-  const graph = lineage.dataset_graph, operations = (graph?.nodes ?? []).filter((_, i) => i > 0 || graph.nodes.length === 1);
+  const graph = lineage.dataset_graph, order = graph?.nodes?.length ? layers(graph.nodes, graph.edges).flat() : [];
+  const operations = order.length > 1 ? order.slice(1) : order; // the first is the data
   const columns = [], hyper = lineage.hyper ?? {};
   columns.push([box("Training data", [tail(trained), size(about(lineage.train_dataset, "size"))], pairs(lineage.train_dataset), () => runsBy("Runs on the same data", r => known(trained) && about(r.data, "path") === trained))]);
   if (operations.length) columns.push([box("Data pipeline", operations.slice(0, 5).map(node => node.name), () => h("p", "All its operations are in the graph below."))]);

@@ -25,7 +25,7 @@ function columnsOf(runs) {
     column("steps", "Steps", run => run.steps),
     ...seen("metrics", "m", name => ({ best: smallIsGood(name) ? Math.min : Math.max })),
     // What is the same in all of them tells nothing.
-    ...seen("hyper", "h", name => ({ hidden: runs.length > 1 && new Set(runs.map(run => run.hyper?.[name])).size === 1 })),
+    ...seen("hyper", "h", name => ({ hidden: runs.length > 1 && new Set(runs.map(run => run.hyper?.[name]).filter(v => v !== undefined)).size === 1 })),
     ...seen("data", "d", () => ({ hidden: true })),
     column("kinds", "Records", run => Object.values(run.kinds ?? {}).reduce((a, b) => a + b, 0)),
     column("notes", "Notes", run => run.notes),
