@@ -44,6 +44,9 @@ class Check:
         self.browser.go(f"{self.url}#/{hash_}")
         self.browser.wait(f"the page {hash_}", READY)
 
+    def run(self, name):
+        return self.browser.evaluate(f"fetch('v1/lunaria/runs').then(r => r.json()).then(a => a.runs.find(r => r.name === {json.dumps(name)}).id)")
+
     def hash(self):
         return self.browser.evaluate("location.hash")
 
@@ -116,7 +119,7 @@ class Check:
         print(f"a point appears after {seconds:.2f} s")
         assert seconds < 2, seconds
         # A link restores all of it.
-        self.visit("scalars?q=curve&smooth=0.6&axis=relative&logy=1&full=curve&runs=" + b.evaluate("fetch('v1/lunaria/runs').then(r => r.json()).then(a => a.runs.find(r => r.name === 'long').id)"))
+        self.visit("scalars?q=curve&smooth=0.6&axis=relative&logy=1&full=curve&runs=" + self.run("long"))
         state = b.evaluate(f"""[document.querySelector('main input[type=range]').value, [...document.querySelectorAll('.segments button')].find(e => e.ariaPressed === 'true').textContent,
             document.querySelectorAll('.chooser input:checked').length, {card('curve')}.classList.contains('wide')]""")
         assert state == ["0.6", "Relative", 1, True], state
@@ -162,7 +165,7 @@ class Check:
     def machine(self):
         """The profile of a run and the state of the computer."""
         b = self.browser
-        self.visit("profile")
+        self.visit("profile?runs=" + self.run("long"))
         b.wait("the operators", "[...document.querySelectorAll('main td')].some(e => e.textContent.includes('matmul'))")
         x, y, width, _ = b.box("document.querySelector('.chart')")
         told = set()

@@ -12,7 +12,8 @@ export default async function show(view) {
   const { state } = view, own = async kind => (await tagsOf(view, kind)).filter(entry => entry.name.startsWith(PREFIX));
   const [pictures, scores] = await Promise.all([own("images"), own("scalars")]);
   if (!pictures.length && !scores.length) {
-    fill(view.main, empty("No explanations in the ticked runs", "Saliency maps and their scores are written by ms.explain into the folder of a run."));
+    fill(view.main, empty("No explanations in the ticked runs", "Maps of what a network looks at, and their scores, are written into the folder of a run:",
+      'local runner = ms.explain.ImageClassificationRunner("runs/first", { data, names }, net, ms.nn.Softmax())\nrunner:register_saliency({ ms.explain.Gradient(net) }, { ms.explain.ClassSensitivity() })\nrunner:run()'));
     return {};
   }
   const runs = [...new Map([...pictures, ...scores].flatMap(entry => entry.runs.map(({ run }) => [run.id, run]))).values()];

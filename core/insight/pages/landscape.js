@@ -189,7 +189,7 @@ export default async function show(view) {
   } }, "Play");
   const tags = new TagPage(view, {
     kind: "landscapes", title: "No loss landscape yet", wide: true, text: "It is computed from a few checkpoints of a training, after it or while it runs:",
-    code: "ms.insight.landscape",
+    code: 'local plane = ms.insight.landscape(net, loss, data, checkpoints)\nrecord:add_value("landscape", "loss", plane)\nrecord:record(step)',
     tools: [segments([["plane", "Lines"], ["relief", "Relief"]], page.mode, value => { page.mode = value; view.set({ mode: value === "plane" ? null : value }); tags.each(card => card.draw()); }),
       checkbox("stretch the valley", page.log, value => { page.log = value; view.set({ log: value ? null : "0" }); tags.each(card => card.draw()); }, "colours and heights by the logarithm of what lies above the least loss"), part, play],
     card: entry => new LandscapeCard(page, entry),

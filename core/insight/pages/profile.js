@@ -110,7 +110,7 @@ function memory(trace) {
 export default async function show(view) {
   const runs = view.chosen.filter(run => run.kinds?.profiles);
   if (!runs.length) {
-    fill(view.main, nothing(view, "profiles", "No profile yet", "Save a profile into the folder of a run:", 'local profile = ms.profile(step, x, y)\nprofile:save("runs/first/trace.json")'));
+    fill(view.main, nothing(view, "profiles", "No profile yet", "A SummaryCollector leaves the profile of a step; others are saved into the folder of a run:", 'local profile = ms.profile(step, x, y)\nprofile:save("runs/first/trace.json")'));
     return {};
   }
   const answers = await Promise.all(runs.map(run => cached(`runs/${run.id}/profile`).catch(() => ({ traces: [] }))));
