@@ -54,6 +54,7 @@ export class RecordCard {
   }
 
   draw() {
+    if (!this.steps?.length) return; // not here yet, or gone
     const index = Math.max(0, this.steps.findLastIndex(step => step <= this.at));
     this.slider.value = index;
     this.label.textContent = `step ${format(this.at)}`;
