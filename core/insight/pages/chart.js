@@ -378,7 +378,7 @@ export class Chart {
       return [event.clientX - box.left, event.clientY - box.top];
     };
     over.addEventListener("pointerdown", event => {
-      if (event.button !== 0 || !this.place || this.options.still) return;
+      if (event.button !== 0 || !this.place) return;
       start = { at: at(event), place: this.place, window: this.window, move: event.shiftKey };
       over.setPointerCapture(event.pointerId);
     });
@@ -405,7 +405,7 @@ export class Chart {
     over.addEventListener("pointercancel", () => { start = null; this.clear(); });
     over.addEventListener("dblclick", () => this.all());
     over.addEventListener("wheel", event => {
-      if (!event.ctrlKey || !this.place || this.options.still) return;
+      if (!event.ctrlKey || !this.place) return;
       event.preventDefault();
       const [x] = at(event), { left, right, sx } = this.place, f = event.deltaY > 0 ? 1.25 : 0.8;
       this.look([sx.value(x - (x - left) * f), sx.value(x + (right - x) * f), null, null]);

@@ -12,7 +12,7 @@ export const colourName = index => `var(--run-${place(index)})`;
 // Even steps of lightness from dark blue to pale yellow.
 const FIELD = [[38, 24, 84], [54, 61, 140], [40, 104, 150], [33, 144, 141], [68, 178, 116], [150, 204, 78], [247, 230, 66]];
 
-export function fieldColour(t) {
+function fieldColour(t) {
   if (!(t >= 0)) return [128, 128, 128];
   const at = Math.min(t, 1) * (FIELD.length - 1), i = Math.min(Math.floor(at), FIELD.length - 2), f = at - i;
   return FIELD[i].map((c, k) => Math.round(c + (FIELD[i + 1][k] - c) * f));

@@ -7,7 +7,7 @@ const AT_ONCE = 48; // cards of a group; a button shows more
 const OPEN = 150; // cards in groups that are open without having been opened
 
 // A tag's group is its first part, but MindSpore's suffix /auto is no part of its own.
-export function groupOf(name) {
+function groupOf(name) {
   const parts = name.replace(/\/auto$/, "").split("/");
   return parts.length > 1 ? parts[0] : "";
 }
@@ -96,7 +96,7 @@ export class TagPage {
 
   // Which groups were opened or shut by hand is part of the link: names with + or - before.
   group(name, entries, openAtFirst) {
-    const key = encodeURIComponent(name || "-"), by = new Set((this.view.state.groups ?? "").split("~").filter(Boolean)), body = h("div");
+    const key = encodeURIComponent(name || "-").replaceAll("~", "%7E"), by = new Set((this.view.state.groups ?? "").split("~").filter(Boolean)), body = h("div");
     const open = by.has(`+${key}`) || openAtFirst && !by.has(`-${key}`);
     const element = h("details.group", { open, ontoggle: () => {
       if (element.open && !body.firstChild) body.append(this.grid(name, entries));

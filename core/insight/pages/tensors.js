@@ -1,9 +1,8 @@
 // Tensors of a step: statistics over the steps, a plane of the values as a table and as a field of colours, and the file.
-import { failure, fill, format, h } from "./dom.js";
+import { failure, fill, format, h, isDark } from "./dom.js";
 import { cached, number, url } from "./api.js";
 import { Chart } from "./chart.js";
 import { signedText } from "./colours.js";
-import { isDark } from "./dom.js";
 import { RecordCard, recordPage, runTitle } from "./records.js";
 import { TagPage } from "./tags.js";
 
@@ -79,7 +78,7 @@ export default async function show(view) {
   function tensor(run, tag, record, list, card) {
     const key = `${run.id} ${tag.id}`;
     if (!planes.has(key)) {
-      const chart = new Chart({ title: "statistics", kind: "number", still: false });
+      const chart = new Chart({ title: "statistics", kind: "number" });
       chart.element.style.height = "150px";
       planes.set(key, { plane: new Plane(run, tag), chart, facts: h("div"), element: null });
     }
