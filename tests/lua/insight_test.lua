@@ -79,7 +79,7 @@ t.test("a graph of a program has its lines, ways and a picture", function()
   t.equal(ms.insight.graph(ms.ir(f)):search "relu"[1].type, "relu")
   t.fails({ "node: there is no node 'none'" }, function() g:node "none" end)
   t.fails({ "there is no option 'by2'" }, function() g:svg { by2 = "x" } end)
-  t.fails({ "by is scopes, parts or none, got 'x'" }, function() g:svg { by = "x" } end)
+  t.fails({ "by is scopes, file, parts or none, got 'x'" }, function() g:svg { by = "x" } end)
   t.fails({ "overlay has a number for each name" }, function() g:svg { overlay = { a = "b" } } end)
   t.fails({ "graph must be the path of a file" }, function() ms.insight.graph(true) end)
 end)
@@ -129,7 +129,7 @@ t.test("the command for graphs writes pictures, JSON and differences", function(
   call("graph " .. folder .. "lenet.pb --json " .. path)
   t.equal(#ms.json.decode(content()).nodes, 39)
   for said, part in pairs { ["graph " .. folder .. "lenet.pb --dark"] = "--dark is for a picture",
-    ["graph " .. folder .. "lenet.pb --by names --svg " .. path] = "by is scopes, parts or none" } do
+    ["graph " .. folder .. "lenet.pb --by names --svg " .. path] = "by is scopes, file, parts or none" } do
     local message, fine = call(said)
     t.equal({ fine, message:find(part, 1, true) ~= nil }, { false, true })
   end

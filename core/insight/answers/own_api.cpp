@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/insight/answers/answers.h"
+#include "core/insight/answers/graphs.h"
 #include "core/insight/answers/machine.h"
 #include "core/insight/answers/profiles.h"
 #include "core/insight/answers/records.h"
@@ -255,6 +256,7 @@ Answer own_answer(Store& store, const Question& question) {
         if (what == "runs" && parts == 2) return annotate(store, question);
         throw Refusal{404, "there is nothing to be written here"};
     }
+    if (what == "graphs" && parts >= 2) return graph_answer(store, question.below(1));
     if (question.method == "POST") throw Refusal{405, "this is read by GET"};
     if (what == "events" && parts == 1) return events(store);
     if (what == "system" && parts == 1) return machine_answer(store.base());
@@ -263,6 +265,10 @@ Answer own_answer(Store& store, const Question& question) {
         if (parts == 2) return one_run(store, question.part(1));
         if (parts == 3 && part == "tags") return tags(store, question.part(1));
         if (parts >= 3 && part == "profile") return profile_answer(store, question);
+        if (parts == 3 && part == "graphs") {
+            const auto view = store.view();
+            return graphs_of_run(run_of(view, question.part(1)));
+        }
         if (parts == 3 && part == "lineage") return lineage(store, question.part(1));
         if (parts == 4 && part == "scalars") return scalars(store, question);
         if (parts >= 4) return records_answer(store, question);

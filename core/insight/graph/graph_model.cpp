@@ -128,10 +128,6 @@ const EqualParts& GraphModel::parts() const {
     return *parts_;
 }
 
-const std::string& GraphModel::scope_of(int32_t node) const {
-    return operators() <= kMostSearched ? parts().scopes[node] : graph_.nodes[node].scope;
-}
-
 namespace {
 
 // Gradients have the scope of what they are of, behind this.

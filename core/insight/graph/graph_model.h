@@ -60,13 +60,13 @@ class GraphModel {
     std::span<const Link> users(int32_t node) const;
     std::optional<int32_t> find(const std::string& name) const;
     bool has_scopes() const { return has_scopes_; }
-    // Larger graphs are not searched for equal parts unless that is asked for.
-    static constexpr int32_t kMostSearched = 200'000;
+    // Larger graphs are not searched for equal parts unless that is asked for: the first picture would wait.
+    static constexpr int32_t kMostSearched = 30'000;
     // Searched for when they are first asked for.
     const EqualParts& parts() const;
     const EqualParts* parts_if_known() const { return parts_known_ ? parts_.get() : nullptr; }
-    // As equal parts repair it; of larger graphs as the file has it.
-    const std::string& scope_of(int32_t node) const;
+    // As equal parts repair it.
+    const std::string& scope_of(int32_t node) const { return parts().scopes[node]; }
 
     // Nodes whose name, type or scope has the text, small letters or not: first those with this very name or type.
     std::vector<int32_t> search(const std::string& text, size_t most, size_t& count) const;

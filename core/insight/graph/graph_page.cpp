@@ -20,7 +20,7 @@ constexpr std::array<std::pair<std::string_view, Mark>, 6> kMarkNames = {{{"grad
                                                                           {"parameters", kParameter},
                                                                           {"inputs", kInput}}};
 constexpr std::string_view kHidden = "plumbing,constants,parameters";
-constexpr std::array<std::string_view, 3> kGroupings = {"scopes", "parts", "none"};
+constexpr std::array<std::string_view, 4> kGroupings = {"scopes", "file", "parts", "none"};
 constexpr size_t kMostScenes = 6;
 constexpr size_t kMostLinks = 400;  // of a node, in an answer
 
@@ -78,11 +78,12 @@ GraphPage::GraphPage(OperatorGraph graph, std::string name) : model_(std::move(g
 Grouping GraphPage::grouping_of(const Question& question) const {
     const std::string by = question.parameter("by").value_or("");
     if (by.empty()) {
-        if (model_.has_scopes()) return Grouping::scopes;
-        return model_.operators() <= GraphModel::kMostSearched ? Grouping::parts : Grouping::none;
+        const bool is_small = model_.operators() <= GraphModel::kMostSearched;
+        if (model_.has_scopes()) return is_small ? Grouping::scopes : Grouping::file;
+        return is_small ? Grouping::parts : Grouping::none;
     }
     const auto found = std::ranges::find(kGroupings, by);
-    if (found == kGroupings.end()) throw Refusal{400, str("by is scopes, parts or none, got '", by, "'")};
+    if (found == kGroupings.end()) throw Refusal{400, str("by is scopes, file, parts or none, got '", by, "'")};
     return static_cast<Grouping>(found - kGroupings.begin());
 }
 
@@ -120,6 +121,11 @@ std::set<int32_t> GraphPage::open_in(const Question& question, Scene& scene) con
             for (int32_t g = first; g <= last; ++g) groups.insert(g);
         });
     return groups;
+}
+
+const std::string& GraphPage::shown_scope(int32_t node) const {
+    const EqualParts* parts = model_.parts_if_known();
+    return parts ? parts->scopes[node] : model_.graph().nodes[node].scope;
 }
 
 int32_t GraphPage::node_in(std::string_view text) const { return number_in(text, "node", model_.size()); }
@@ -164,7 +170,6 @@ Answer GraphPage::about() {
     json.key("scopes").boolean(model_.has_scopes());
     json.key("by").string(kGroupings[static_cast<size_t>(grouping_of({}))]);
     json.key("hide").string(kHidden);
-    json.key("searched").boolean(model_.operators() <= GraphModel::kMostSearched);
     json.key("marks").open('{');
     for (const auto& [name, mark] : kMarkNames) {
         int64_t count = 0;
@@ -186,7 +191,7 @@ Answer GraphPage::whole(const Question&) {
             if (model_.marks(v) & mark) json.string(name);
         json.close(']');
         if (model_.is_operator(v)) {
-            json.key("scope").string(model_.scope_of(v)).key("line").string(model_.graph().nodes[v].line);
+            json.key("scope").string(shown_scope(v)).key("line").string(model_.graph().nodes[v].line);
             put_attributes(json, model_.graph().nodes[v]);
             json.key("inputs").open('[');
             for (const GraphModel::Link& l : model_.inputs(v)) {
@@ -204,7 +209,7 @@ Answer GraphPage::whole(const Question&) {
 void GraphPage::put_node(JsonText& json, const Tree& tree, int32_t node) const {
     json.open('{').key("id").number(node).key("name").string(model_.name_of(node));
     json.key("type").string(model_.type_of(node)).key("result").string(model_.result_of(node));
-    if (model_.is_operator(node)) json.key("scope").string(model_.scope_of(node));
+    if (model_.is_operator(node)) json.key("scope").string(shown_scope(node));
     json.key("path").open('[');
     for (const int32_t g : tree.path_to(tree.group_of[node])) json.number(g);
     json.close(']').close('}');
@@ -238,7 +243,7 @@ Answer GraphPage::node(const Question& question) {
         const OperatorNode& node = model_.graph().nodes[v];
         put_attributes(json, node);
         json.key("line").string(node.line).key("full_name").string(node.full_name);
-        if (model_.scope_of(v) != node.scope) json.key("scope_in_file").string(node.scope);
+        if (shown_scope(v) != node.scope) json.key("scope_in_file").string(node.scope);
         if (const EqualParts* parts = model_.parts_if_known(); parts && parts->of[v].first >= 0) {
             const auto [key, instance] = parts->of[v];
             json.key("equal").open('{').key("key").number(key + 1).key("instance").number(instance + 1);

@@ -23,7 +23,7 @@ class GraphPage {
     //   route?from=&to=           the nodes on the shortest way
     //   parts           the equal parts; svg  the picture as a file; json  the whole graph
     //   overlay         POST {name: number ...}: the numbers of nodes and the sums of groups
-    // A picture is chosen by the parameters by=scopes|parts|none,
+    // A picture is chosen by the parameters by=scopes|file|parts|none,
     // hide=gradients,optimizer,plumbing,constants,parameters, inputs and open=auto|all|N,N-N ...; nodes and groups are
     // numbers. Throws a Refusal.
     Answer answer(const Question& question);
@@ -47,6 +47,8 @@ class GraphPage {
     Scene& scene_of(const Question& question);
     std::set<int32_t> open_in(const Question& question, Scene& scene) const;
     int32_t node_in(std::string_view text) const;
+    // Repaired where that is known.
+    const std::string& shown_scope(int32_t node) const;
     void put_node(JsonText& json, const Tree& tree, int32_t node) const;
     Answer about();
     Answer whole(const Question& question);

@@ -267,7 +267,7 @@ void Scene::emit(const std::vector<int32_t>& shown, const std::vector<uint8_t>& 
 }
 
 std::set<int32_t> Scene::first_open() const {
-    constexpr size_t kMost = 40;
+    constexpr size_t kMost = 40, kMostOfOne = 5000;
     std::set<int32_t> open;
     size_t items = parts_of(0).size();
     std::vector<int32_t> groups{0};
@@ -277,7 +277,9 @@ std::set<int32_t> Scene::first_open() const {
             const int32_t group = part - model_.size();
             // One of equal parts shows them all.
             if (tree_.groups[group].key >= 0 && tree_.groups[group].instance > 0) continue;
-            if (items + parts_of(group).size() > kMost) continue;
+            // A group that is all there is says nothing while it is closed.
+            const bool is_alone = parts_of(groups[i]).size() == 1 && parts_of(group).size() <= kMostOfOne;
+            if (!is_alone && items + parts_of(group).size() > kMost) continue;
             items += parts_of(group).size();
             open.insert(group);
             groups.push_back(group);

@@ -11,14 +11,14 @@ namespace {
 // Deeper scopes are one group, with all of the rest as its name.
 constexpr int32_t kDeepest = 250;
 
-Tree by_scopes(const GraphModel& model) {
+Tree by_scopes(const GraphModel& model, bool repaired) {
     Tree tree;
     tree.groups.push_back({model.name()});
     tree.group_of.assign(model.size(), 0);
     std::unordered_map<std::string, int32_t> known;  // whole scopes
     std::unordered_map<std::string, int32_t> inner;  // "parent/name"
     for (int32_t v = 0; v < model.operators(); ++v) {
-        const std::string& scope = model.scope_of(v);
+        const std::string& scope = repaired ? model.scope_of(v) : model.graph().nodes[v].scope;
         if (scope.empty()) continue;
         const auto [whole, is_new] = known.try_emplace(scope, 0);
         if (is_new) {
@@ -141,8 +141,8 @@ std::vector<int32_t> Tree::path_to(int32_t group) const {
 
 Tree tree_of(const GraphModel& model, Grouping grouping) {
     Tree tree;
-    if (grouping == Grouping::scopes) {
-        tree = by_scopes(model);
+    if (grouping == Grouping::scopes || grouping == Grouping::file) {
+        tree = by_scopes(model, grouping == Grouping::scopes);
         shorten(model, tree);
     } else if (grouping == Grouping::parts) {
         tree = by_parts(model);
@@ -153,7 +153,7 @@ Tree tree_of(const GraphModel& model, Grouping grouping) {
     for (int32_t v = 0; v < model.operators(); ++v) ++tree.groups[tree.group_of[v]].operators;
     for (size_t g = tree.groups.size(); g-- > 1;)
         tree.groups[tree.groups[g].parent].operators += tree.groups[g].operators;
-    if (grouping == Grouping::scopes && model.operators() <= GraphModel::kMostSearched) find_keys(model, tree);
+    if (grouping == Grouping::scopes) find_keys(model, tree);
     place_values(model, tree);
     return tree;
 }

@@ -1,11 +1,12 @@
-// The groups in which a view shows a graph: by scopes, by equal parts, or none.
+// The groups in which a view shows a graph: by scopes, as equal parts repair them or as the file has them, by equal
+// parts, or none.
 #pragma once
 
 #include "core/insight/graph/graph_model.h"
 
 namespace lunaria::insight {
 
-enum class Grouping : uint8_t { scopes, parts, none };
+enum class Grouping : uint8_t { scopes, file, parts, none };
 
 struct Tree {
     struct Group {

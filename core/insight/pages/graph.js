@@ -39,7 +39,7 @@ class GraphPage {
     const first = state.by || state.hide ? null : this.pictureOf({ open: state.open ?? "auto" });
     first?.catch(() => {});
     this.about = await this.ask("");
-    this.by = ["scopes", "parts", "none"].includes(state.by) ? state.by : this.about.by;
+    this.by = ["scopes", "file", "parts", "none"].includes(state.by) ? state.by : this.about.by;
     this.hidden = new Set((state.hide ?? this.about.hide).split(",").filter(name => MARKS.some(([mark]) => mark === name)));
     this.open = state.open ?? "auto";
     this.drawTools();
@@ -57,7 +57,8 @@ class GraphPage {
     this.search = h("input", { type: "search", placeholder: "Find nodes (f)", ariaLabel: "find nodes by name, type or scope",
       onkeydown: event => { if (event.key === "Enter") this.find(this.search.value); } });
     const file = h("input", { type: "file", accept: ".json,application/json", hidden: true, ariaLabel: "numbers of nodes", onchange: () => this.overlay(file.files[0]) });
-    const groupings = [["scopes", "Scopes"], ["parts", "Equal parts"], ["none", "Flat"]].filter(([name]) => name !== "parts" || this.about.searched);
+    const groupings = [["scopes", "Scopes", "scopes; equal parts correct those that the file has wrong"], ["file", "File's scopes", "scopes as the file has them"],
+      ["parts", "Equal parts", "the parts of the graph that are equal, one inside the other"], ["none", "Flat", "no groups"]].filter(([name]) => this.about.scopes || name === "parts" || name === "none");
     fill(this.tools,
       this.all.length > 1 ? select(this.all.map(g => [g.id, nameOf(g)]), this.graph.id, id => this.view.go("graph", { graph: id }), "graph") : h("b", nameOf(this.graph)),
       segments(groupings, this.by, by => { this.by = by; this.change("auto"); }), this.search,
@@ -65,7 +66,7 @@ class GraphPage {
         this.hidden[on ? "delete" : "add"](name);
         this.change(this.open);
       }, title)),
-      this.about.searched ? checkbox("colour equal parts", this.canvas.equal, on => { this.canvas.equal = on; this.canvas.recolour(); }) : null,
+      checkbox("colour equal parts", this.canvas.equal, on => { this.canvas.equal = on; this.canvas.recolour(); }),
       others.length ? select([["", "compare with …"], ...others.map(g => [g.id, nameOf(g)])], this.view.state.diff ?? "", id => this.compare(id), "compare with another graph") : null,
       h("button", { title: "the whole (0)", onclick: () => this.canvas.fit() }, "Fit"),
       h("button", { title: "open everything", onclick: () => this.change("all") }, "Open all"),

@@ -12,6 +12,8 @@ const light = { node: "#eef4fc", gradient: "#fdeede", optimizer: "#efe7fb", plum
 const dark = { node: "#263142", gradient: "#443222", optimizer: "#352b4a", plumbing: "#2b2e34", value: "#223b2a", group: "#2b3d58",
   removed: "#6b2a2e", added: "#22583a", changed: "#6a551e" };
 
+const tintOf = percent => isDark() ? `rgb(200 215 255 / ${percent}%)` : `rgb(30 60 120 / ${percent}%)`;
+
 export class GraphCanvas {
   // on: { select(item or -1), toggle(item) }
   constructor(on) {
@@ -243,8 +245,7 @@ export class GraphCanvas {
     }
     // Pale boxes get a tint of ink, so that they stand out from the paper; the more the smaller they are.
     c.globalCompositeOperation = "source-atop";
-    const tint = scale < 0.05 ? 50 : 22;
-    c.fillStyle = isDark() ? `rgb(200 215 255 / ${tint}%)` : `rgb(30 60 120 / ${tint}%)`;
+    c.fillStyle = tintOf(scale < 0.05 ? 50 : 22);
     c.fillRect(0, 0, picture.width, picture.height);
     this.overview = { picture, scale };
   }
@@ -338,7 +339,7 @@ export class GraphCanvas {
     const { view, scale } = this;
     const list = [];
     view.eachBox(window, i => list.push(i));
-    const corners = scale > 0.3, letters = scale > 0.4;
+    const corners = scale > 0.3, letters = scale > 0.4, tint = tintOf(40); // small boxes are as pale as the paper
     c.strokeStyle = colours["ink-3"];
     c.lineWidth = Math.max(0.8, 0.5 / scale);
     c.textAlign = "center";
@@ -353,7 +354,12 @@ export class GraphCanvas {
         c.stroke();
       } else {
         c.fillRect(x, y, w, hh);
-        if (scale > 0.12) c.strokeRect(x, y, w, hh);
+        if (scale > 0.12) {
+          c.strokeRect(x, y, w, hh);
+        } else {
+          c.fillStyle = tint;
+          c.fillRect(x, y, w, hh);
+        }
       }
       if (!letters) continue;
       const note = view.note(i);

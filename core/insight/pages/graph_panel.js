@@ -37,16 +37,13 @@ export class GraphPanel {
       h("h2", about.name),
       h("table.pairs", h("tr", h("td", "operators"), h("td.number", format(about.operators))), marks.map(([name, count]) => h("tr", h("td", name), h("td.number", format(count))))),
       h("p.quiet", "Click selects, double click opens and closes a group, the wheel moves, Ctrl wheel zooms. Keys: ?"));
-    if (about.searched) {
-      const place = h("div");
-      this.element.append(place);
-      this.page.parts().then(parts => this.parts(place, parts)).catch(error => fill(place, h("p.bad", error.message)));
-    }
+    const place = this.element.appendChild(h("div"));
+    this.page.parts().then(parts => this.parts(place, parts)).catch(error => fill(place, h("p.bad", error.message)));
   }
 
   parts(place, { parts, repaired }) {
     append(place, [
-      repaired ? h("p.quiet", `The file gives ${plural(repaired, "operator")} the scope of an equal part elsewhere; they are shown in their own.`) : null,
+      repaired ? h("p.quiet", `The file gives ${plural(repaired, "operator")} the scope of an equal part elsewhere; grouped by scopes they are shown in their own.`) : null,
       parts.length ? section("Equal parts", list(parts, part => h("button.plain.graph-link", { title: "show the first one", onclick: () => this.page.reveal(part.first[0]) },
         h("b", `${part.instances} × ${part.nodes}`), h("span.clip", part.label), h("span.quiet", `−${format(part.gain)}`)))) : h("p.quiet", "No parts of it are equal."),
     ]);

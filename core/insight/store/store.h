@@ -14,6 +14,7 @@
 #include <shared_mutex>
 #include <thread>
 
+#include "core/insight/graph/graph_shelf.h"
 #include "core/insight/store/run.h"
 
 namespace lunaria::insight {
@@ -42,6 +43,7 @@ class Store {
     View view() const { return View(*this); }
 
     const std::string& base() const { return base_; }
+    GraphShelf& graphs() { return graphs_; }
     // Waits until all files have been gone through once, at most so long; whether they have.
     bool wait_until_loaded(std::chrono::milliseconds longest) const;
     // Waits for a version after this one, at most so long, or until stop(); the version.
@@ -71,6 +73,7 @@ class Store {
 
     std::string base_;
     double interval_;
+    GraphShelf graphs_;
     mutable std::shared_mutex mutex_;  // of the members up to version_
     std::map<std::string, Run, std::less<>> runs_;
     std::map<std::string, Annotation> annotations_;  // by the names of runs, also of those that are gone

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 
 #include "core/data/files/frames.h"
+#include "core/insight/answers/graphs.h"
 #include "core/insight/graph/difference.h"
 #include "core/insight/graph/graph_page.h"
 #include "core/insight/graph_draft.h"
@@ -370,6 +373,43 @@ TEST(GraphPage, AnswersWhatItsPageAsks) {
         } catch (const Refusal& refusal) {
             EXPECT_EQ(refusal.status, status) << path[0];
         }
+}
+
+TEST(GraphPage, GraphsOfRunsAreFoundAndKept) {
+    const auto base = std::filesystem::path(testing::TempDir()) / "graphs_of_runs";
+    std::filesystem::remove_all(base);
+    std::filesystem::create_directories(base / "run");
+    for (const char* name : {"lenet.pb", "lenet_train.pb"})
+        std::filesystem::copy_file(std::filesystem::path("tests/core/insight/graphs") / name, base / "run" / name);
+    std::ofstream(base / "run" / "broken.pb") << "no graph";
+    Store store(base.string(), 0);
+    const auto ask = [&](std::vector<std::string> path, std::string method = "GET") {
+        path.insert(path.begin(), {"v1", "lunaria"});
+        return Json::parse(answer(store, {std::move(method), std::move(path), {}, "{}", false}).body);
+    };
+    const std::string run = ask({"runs"})["runs"][0]["id"];
+    std::map<std::string, std::string> ids;
+    for (const Json& graph : ask({"runs", run, "graphs"})) ids[graph["name"]] = graph["id"];
+    ASSERT_EQ(ids.size(), 3U);
+    EXPECT_EQ(ask({"graphs", ids["lenet_train.pb"]})["operators"], 132);
+    EXPECT_EQ(ask({"graphs", ids["lenet.pb"], "diff", ids["lenet_train.pb"]})["added"].size(), 106U);
+    EXPECT_EQ(ask({"graphs", ids["lenet.pb"], "overlay"}, "POST")["known"], 0);
+    const auto view = store.view();
+    const Question nodes{"GET", {"nodes"}, {{"tag", "lenet.pb"}}, "", false};
+    EXPECT_EQ(reference_graph_answer(store, view.runs().begin()->second, nodes).status, 200);
+    const auto status_of = [&](std::vector<std::string> path, const std::string& method = "GET") {
+        try {
+            ask(std::move(path), method);
+            return 200;
+        } catch (const Refusal& refusal) {
+            return refusal.status;
+        }
+    };
+    EXPECT_EQ(status_of({"graphs", ids["broken.pb"]}), 422);
+    EXPECT_EQ(status_of({"graphs", "../lenet.pb"}), 404);
+    EXPECT_EQ(status_of({"graphs", ids["lenet.pb"], "diff", "nothing"}), 404);
+    EXPECT_EQ(status_of({"graphs", ids["lenet.pb"], "view"}, "POST"), 405);
+    std::filesystem::remove_all(base);
 }
 
 TEST(GraphPage, AnswersWhatProgramsForTheReferenceProductAsk) {

@@ -21,7 +21,7 @@ usage: lunaria insight substructures GRAPH [options]
 
 usage: lunaria insight graph GRAPH [options]
   --svg F      write a picture to F
-  --by B       how it is grouped: scopes, parts (equal parts) or none
+  --by B       how it is grouped: scopes, file (scopes as the file has them), parts (equal parts) or none
   --hide L     what is left out of it, with commas: gradients, optimizer, plumbing, constants, parameters, inputs; or nothing
   --open L     what is open: auto, all, or numbers of groups
   --dark       for dark paper

@@ -52,16 +52,14 @@ function Graph:__tostring()
     if about.marks[name] > 0 then marks[#marks + 1] = ("%d %s"):format(about.marks[name], name) end
   end
   if #marks > 0 then lines[#lines + 1] = "  " .. table.concat(marks, ", ") end
-  if about.searched then
-    local parts = self:parts()
-    if parts.repaired > 0 then
-      lines[#lines + 1] = ("  the file gives %d operators the scope of an equal part elsewhere; they are shown in their own")
-        :format(parts.repaired)
-    end
-    for i = 1, math.min(#parts.parts, 8) do
-      local part = parts.parts[i]
-      lines[#lines + 1] = ("  equal: %d x %d nodes, %s"):format(part.instances, part.nodes, part.label)
-    end
+  local parts = self:parts()
+  if parts.repaired > 0 then
+    lines[#lines + 1] = ("  the file gives %d operators the scope of an equal part elsewhere; they are shown in their own")
+      :format(parts.repaired)
+  end
+  for i = 1, math.min(#parts.parts, 8) do
+    local part = parts.parts[i]
+    lines[#lines + 1] = ("  equal: %d x %d nodes, %s"):format(part.instances, part.nodes, part.label)
   end
   return table.concat(lines, "\n")
 end
@@ -142,8 +140,8 @@ function Graph:__mime() return { ["image/svg+xml"] = self:svg(), ["text/plain"] 
 --- A graph looked at. graph: the path of a file (MindSpore's .pb, MindIR, ONNX, events with a graph), the text of a stage
 --- (f:lower(x):ir("step")), or what ms.ir gives. It prints as a summary; g:search(text), g:node(name) (attributes, inputs, users, line),
 --- g:upstream(name), g:downstream(name), g:route(from, to), g:parts(), g:json(); g:diff(other) gives what is removed, added and changed.
---- g:svg { by = "scopes", "parts" or "none", hide = "gradients,optimizer,plumbing,constants,parameters,inputs", open = "auto", "all" or
---- numbers of groups, dark = true, overlay = { name = number }, before = another graph } draws it.
+--- g:svg { by = "scopes", "file" (scopes as the file has them), "parts" or "none", open = "auto", "all" or numbers of groups, dark = true,
+--- hide = "gradients,optimizer,plumbing,constants,parameters,inputs", overlay = { name = number }, before = another graph } draws it.
 ---     > g = ms.insight.graph(ms.ir(function(x) return ms.ops.tanh(ms.ops.sin(x)) end))
 ---     > g:search("tanh")[1].type, #g:upstream(g:search("tanh")[1].name), g:svg():match "^<svg" --> tanh	2	<svg
 local function look(graph, name)
