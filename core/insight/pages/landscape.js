@@ -71,7 +71,7 @@ class LandscapeCard {
     this.charts = this.lands.map(({ run, land }) => ({ run, land, chart: this.page.mode === "relief" ? this.relief(land) : this.plane(land) }));
     fill(this.body, this.charts.map(({ run, land, chart }) => {
       chart.element.style.height = "430px";
-      return h("div", runTitle(this.page.view, run, ` loss ${format(Number(land.low.toPrecision(4)))} … ${format(Number(land.high.toPrecision(4)))}${land.decomposition ? ` · ${land.decomposition}` : ""}${land.unit ? ` · each ${land.unit}` : ""}`), chart.element);
+      return h("div", { style: { "max-width": "760px" } }, runTitle(this.page.view, run, ` loss ${format(Number(land.low.toPrecision(4)))} … ${format(Number(land.high.toPrecision(4)))}${land.decomposition ? ` · ${land.decomposition}` : ""}${land.unit ? ` · each ${land.unit}` : ""}`), chart.element);
     }));
   }
 

@@ -53,7 +53,15 @@ function diagram(columns, edges) {
   return h("div.scroll", svg);
 }
 
-const pairs = object => h("table.pairs.dense", h("tbody", Object.entries(object ?? {}).map(([key, value]) => h("tr", h("td", key), h("td", typeof value === "object" && value !== null ? JSON.stringify(value) : format(value))))));
+// A value of a parameter in few words: of operations of a map their names.
+function brief(value) {
+  if (Array.isArray(value)) return value.map(brief).join(", ");
+  if (typeof value !== "object" || value === null) return format(value);
+  const texts = value.operationParam?.mapStr ?? value.mapStr;
+  return texts ? texts.tensor_op_name ?? texts.tensor_op ?? Object.values(texts).join(" ") : JSON.stringify(value);
+}
+
+const pairs = object => h("table.pairs.dense", h("tbody", Object.entries(object ?? {}).map(([key, value]) => h("tr", h("td", key), h("td", brief(value))))));
 
 export default async function show(view) {
   const { state } = view, candidates = view.chosen.length ? view.chosen : view.runs;
@@ -115,8 +123,8 @@ export default async function show(view) {
   if (graph?.nodes?.length) parts.push(h("div.panel", h("h2", "Data pipeline"), pipeline(graph, details)));
   parts.push(detail);
   view.main.append(...parts);
-  const open = columns.flat().find(b => b.title === state.box) ?? columns.at(-1)[0];
-  open.pick([...view.main.querySelectorAll(".box")].find(e => e.getAttribute("aria-label") === open.title));
+  const labelled = name => [...view.main.querySelectorAll(".box")].find(box => box.getAttribute("aria-label") === name);
+  (labelled(state.box) ?? labelled(columns.at(-1)[0].title)).dispatchEvent(new MouseEvent("click"));
   return {};
 }
 
@@ -129,7 +137,7 @@ function pipeline({ nodes, edges }, details) {
   columns.forEach((column, c) => column.forEach((node, r) => place.set(node.id, [c, r])));
   const boxes = columns.map(column => column.map(node => {
     const p = node.parameters ?? {}, show = ["num_parallel_workers", "batch_size", "buffer_size", "operations", "connector_queue_size", "dataset_dir", "dataset_file"];
-    const lines = show.filter(key => known(p[key])).slice(0, 3).map(key => `${{ num_parallel_workers: "workers", connector_queue_size: "queue", buffer_size: "buffer", batch_size: "batch" }[key] ?? key} ${format(p[key])}`);
+    const lines = show.filter(key => known(p[key])).slice(0, 3).map(key => `${{ num_parallel_workers: "workers", connector_queue_size: "queue", buffer_size: "buffer", batch_size: "batch", operations: "" }[key] ?? key} ${brief(p[key])}`.trim());
     return { title: node.name, lines, pick: details(node.name, pairs(p)) };
   }));
   const fillOf = id => {
