@@ -28,7 +28,7 @@ local questions = {
   { "torch.compile", "ms.jit" },
   { "graph mode", "guide.graph", "ms.GRAPH_MODE" },
   { "why is it slow", "guide.graph" },
-  { "profiler", "guide.graph", "ms.profile" },
+  { "profiler", "guide.graph", "ms.profile", "ms.Profiler" },
   { "custom operator", "guide.own_operators" },
   { "custom gradient", "guide.own_operators", "ms.custom_vjp" },
   { "breakpoint", "breakpoint" },

@@ -70,7 +70,9 @@ end
 function EditStep:leaf_steps()
   if #self.children == 0 then return { self } end
   local list = {}
-  for _, child in ipairs(self.children) do table.move(child:leaf_steps(), 1, #child:leaf_steps(), #list + 1, list) end
+  for _, child in ipairs(self.children) do
+    for _, step in ipairs(child:leaf_steps()) do list[#list + 1] = step end
+  end
   return list
 end
 
@@ -85,9 +87,10 @@ end
 --- The boxes of a layer, and those above it that have none within them.
 ---     > #ms.explain.EditStep(-1, { 0, 0, 4, 4 }):get_layer_or_leaf_steps(0) --> 1
 function EditStep:get_layer_or_leaf_steps(layer)
-  if self.layer == layer or self.layer < layer and #self.children == 0 then return { self } end
   local list = {}
-  for _, child in ipairs(self.layer < layer and self.children or {}) do
+  if self.layer > layer then return list end
+  if self.layer == layer or #self.children == 0 then return { self } end
+  for _, child in ipairs(self.children) do
     for _, step in ipairs(child:get_layer_or_leaf_steps(layer)) do list[#list + 1] = step end
   end
   return list
