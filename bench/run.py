@@ -25,7 +25,7 @@ BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled",
          "optimizers", "index_rules", "imported", "science"]
 # These measure a whole process and print their own rows.
-SINGLE = ["startup", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
+SINGLE = ["startup", "insight", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
           "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
           "index_rules": "index"}

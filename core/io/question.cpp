@@ -15,8 +15,15 @@ Question Question::below(size_t parts) const {
 }
 
 std::optional<std::string> Question::parameter(std::string_view name) const {
-    const auto found = parameters.find(name);
-    return found == parameters.end() ? std::nullopt : std::optional(found->second);
+    const auto found = parameters.lower_bound(name);
+    return found == parameters.end() || found->first != name ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> Question::all(std::string_view name) const {
+    std::vector<std::string> values;
+    const auto [first, last] = parameters.equal_range(name);
+    for (auto at = first; at != last; ++at) values.push_back(at->second);
+    return values;
 }
 
 double Question::number(std::string_view name, double missing) const {

@@ -29,7 +29,7 @@ struct Refusal {
 struct Question {
     std::string method;             // GET, HEAD, POST or PUT
     std::vector<std::string> path;  // the parts between slashes
-    std::map<std::string, std::string, std::less<>> parameters;
+    std::multimap<std::string, std::string, std::less<>> parameters;
     std::string body;
     bool reads_gzip = false;
 
@@ -38,7 +38,9 @@ struct Question {
     std::string_view part(size_t i) const { return i < path.size() ? std::string_view(path[i]) : std::string_view(); }
     // The question without the first parts of its path.
     Question below(size_t parts) const;
+    // The first value of a parameter, and all of them.
     std::optional<std::string> parameter(std::string_view name) const;
+    std::vector<std::string> all(std::string_view name) const;
     // Throws a Refusal where the parameter is no number.
     double number(std::string_view name, double missing) const;
     // A whole number between the limits; throws a Refusal otherwise.

@@ -72,7 +72,7 @@ Question question_at(lua_State* L, int path, int parameters) {
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     each_field(L, parameters,
-               [&](const std::string& name, int value) { question.parameters[name] = lua_tostring(L, value); });
+               [&](const std::string& name, int value) { question.parameters.emplace(name, lua_tostring(L, value)); });
     return question;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/interrupt.h"
 #include "core/insight/answers/answers.h"
+#include "core/insight/answers/parse.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/serve/server.h"
@@ -109,14 +110,26 @@ int stop_at(lua_State* L) {
     return 1;
 }
 
+// parse(base, output) -> how many runs, points of scalars and pictures were written
+int parse(lua_State* L) {
+    const insight::Parsed parsed = insight::parse(path_at(L, 1, "parse"), path_at(L, 2, "parse"));
+    for (const size_t count : {parsed.runs, parsed.scalars, parsed.pictures})
+        lua_pushinteger(L, static_cast<lua_Integer>(count));
+    return 3;
+}
+
 }  // namespace
 
 // Adds the functions to the module on top of the stack.
 void bind_insight_server(lua_State* L) {
     make_handle_type(L, kServerHandle, protect<release_handle<ServerHandle>>);
-    constexpr luaL_Reg functions[] = {{"serve", protect<start>},       {"stop", protect<stop>},
-                                      {"wait", protect<wait_for_end>}, {"running", protect<running>},
-                                      {"stop_at", protect<stop_at>},   {nullptr, nullptr}};
+    constexpr luaL_Reg functions[] = {{"serve", protect<start>},
+                                      {"stop", protect<stop>},
+                                      {"wait", protect<wait_for_end>},
+                                      {"running", protect<running>},
+                                      {"stop_at", protect<stop_at>},
+                                      {"parse", protect<parse>},
+                                      {nullptr, nullptr}};
     luaL_setfuncs(L, functions, 0);
 }
 

@@ -49,8 +49,9 @@ Question taken_apart(const HttpRequest& request) {
             const size_t equals = pair.find('=');
             std::string name = decoded(pair.substr(0, equals), true);
             if (name.empty()) return;
-            question.parameters[std::move(name)] =
-                equals == std::string_view::npos ? std::string() : decoded(pair.substr(equals + 1), true);
+            question.parameters.emplace(std::move(name), equals == std::string_view::npos
+                                                             ? std::string()
+                                                             : decoded(pair.substr(equals + 1), true));
         });
     std::string_view path = target.substr(0, query);
     if (path.starts_with('/')) path.remove_prefix(1);

@@ -2,6 +2,7 @@
 // request a hundred times a second; here, a connection's bytes come by way of a stream that counts them and waits in
 // poll().
 #include <httplib.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -135,6 +136,9 @@ class Transport final : public HttpTransport, private httplib::Server {
                 if (!stopping_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
                 continue;
             }
+            // The library sends head and body one after the other: the body must not wait for the head's receipt.
+            const int on = 1;
+            setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
             const std::lock_guard lock(mutex_);
             if (stopping_ || open_.size() >= kMostConnections) {
                 refuse(socket);

@@ -259,7 +259,7 @@ Shown::Encoded encoded_of(const ProtoReader& m, const Content& c, bool is_image)
 
 // Bins as rows of left end, right end and count.
 Histogram histogram_of(const ProtoReader& m, const Tensor& rows) {
-    if (rows.shape().size() != 2 || rows.shape()[1] != 3) m.fail("a tensor of a histogram has no rows of three");
+    if (rows.shape().rank() != 2 || rows.shape()[1] != 3) m.fail("a tensor of a histogram has no rows of three");
     Histogram h;
     for (int64_t i = 0; i < rows.shape()[0]; ++i) {
         const double left = rows.at(3 * i), right = rows.at(3 * i + 1), count = rows.at(3 * i + 2);

@@ -12,5 +12,7 @@ Answer answer(Store& store, const Question& question);
 
 // Parts of it. v1/lunaria: what the pages ask; the path begins after these.
 Answer own_answer(Store& store, const Question& question);
+// v1/mindinsight: what programs for the reference product ask.
+Answer reference_answer(Store& store, const Question& question);
 
 }  // namespace lunaria::insight

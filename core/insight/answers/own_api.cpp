@@ -3,6 +3,7 @@
 
 #include "core/insight/answers/answers.h"
 #include "core/insight/answers/graphs.h"
+#include "core/insight/answers/importance.h"
 #include "core/insight/answers/machine.h"
 #include "core/insight/answers/profiles.h"
 #include "core/insight/answers/records.h"
@@ -222,6 +223,37 @@ Answer lineage(const Store& store, std::string_view id) {
     return json_answer(dumped(json));
 }
 
+// How much each setting matters for a result, the most important first.
+Answer importance(const Store& store, const Question& question) {
+    const auto view = store.view();
+    std::vector<const Run*> runs;
+    for (const auto& [id, run] : view.runs())
+        if (!run.lineage.empty()) runs.push_back(&run);
+    const Table table = table_of(runs);
+    const std::string target =
+        question.parameter("target").value_or(table.metrics.empty() ? "" : table.metrics.begin()->first);
+    JsonText json;
+    json.open('{').key("target").string(target).key("targets").open('[');
+    for (const auto& [name, column] : table.metrics) json.string(name);
+    json.close(']').key("rows").open('[');
+    const auto results = table.metrics.find(target);
+    if (results == table.metrics.end() && !target.empty()) throw Refusal{404, "no run has such a result"};
+    std::vector<std::pair<std::string, Importance>> rows;
+    if (results != table.metrics.end())
+        for (const auto& [name, column] : table.hyper)
+            if (const Importance i = importance_of(column, results->second); i.n >= Importance::kFewest)
+                rows.emplace_back(name, i);
+    std::ranges::stable_sort(rows, std::greater<>(),
+                             [](const auto& row) { return std::max(row.second.association, row.second.pearson); });
+    for (const auto& [name, i] : rows) {
+        json.open('{').key("name").string(name).key("pearson");
+        i.has_pearson ? json.number(i.pearson).key("r").number(i.r) : json.raw("null");
+        json.key("association").number(i.association).key("n").number(i.n).close('}');
+    }
+    json.close(']').close('}');
+    return json_answer(json.take());
+}
+
 // One event for every change: {"version", "runs": [ids]}.
 Answer events(const Store& store) {
     Answer answer;
@@ -260,6 +292,7 @@ Answer own_answer(Store& store, const Question& question) {
     if (question.method == "POST") throw Refusal{405, "this is read by GET"};
     if (what == "events" && parts == 1) return events(store);
     if (what == "system" && parts == 1) return machine_answer(store.base());
+    if (what == "importance" && parts == 1) return importance(store, question);
     if (what == "runs") {
         if (parts == 1) return runs(store);
         if (parts == 2) return one_run(store, question.part(1));

@@ -60,7 +60,8 @@ Answer list_of(const Asked& asked, const Question& question, int64_t most, Put p
 Answer images(const Asked& asked, const Question& question) {
     RecordReader reader(asked.kind, asked.tag);
     if (question.path.size() == 5) {
-        auto image = std::get<Shown::Encoded>(reader.read(asked.record(question)).value);
+        Shown shown = reader.read(asked.record(question));
+        auto& image = std::get<Shown::Encoded>(shown.value);
         const std::string_view type = picture_type(image.bytes);
         if (type.empty()) throw Refusal{415, "the record is no picture that browsers show"};
         Answer answer;
@@ -81,7 +82,8 @@ Answer images(const Asked& asked, const Question& question) {
 Answer audio(const Asked& asked, const Question& question) {
     RecordReader reader(asked.kind, asked.tag);
     if (question.path.size() == 5) {
-        auto sound = std::get<Shown::Encoded>(reader.read(asked.record(question)).value);
+        Shown shown = reader.read(asked.record(question));
+        auto& sound = std::get<Shown::Encoded>(shown.value);
         // A file may claim any type: only one of sounds is passed on.
         const bool is_sound = sound.type.starts_with("audio/") && sound.type.size() < 40 &&
                               std::ranges::all_of(sound.type.substr(6), [](unsigned char c) {

@@ -313,9 +313,13 @@ Json hyper_of(const Lineage& lineage) {
     return hyper;
 }
 
-Json metrics_of(const Lineage& lineage) {
+Json evaluation_metrics(const Lineage& lineage) {
     Json metrics = parsed(at(lineage.evaluation, {"metric"}));
-    if (!metrics.is_object()) metrics = Json::object();
+    return metrics.is_object() ? metrics : Json::object();
+}
+
+Json metrics_of(const Lineage& lineage) {
+    Json metrics = evaluation_metrics(lineage);
     if (const Json& loss = at(lineage.train, {"algorithm", "loss"}); !loss.is_null()) metrics["loss"] = loss;
     return metrics;
 }

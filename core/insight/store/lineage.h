@@ -24,6 +24,8 @@ void add_hparams(std::string_view value, Lineage& lineage);
 
 // Settings, results and data sets by name, for tables.
 Json hyper_of(const Lineage& lineage);
+// What evaluation found, and what that and training found.
+Json evaluation_metrics(const Lineage& lineage);
 Json metrics_of(const Lineage& lineage);
 Json data_of(const Lineage& lineage);
 // The graph of the data pipeline: {"nodes": [{"id", "name", "parameters"}], "edges": [[from, to]]}.

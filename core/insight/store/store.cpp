@@ -22,6 +22,7 @@ constexpr int kDeepest = 16;              // folders below the base folder
 constexpr size_t kMostFolders = 200'000;  // that are looked into
 constexpr uint64_t kPart = 1 << 20;  // bytes of files of events between two chances for other threads to read the store
 constexpr double kRecent = 60;       // s: files written since then are looked at often
+constexpr double kLongest = 0.8;     // s between looks at files that were written lately
 constexpr double kShare = 300;       // a look at everything may take one part in so many of the time
 constexpr const char* kAnnotations = "/.lunaria-insight.json";
 
@@ -115,14 +116,16 @@ void Store::work() {
         const double begun = cpu_seconds();
         if (is_due) look_for_files();
         refresh(is_due);
-        if (is_due) next_look = wall_seconds() + std::max(interval_, kShare * (cpu_seconds() - begun));
+        const double spared = kShare * (cpu_seconds() - begun);
+        if (is_due) next_look = wall_seconds() + std::max(interval_, spared);
         {
             const std::lock_guard lock(waiting_);
             loaded_ = true;
             wake_.notify_all();
             if (stopped_) return;
         }
-        if (interval_ == 0 || !pause(std::chrono::duration<double>(interval_))) return;
+        if (interval_ == 0 || !pause(std::chrono::duration<double>(std::max(interval_, std::min(spared, kLongest)))))
+            return;
     }
 }
 

@@ -318,8 +318,9 @@ TEST(GraphFiles, EventsHoldGraphs) {
     EXPECT_GT(errors, 20);
 }
 
-Json asked(GraphPage& page, std::vector<std::string> path, std::map<std::string, std::string, std::less<>> parameters,
-           std::string method = "GET", std::string body = "") {
+Json asked(GraphPage& page, std::vector<std::string> path,
+           std::multimap<std::string, std::string, std::less<>> parameters, std::string method = "GET",
+           std::string body = "") {
     return Json::parse(
         page.answer({std::move(method), std::move(path), std::move(parameters), std::move(body), false}).body);
 }
@@ -359,7 +360,7 @@ TEST(GraphPage, AnswersWhatItsPageAsks) {
     const auto [items, edges, points, text] = std::tuple(counts[0], counts[1], counts[2], counts[3]);
     EXPECT_EQ(view.size(), 32 + items * (7 * 4 + 8 + 2) + 4 + edges * (4 * 4 + 1) + 4 + points * 4 + text);
     for (const auto& [path, parameters, status] :
-         std::vector<std::tuple<std::vector<std::string>, std::map<std::string, std::string, std::less<>>, int>>{
+         std::vector<std::tuple<std::vector<std::string>, std::multimap<std::string, std::string, std::less<>>, int>>{
              {{"nothing"}, {}, 404},
              {{"view"}, {{"by", "names"}}, 400},
              {{"view"}, {{"hide", "all"}}, 400},
@@ -414,7 +415,8 @@ TEST(GraphPage, GraphsOfRunsAreFoundAndKept) {
 
 TEST(GraphPage, AnswersWhatProgramsForTheReferenceProductAsk) {
     const GraphPage page(graph_in("lenet_train.pb"), "lenet");
-    const auto ask = [&](std::vector<std::string> path, std::map<std::string, std::string, std::less<>> parameters) {
+    const auto ask = [&](std::vector<std::string> path,
+                         std::multimap<std::string, std::string, std::less<>> parameters) {
         return Json::parse(page.reference_answer({"GET", std::move(path), std::move(parameters), "", false}).body);
     };
     const Json root = ask({"nodes"}, {});

@@ -11,6 +11,7 @@ usage: lunaria insight start [options]         show the trainings below a folder
   --url-path-prefix P     before all addresses, such as /insight
   --reload-interval S     seconds between two looks at the files (default 0.5); 0: one look only
   --open                  open the browser
+usage: lunaria insight parse --summary-dir D --output O    write scalars to CSV and pictures to PNG files
 usage: lunaria insight list                    running servers of yours
 usage: lunaria insight stop [--port P]         end one (default 8080)
 
@@ -107,6 +108,14 @@ function commands.start(words)
   local how = server:wait()
   server:stop()
   print(how)
+end
+
+function commands.parse(words)
+  local options, others = parsed(words, { ["summary-dir"] = "text", output = "text" })
+  no_more(others)
+  local output = options.output or fail("--output is missing: the folder for the files")
+  local runs, scalars, pictures = core.parse(options["summary-dir"] or ".", output)
+  print(("%d runs: %d points of scalars and %d pictures are in %s"):format(runs, scalars, pictures, output))
 end
 
 function commands.list(words)
