@@ -67,11 +67,14 @@ end
 
 function SummaryReader:_add(event)
   if event.has_graph then self.has_graph = true end
-  -- Another program's field of that number may be anything.
-  local explained, message = pcall(messages.decode, messages.explain, event.others and event.others[6] or "")
-  if explained and next(message) then
-    message.step, message.wall_time = event.step, event.wall_time
-    self.explanations[#self.explanations + 1] = message
+  local bytes = event.others and event.others[6]
+  if bytes then
+    -- Another program's field of that number may be anything.
+    local explained, message = pcall(messages.decode, messages.explain, bytes)
+    if explained and next(message) then
+      message.step, message.wall_time = event.step, event.wall_time
+      self.explanations[#self.explanations + 1] = message
+    end
   end
   for _, shown in ipairs(event.values) do
     local series = self._series[shown.tag]
