@@ -150,8 +150,8 @@ t.test("the command writes the same bytes each time", function()
   t.equal(json("substructures " .. folder .. "lenet_train.pb --by operators"), first)
   t.equal(json("substructures --by exact " .. folder .. "lenet_train.pb") ~= first, true)
   os.remove(path)
-  for words, part in pairs { [""] = "a command is missing; there are: substructures, graph",
-    ["start"] = "there is no 'start'; there are: substructures, graph",
+  for words, part in pairs { [""] = "a command is missing; there is: graph, list, start, stop, substructures",
+    ["begin"] = "there is no 'begin'",
     ["substructures"] = "the file of a graph is missing", ["substructures a b"] = "'b' is not understood",
     ["substructures a --by c"] = "--by is operators or exact, got 'c'", ["substructures a --json"] = "needs an argument",
     ["substructures missing.pb"] = "missing.pb" } do

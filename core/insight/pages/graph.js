@@ -294,6 +294,9 @@ export default async function show(view) {
     return {};
   }
   view.style("graph.css");
+  // Places on the canvas are counted from the first picture on: its size has to be that of the style.
+  const style = document.head.querySelector("link[href='graph.css']");
+  if (!style.sheet) await new Promise(done => { style.onload = style.onerror = done; });
   const page = new GraphPage(view, all.find(g => g.id === view.state.graph) ?? all[0], all);
   try {
     await page.begin();
