@@ -26,6 +26,7 @@ const PAGES = [
 ].map(([name, title, group, key, kind]) => ({ name, title, group, key, kind, module: `./${name}.js` }));
 
 const CHOSEN_AT_FIRST = 10; // runs
+const AGAIN = 2000; // ms until a server that does not answer is asked again
 
 const shell = {
   runs: [], version: -1, chosen: new Set(), allChosen: true, page: null, shown: null, visit: 0, filter: "",
@@ -326,12 +327,8 @@ async function start() {
   addEventListener("keydown", pressed);
   let timer = null;
   addEventListener("resize", () => { clearTimeout(timer); timer = setTimeout(() => shell.shown?.resize?.(), 120); });
-  try {
-    await reload([]);
-  } catch (error) {
-    fill(parts.main, failure(`The server does not answer: ${error.message}`));
-    return;
-  }
+  while (!await reload([]).then(() => true, error => { fill(parts.main, failure(`The server does not answer: ${error.message}. It is asked again.`)); }))
+    await new Promise(resolve => { setTimeout(resolve, AGAIN); });
   await show();
   events(changed, live => {
     parts.dot.className = `dot ${live ? "live" : "lost"}`;
