@@ -137,6 +137,27 @@ t.test("the command for graphs writes pictures, JSON and differences", function(
   os.remove(numbers)
 end)
 
+t.test("a server runs beside the session until it is stopped", function()
+  local server <close> = ms.insight.start { dir = "tests/data/samples/events", port = 0, interval = 0 }
+  t.equal(server.url, ("http://127.0.0.1:%d/"):format(server.port))
+  t.equal(tostring(server):find("events$") ~= nil, true)
+  t.equal(getmetatable(server).__mime(server)["text/html"]:find(server.url, 1, true) ~= nil, true)
+  local function said(options)
+    local ok, message = pcall(ms.insight.start, options)
+    return not ok and tostring(message)
+  end
+  t.equal(said { port = server.port }:find("is taken by lunaria %(process %d+%), which serves .*events") ~= nil, true)
+  for part, options in pairs { ["port must be an integer from 0 to 65535"] = { port = -1 },
+    ["there is no option 'folder'"] = { folder = "x" }, ["no such folder"] = { dir = "/missing" },
+    ["a list of names"] = { allow_hosts = { 1 } } } do
+    t.equal(said(options):find(part, 1, true) ~= nil, true)
+  end
+  server:stop()
+  server:stop()
+  t.equal(server:wait(), "stopped")
+  t.equal(tostring(server), "an insight server that was stopped")
+end)
+
 t.test("the command writes the same bytes each time", function()
   local path = os.tmpname()
   local function json(words)
@@ -150,8 +171,9 @@ t.test("the command writes the same bytes each time", function()
   t.equal(json("substructures " .. folder .. "lenet_train.pb --by operators"), first)
   t.equal(json("substructures --by exact " .. folder .. "lenet_train.pb") ~= first, true)
   os.remove(path)
-  for words, part in pairs { [""] = "a command is missing; there is: graph, list, start, stop, substructures",
-    ["begin"] = "there is no 'begin'",
+  for words, part in pairs { [""] = "a command is missing; there are: graph,",
+    ["begin"] = "there is no 'begin'; there are: graph,", ["start x"] = "'x' is not understood",
+    ["start --port x"] = "--port needs a number", ["parse"] = "--output is missing",
     ["substructures"] = "the file of a graph is missing", ["substructures a b"] = "'b' is not understood",
     ["substructures a --by c"] = "--by is operators or exact, got 'c'", ["substructures a --json"] = "needs an argument",
     ["substructures missing.pb"] = "missing.pb" } do

@@ -204,7 +204,12 @@ void Store::changed(Run& run) { run.version = ++version_; }
 // Goes on with files that have grown: with all, or with those that were written lately.
 void Store::refresh(bool all) {
     std::vector<std::string> ids;
-    for (const auto& [id, run] : view().runs()) ids.push_back(id);
+    const double now = wall_seconds();
+    {
+        const auto seen = view();
+        for (const auto& [id, run] : seen.runs())
+            if (all || now - run.changed <= kRecent) ids.push_back(id);
+    }
     for (const std::string& id : ids) {
         bool more = true;
         while (more) {

@@ -175,5 +175,5 @@ return function(command, ...)
   local names = {}
   for name in pairs(commands) do names[#names + 1] = name end
   table.sort(names)
-  fail("%s; there is: %s", command and ("there is no '%s'"):format(command) or "a command is missing", table.concat(names, ", "))
+  fail("%s; there are: %s", command and ("there is no '%s'"):format(command) or "a command is missing", table.concat(names, ", "))
 end

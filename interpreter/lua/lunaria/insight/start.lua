@@ -1,4 +1,4 @@
--- ms.insight.start: the pages of trainings, served by threads of this process (core/insight/server).
+-- ms.insight.start: the pages of trainings, served by threads of this process (interpreter/serve).
 local core = require "lunaria.insight_core"
 local arguments = require "lunaria.nn.arguments"
 
@@ -8,6 +8,14 @@ Server.__name = "insight server"
 
 function Server:__tostring()
   return self._handle and ("%s shows %s"):format(self.url, self.dir) or "an insight server that was stopped"
+end
+
+-- A notebook shows the pages in a frame.
+function Server:__mime()
+  if not self._handle then return { ["text/plain"] = tostring(self) } end
+  local url = self.url:gsub("[&\"<>]", { ["&"] = "&amp;", ['"'] = "&quot;", ["<"] = "&lt;", [">"] = "&gt;" })
+  local frame = ('<iframe src="%s" width="100%%" height="600" title="Lunaria insight"></iframe>'):format(url)
+  return { ["text/html"] = frame, ["text/plain"] = tostring(self) }
 end
 
 -- Ends the server; a second time does nothing.
