@@ -353,6 +353,11 @@ bool take_overflow() {
     return chip().overflow.exchange(false);
 }
 
+bool overflowed() {
+    device().synchronize();
+    return chip().overflow;
+}
+
 Record take_record() { return chip().recorder.take(); }
 int set_stream(int stream) { return chip().recorder.set_stream(stream); }
 void mark_event(int stream, int64_t event, bool waits) { chip().recorder.mark(stream, event, waits); }

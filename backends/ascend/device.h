@@ -38,6 +38,8 @@ std::string_view unit_of(const Op& op);
 
 // Whether a result was too large or not a number since the last call; waits for the device.
 bool take_overflow();
+// The same, and it stays so.
+bool overflowed();
 
 // The operators that ran since the last call, or the first of them.
 Record take_record();

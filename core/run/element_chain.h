@@ -41,6 +41,8 @@ using ChainCompiler = std::unique_ptr<const ChainKernel> (*)(const ElementChain&
 void set_chain_compiler(const Device* device, ChainCompiler compiler);
 // Whether the current device compiles chains.
 bool has_chain_kernels();
+// Whether they may run: an observer has to see the operators one by one.
+bool runs_chain_kernels();
 // Compiles a chain for the current device; null when the device has no kernel for it.
 std::unique_ptr<const ChainKernel> compile_chain(const ElementChain& chain);
 

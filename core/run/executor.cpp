@@ -11,8 +11,8 @@
 #include "core/ops/reduce.h"
 #include "core/random/random.h"
 #include "core/run/consume.h"
+#include "core/run/observer.h"
 #include "core/run/placement.h"
-#include "core/run/profile.h"
 #include "core/tensor/element.h"
 
 namespace lunaria {
@@ -285,7 +285,7 @@ Error naming_operator(const Error& e, const Op& op) {
 }  // namespace
 
 Value run_consuming(const Op& op, std::span<Value> args) {
-    if (!op.is_elementwise || Profile::current() || has_places()) return run(op, args);
+    if (!op.is_elementwise || Observer::current() || has_places()) return run(op, args);
     poll_interrupt();
     return run_elementwise(op, args, args);
 }
@@ -316,16 +316,15 @@ inline void own_results(const Op& op, Value& results) {
 Value run(const Op& op, std::span<const Value> given) {
     return speaking_of(op, [&] {
         try {
-            Profile* profile = Profile::current();
-            if (!profile) [[likely]] {
+            if (!Observer::current()) [[likely]] {
                 Value result = run_unwatched(op, given);
                 own_results(op, result);
                 return result;
             }
-            Profile::Watch watch(profile, op, given);
+            Observer::Call call(op, given);
             Value result = run_unwatched(op, given);
             own_results(op, result);
-            watch.done(result);
+            call.done(result);
             return result;
         } catch (const Error& e) {
             throw naming_operator(naming_layer(e, given), op);

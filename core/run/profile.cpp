@@ -1,6 +1,7 @@
 #include "core/run/profile.h"
 
 #include <chrono>
+#include <utility>
 
 #include "core/memory/memory.h"
 
@@ -48,12 +49,27 @@ int64_t bytes_of(std::span<const Value> args, std::span<const TensorType> result
     return bytes;
 }
 
+thread_local constinit Observer* Observer::current_ = nullptr;
+
+void Observer::open() {
+    if (std::exchange(is_open_, true)) return;
+    outer_ = std::exchange(current_, this);
+}
+
+void Observer::close() {
+    if (!std::exchange(is_open_, false)) return;
+    Observer** link = &current_;
+    while (*link && *link != this) link = &(*link)->outer_;
+    if (*link) *link = outer_;
+}
+
 thread_local constinit Profile* Profile::current_ = nullptr;
 
 Profile::Profile(std::function<std::string()> place, size_t most)
-    : place_(std::move(place)), most_(most), opened_(seconds()) {
+    : Observer(false), place_(std::move(place)), most_(most), opened_(seconds()) {
     if (current_) throw state_error("profile", "a profile is open already");
     current_ = this;
+    open();
 }
 
 Profile::~Profile() {
@@ -65,42 +81,41 @@ double Profile::now() const { return seconds() - opened_; }
 void Profile::add(Event event) {
     if (events.size() >= most_) {
         if (current_ == this) current_ = nullptr;
+        close();
         return;
     }
     event.live = memory_stats().live_bytes;
     events.push_back(std::move(event));
 }
 
-Profile::Watch::Watch(Profile* profile, const Op& op, std::span<const Value> args)
-    : profile_(profile), op_(op), args_(args) {
-    place_ = profile_->place();
-    before_ = profile_->events.size();
-    start_ = profile_->now();
-}
+void Profile::begin(const Op&, std::span<const Value>) { running_.push_back({place_(), events.size(), now()}); }
 
-void Profile::Watch::done(const Value& result) {
+void Profile::end(const Op& op, std::span<const Value> args, const Value* result) {
+    Running running = std::move(running_.back());
+    running_.pop_back();
+    if (!result) return;
     // Work that a device does later is part of the time.
-    if (const Value& first = result.is_list() && !result.items().empty() ? result.items()[0] : result;
+    if (const Value& first = result->is_list() && !result->items().empty() ? result->items()[0] : *result;
         first.is_tensor() && first.tensor().device())
         first.tensor().device()->synchronize();
-    const double end = profile_->now();
-    if (profile_->events.size() != before_) return;
+    const double end = now();
+    if (events.size() != running.before) return;
     std::vector<TensorType> results;
-    auto add = [&](const Value& v) {
+    auto note = [&](const Value& v) {
         if (v.is_tensor()) results.push_back({v.tensor().dtype(), v.tensor().shape()});
     };
-    add(result);
-    if (result.is_list())
-        for (const Value& item : result.items()) add(item);
+    note(*result);
+    if (result->is_list())
+        for (const Value& item : result->items()) note(item);
     Event event;
-    event.operators = op_.name();
-    event.place = std::move(place_);
-    event.start = start_;
-    event.seconds = end - start_;
-    const bool moves = !op_.view_fn && !op_.host_fn;
-    event.flops = flops_of(op_, args_, results);
-    event.bytes = moves ? bytes_of(args_, results) : 0;
-    profile_->add(std::move(event));
+    event.operators = op.name();
+    event.place = std::move(running.place);
+    event.start = running.start;
+    event.seconds = end - running.start;
+    const bool moves = !op.view_fn && !op.host_fn;
+    event.flops = flops_of(op, args, results);
+    event.bytes = moves ? bytes_of(args, results) : 0;
+    add(std::move(event));
 }
 
 }  // namespace lunaria

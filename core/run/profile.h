@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operator/op.h"
+#include "core/run/observer.h"
 
 namespace lunaria {
 
@@ -18,7 +18,7 @@ double flops_of(const Op& op, std::span<const Value> args, std::span<const Tenso
 // Bytes of operands and results, each tensor once.
 int64_t bytes_of(std::span<const Value> args, std::span<const TensorType> results);
 
-class Profile {
+class Profile final : public Observer {
   public:
     struct Event {
         std::string operators;          // one, or those in a generated kernel
@@ -34,7 +34,6 @@ class Profile {
     // itself when it has `most` events.
     explicit Profile(std::function<std::string()> place, size_t most = SIZE_MAX);
     ~Profile();
-    Profile(const Profile&) = delete;
 
     // The open profile of this thread, or null.
     static Profile* current() { return current_; }
@@ -44,23 +43,17 @@ class Profile {
     void add(Event event);
     std::vector<Event> events;
 
-    // Watches one operator that runs, and notes it unless operators that it is made of were noted meanwhile.
-    class Watch {
-      public:
-        Watch(Profile* profile, const Op& op, std::span<const Value> args);
-        void done(const Value& result);
-
-      private:
-        Profile* profile_;
-        const Op& op_;
-        std::span<const Value> args_;
-        std::string place_;
-        size_t before_ = 0;
-        double start_ = 0;
-    };
-
   private:
     static thread_local constinit Profile* current_;
+    // An operator is noted unless operators that it is made of were noted meanwhile.
+    void begin(const Op& op, std::span<const Value> args) override;
+    void end(const Op& op, std::span<const Value> args, const Value* result) override;
+    struct Running {
+        std::string place;
+        size_t before;  // events
+        double start;
+    };
+    std::vector<Running> running_;
     std::function<std::string()> place_;
     size_t most_;
     double opened_;

@@ -388,6 +388,8 @@ int take_overflow(lua_State* L) {
 
 }  // namespace
 
+bool ascend_overflowed() { return has_places() && ascend::overflowed(); }
+
 int open_ascend(lua_State* L) {
     make_handle_type(L, kTraceHandle, protect<release_handle<Traces>>);
     lua_createtable(L, 0, 21);

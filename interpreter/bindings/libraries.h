@@ -24,6 +24,9 @@ int open_insight(lua_State* L);
 int open_insight_graph(lua_State* L);
 void bind_insight_server(lua_State* L);
 
+// The module behind lunaria/insight/watch.lua.
+int open_watch(lua_State* L);
+
 // The module behind lunaria/onnx/: files as tables.
 int open_onnx(lua_State* L);
 int onnx_graph(lua_State* L);
@@ -44,6 +47,8 @@ int define_foreign_op(lua_State* L);
 
 // The module behind lunaria/ascend/.
 int open_ascend(lua_State* L);
+// The overflow flag of the simulated Ascend, without clearing it.
+bool ascend_overflowed();
 
 // The module behind lunaria/runtime.lua.
 int open_devices(lua_State* L);

@@ -6,6 +6,7 @@
 #include "core/ir/text.h"
 #include "core/operator/expansion.h"
 #include "core/random/random.h"
+#include "core/run/observer.h"
 #include "core/tensor/element.h"
 #include "jit/number.h"
 #include "jit/trace/region.h"
@@ -122,7 +123,7 @@ class Runner {
     // Whether the region runs as a graph. It is compiled when it runs for the first time, whatever the cache of kernels
     // holds, since a program's results must not depend on the cache.
     bool is_ready(Block& block, Region& region) {
-        if (flat_) return false;
+        if (flat_ || Observer::sees_all()) return false;
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
         if (!compile(block, region)) tree_.dirty = block.changed = true;

@@ -77,7 +77,7 @@ void store(double number, DType dtype, char* place) {
 }  // namespace
 
 Value sum_of_dense(Value& a, Value& b) {
-    if (!a.is_tensor() || !b.is_tensor() || watcher() || !has_chain_kernels()) return {};
+    if (!a.is_tensor() || !b.is_tensor() || watcher() || !runs_chain_kernels()) return {};
     const Tensor &x = a.tensor(), &y = b.tensor();
     const DType dtype = x.dtype();
     if (!computes_in(dtype) || y.dtype() != dtype || !(x.shape() == y.shape()) || !is_dense(x) || !is_dense(y))
@@ -126,7 +126,7 @@ bool ElementwiseCalls::follow(Machine& m, const Op& op, const Instr& i, std::spa
     if (!op.is_elementwise || operands.size() > kMostOperands || i.tail || i.results < 0 || i.order != 1) return false;
     Operands given;
     if (!given.take(m, operands, context)) return false;
-    if (!has_chain_kernels()) return false;
+    if (!runs_chain_kernels()) return false;
     // The instruction's address is only a hint: the facts in the site are compared.
     Site& site = sites_[(reinterpret_cast<uintptr_t>(&i) >> 4) % sites_.size()];
     const std::span<const Tensor* const> all(given.tensors, operands.size());
@@ -346,7 +346,7 @@ class ChainPull {
 }  // namespace
 
 bool pull_chain(Machine& m, const Instr& i, Closure& closure, std::span<const Slot> given) {
-    if (i.results < 0 || !has_chain_kernels()) return false;
+    if (i.results < 0 || !runs_chain_kernels()) return false;
     if (closure.function->chain->wanted > (i.out < 0 ? 0 : static_cast<size_t>(i.results))) return false;
     ChainPull pull(m, closure, given);
     if (!pull.take_arguments(closure)) return false;

@@ -190,9 +190,10 @@ return {
         { "net = ms.nn.SequentialCell(ms.nn.Dense(4, 8), ms.nn.ReLU())" },
         { "tostring(ms.summary(net, ms.ones{1, 4})):find(\"Dense\", 1, true) ~= nil", "true" },
       },
-      "nan is found with ms.ops.isnan.",
+      "Where a NaN or an infinity comes from ms.insight.first_nan says, and ms.insight.watch looks out for it during a training; a nan among elements is found with ms.ops.isnan.",
       {
         { "ms.ops.isnan(ms.tensor{1.0, 0 / 0}):any():item()", "true" },
+        { "ms.insight.first_nan(function(x) return ms.ops.log(x) end, ms.tensor{1.0, -1.0}).node.name", "log-0" },
       },
     } },
   { name = "guide.data", title = "Reading data",

@@ -330,7 +330,7 @@ ms.nn.optim: The optimizers with PyTorch's rules and names of arguments.
     > ms.nn.optim.AdamW(ms.nn.Dense(2, 1):trainable_params(), { lr = 1e-3 }) --> AdamW<lr=0.001, parameters=2>
 ms.mint: What follows PyTorch's rules and names of arguments: mint.optim.
     > ms.mint.optim.AdamW == ms.nn.optim.AdamW --> true
-ms.insight: Networks and trainings looked at: graphs, what runs have left, loss landscapes, pages in the browser.
+ms.insight: Networks and trainings looked at: graphs, runs, landscapes, pages in the browser, watchpoints, the origin of NaN, dumps.
     > #ms.insight.substructures(ms.ir(function(x) return x * x end)) --> 0
 ms.explain: What in a picture an answer rests on (saliency, counterfactuals), and how far such explanations can be trusted.
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 2))

@@ -325,6 +325,7 @@ params: the parameters: net:trainable_params(), or a list of groups { params = .
 path: the name of the file
 periodic: true: as one period, for spectra; false: symmetric
 permuted_tokens: rows in the order of their experts
+points: watchpoints: names of conditions, or tables with such a name and parameters
 pivots: the row with which each row has been exchanged, counted from 0
 pos_weight: the weight of positive targets
 posinf: what takes the place of inf; nil: the largest number
