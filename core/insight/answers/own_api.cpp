@@ -279,10 +279,27 @@ Answer events(const Store& store) {
     return answer;
 }
 
+// What is below runs/ID.
+Answer run_answer(Store& store, const Question& question) {
+    const std::string_view part = question.part(2);
+    const size_t parts = question.path.size();
+    if (parts == 2) return one_run(store, question.part(1));
+    if (parts == 3 && part == "tags") return tags(store, question.part(1));
+    if (parts >= 3 && part == "profile") return profile_answer(store, question);
+    if (parts == 3 && part == "graphs") {
+        const auto view = store.view();
+        return graphs_of_run(run_of(view, question.part(1)));
+    }
+    if (parts == 3 && part == "lineage") return lineage(store, question.part(1));
+    if (parts == 4 && part == "scalars") return scalars(store, question);
+    if (parts >= 4) return records_answer(store, question);
+    throw Refusal{404, "there is no such address"};
+}
+
 }  // namespace
 
 Answer own_answer(Store& store, const Question& question) {
-    const std::string_view what = question.part(0), part = question.part(2);
+    const std::string_view what = question.part(0);
     const size_t parts = question.path.size();
     if (question.method == "PUT") {
         if (what == "runs" && parts == 2) return annotate(store, question);
@@ -293,19 +310,7 @@ Answer own_answer(Store& store, const Question& question) {
     if (what == "events" && parts == 1) return events(store);
     if (what == "system" && parts == 1) return machine_answer(store.base());
     if (what == "importance" && parts == 1) return importance(store, question);
-    if (what == "runs") {
-        if (parts == 1) return runs(store);
-        if (parts == 2) return one_run(store, question.part(1));
-        if (parts == 3 && part == "tags") return tags(store, question.part(1));
-        if (parts >= 3 && part == "profile") return profile_answer(store, question);
-        if (parts == 3 && part == "graphs") {
-            const auto view = store.view();
-            return graphs_of_run(run_of(view, question.part(1)));
-        }
-        if (parts == 3 && part == "lineage") return lineage(store, question.part(1));
-        if (parts == 4 && part == "scalars") return scalars(store, question);
-        if (parts >= 4) return records_answer(store, question);
-    }
+    if (what == "runs") return parts == 1 ? runs(store) : run_answer(store, question);
     throw Refusal{404, "there is no such address"};
 }
 
