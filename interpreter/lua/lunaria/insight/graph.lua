@@ -137,7 +137,7 @@ end
 -- A notebook shows the picture.
 function Graph:__mime() return { ["image/svg+xml"] = self:svg(), ["text/plain"] = tostring(self) } end
 
---- A graph looked at. graph: the path of a file (MindSpore's .pb, MindIR, ONNX, events with a graph), the text of a stage
+--- A graph looked at. graph: the path of a file (MindSpore's pb files, MindIR, ONNX, events with a graph), the text of a stage
 --- (f:lower(x):ir("step")), or what ms.ir gives. It prints as a summary; g:search(text), g:node(name) (attributes, inputs, users, line),
 --- g:upstream(name), g:downstream(name), g:route(from, to), g:parts(), g:json(); g:diff(other) gives what is removed, added and changed.
 --- g:svg { by = "scopes", "file" (scopes as the file has them), "parts" or "none", open = "auto", "all" or numbers of groups, dark = true,
