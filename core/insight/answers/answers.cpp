@@ -1,5 +1,7 @@
 #include "core/insight/answers/answers.h"
 
+#include <variant>
+
 #include "core/base/error.h"
 #include "core/insight/answers/pages.h"
 
@@ -25,6 +27,8 @@ Answer answer(Store& store, const Question& question) try {
     // A file that was damaged, or replaced since the store looked at it last.
     if (e.kind() != ErrorKind::file) throw;
     throw Refusal{409, e.what()};
+} catch (const std::bad_variant_access&) {
+    throw Refusal{422, "a record holds something else than its tag's first one"};
 }
 
 }  // namespace lunaria::insight
