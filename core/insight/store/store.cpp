@@ -140,7 +140,7 @@ void Store::look_for_files() {
     // Folders are known by their resolved places, so that links within the base folder make no circles.
     std::set<std::string> seen;
     std::vector<std::pair<std::string, std::pair<std::string, int>>> waiting = {{base_, {".", 0}}};
-    while (!waiting.empty() && seen.size() < kMostFolders) {
+    while (!waiting.empty() && seen.size() < kMostFolders && !is_stopped()) {
         const auto [place, about] = waiting.back();
         const auto& [name, depth] = about;
         waiting.pop_back();
