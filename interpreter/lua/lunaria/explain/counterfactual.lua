@@ -89,7 +89,7 @@ end
 function EditStep:get_layer_or_leaf_steps(layer)
   local list = {}
   if self.layer > layer then return list end
-  if self.layer == layer or #self.children == 0 then return { self } end
+  if #self.children == 0 or self.layer == layer then return { self } end
   for _, child in ipairs(self.children) do
     for _, step in ipairs(child:get_layer_or_leaf_steps(layer)) do list[#list + 1] = step end
   end

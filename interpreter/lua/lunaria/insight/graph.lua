@@ -142,9 +142,11 @@ function Graph:__mime() return { ["image/svg+xml"] = self:svg(), ["text/plain"] 
 --- g:upstream(name), g:downstream(name), g:route(from, to), g:parts(), g:json(); g:diff(other) gives what is removed, added and changed.
 --- g:svg { by = "scopes", "file" (scopes as the file has them), "parts" or "none", open = "auto", "all" or numbers of groups, dark = true,
 --- hide = "gradients,optimizer,plumbing,constants,parameters,inputs", overlay = { name = number }, before = another graph } draws it.
+--- name: what it is called where it has no name of its own.
 ---     > g = ms.insight.graph(ms.ir(function(x) return ms.ops.tanh(ms.ops.sin(x)) end))
 ---     > g:search("tanh")[1].type, #g:upstream(g:search("tanh")[1].name), g:svg():match "^<svg" --> tanh	2	<svg
 local function look(graph, name)
+  name = arguments.named("graph", { "name" }, name)
   local text = type(graph) == "table" and tostring(graph) or graph
   local is_text = type(text) == "string" and text:find "^graph [^\n]*\n" ~= nil
   if type(graph) ~= "string" and not is_text then
