@@ -30,7 +30,7 @@ template <class T>
     }
 #endif
     alignas(kBytes) T part[Pack<T>::lanes];
-    for (int i = 0; i < Pack<T>::lanes; ++i) part[i] = i < count ? p[i] : fill;
+    copy_filled(p, count, fill, part, Pack<T>::lanes);
     return Pack<T>::load(part);
 #endif
 }
@@ -121,7 +121,10 @@ struct Step {
     [[gnu::always_inline]] static Step load(const T* x, int64_t count, T fill) {
         if (count >= kSumLanes) return load(x);
         alignas(64) T some[kSumLanes];
-        for (int k = 0; k < kSumLanes; k += Pack<T>::lanes) load_rest(x + k, count - k, fill).store(some + k);
+        if constexpr (kBytes == 16)
+            copy_filled(x, count, fill, some, kSumLanes);
+        else
+            for (int k = 0; k < kSumLanes; k += Pack<T>::lanes) load_rest(x + k, count - k, fill).store(some + k);
         return load(some);
     }
     [[gnu::always_inline]] void store(T* to) const {

@@ -82,52 +82,73 @@ template <class T, int Rows, int Vectors>
     }
 }
 
-template <class T, int Rows, int Vectors>
-[[gnu::always_inline]] static inline void store_tile(const Operands<T>& o, const SumVector<T> (&sum)[Rows][Vectors]) {
+// Puts the sums of a tile into c for the rare cases. One loop for tiles of all shapes: the code for each shape would be
+// as long as all else here.
+template <class T>
+[[gnu::noinline]] static void store_rest(const Operands<T>& o, const SumVector<T>* sums, int rows, int vectors) {
     using P = Pack<SumOf<T>>;
-    // Kept apart from the general case, whose tests between the stores take as long as three or four iterations of the
-    // loop.
+    for (int r = 0; r < rows; ++r)
+        for (int v = 0; v < vectors; ++v) {
+            const int count = v + 1 < vectors ? P::lanes : o.last;
+            SumOf<T>* to = o.c + r * o.c_row + v * P::lanes;
+            P all = P(*sums++);
+            if (o.onto == Onto::added) all = all + load_part(to, count);
+            if (o.bias) all = all + load_part(o.bias + v * P::lanes, count);
+            store_part(to, all, count);
+        }
+}
+
+// Part: the last vector of a row is not whole in c. The cases are apart, since tests between the stores take as long as
+// three or four iterations of the loop over k.
+template <bool Part, class T, int Rows, int Vectors>
+[[gnu::always_inline]] static inline void store_all(const Operands<T>& o, const SumVector<T> (&sum)[Rows][Vectors]) {
+    using P = Pack<SumOf<T>>;
+    const int last = o.last;
     SumOf<T>* c = o.c;
     const int64_t c_row = o.c_row;
-    const bool add = o.onto == Onto::added;
-    const int last = o.last;
-    if (!add && !o.bias && last == P::lanes) {
+    const auto load = [&](const SumOf<T>* p, int v) __attribute__((always_inline)) {
+        return Part && v + 1 == Vectors ? load_part(p, last) : P::load(p);
+    };
+    // Stores f(sum, place in c, vector of the row).
+    const auto store = [&](auto f) __attribute__((always_inline)) {
 #pragma GCC unroll 16
         for (int r = 0; r < Rows; ++r, c += c_row)
 #pragma GCC unroll 16
-            for (int v = 0; v < Vectors; ++v) P(sum[r][v]).store(c + v * P::lanes);
-        return;
-    }
-    SumVector<T> bias[Vectors];
-#pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) bias[v] = SumVector<T>{};
-    if (o.bias) {
-#pragma GCC unroll 16
-        for (int v = 0; v + 1 < Vectors; ++v) bias[v] = P::load(o.bias + v * P::lanes).v;
-        bias[Vectors - 1] = load_part(o.bias + (Vectors - 1) * P::lanes, last).v;
-    }
-    if (!add && last == P::lanes) {
-#pragma GCC unroll 16
-        for (int r = 0; r < Rows; ++r, c += c_row)
-#pragma GCC unroll 16
-            for (int v = 0; v < Vectors; ++v) (P(sum[r][v]) + P(bias[v])).store(c + v * P::lanes);
-        return;
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r, c += c_row) {
-#pragma GCC unroll 16
-        for (int v = 0; v < Vectors; ++v) {
-            SumOf<T>* to = c + v * P::lanes;
-            P all = P(sum[r][v]);
-            if (v + 1 < Vectors || last == P::lanes) {
-                if (add) all = all + P::load(to);
-                (o.bias ? all + P(bias[v]) : all).store(to);
-            } else {
-                if (add) all = all + load_part(to, last);
-                store_part(to, o.bias ? all + P(bias[v]) : all, last);
+            for (int v = 0; v < Vectors; ++v) {
+                const P x = f(P(sum[r][v]), c + v * P::lanes, v);
+                if (Part && v + 1 == Vectors)
+                    store_part(c + v * P::lanes, x, last);
+                else
+                    x.store(c + v * P::lanes);
             }
-        }
+    };
+    if (o.onto == Onto::added) {
+        store([&](P x, const SumOf<T>* to, int v) __attribute__((always_inline)) { return x + load(to, v); });
+    } else if (o.bias) {
+        P bias[Vectors];
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) bias[v] = load(o.bias + v * P::lanes, v);
+        store([&](P x, const SumOf<T>*, int v) __attribute__((always_inline)) { return x + bias[v]; });
+    } else {
+        store([](P x, const SumOf<T>*, int) __attribute__((always_inline)) { return x; });
     }
+}
+
+template <class T, int Rows, int Vectors>
+[[gnu::always_inline]] static inline void store_tile(const Operands<T>& o, const SumVector<T> (&sum)[Rows][Vectors]) {
+    // The first lanes of a vector are stored by one instruction, which with AVX-512 is as fast as an ordinary one.
+    constexpr bool kHasMasks = kBytes == 64 || (kBytes == 32 && sizeof(SumOf<T>) >= 4);
+    if (o.onto != Onto::added || !o.bias) {
+        if constexpr (kBytes == 64) return store_all<true>(o, sum);
+        if (o.last == Pack<SumOf<T>>::lanes) return store_all<false>(o, sum);
+        if constexpr (kHasMasks) return store_all<true>(o, sum);
+    }
+    SumVector<T> rest[Rows][Vectors];
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < Vectors; ++v) rest[r][v] = sum[r][v];
+    store_rest<T>(o, rest[0], Rows, Vectors);
 }
 
 template <class T, int Rows, int Vectors>
@@ -161,7 +182,7 @@ static void tile(const Operands<T>& o) {
     };
     // Unrolled where registers are full, where the time is spent: the end of a loop of few iterations is predicted.
     if constexpr (Rows * Vectors >= 20) {
-#pragma GCC unroll 8
+#pragma GCC unroll 2
         for (int64_t k = o.k; k > 0; --k) step();
     } else if constexpr (Vectors > kPanel) {
 #pragma GCC unroll 4

@@ -140,6 +140,13 @@ template <class T>
 }
 #endif
 
+// Copies `count` numbers and as many of `fill` as make it `lanes`. A function of its own: inlined, it would be most of
+// the code of loops over rows and tiles, which all end so where there are no masked loads.
+template <class T>
+[[gnu::noinline]] void copy_filled(const T* from, int64_t count, T fill, T* to, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; ++i) to[i] = i < count ? from[i] : fill;
+}
+
 // The first `count` lanes; the others are zero. Memory after them is not touched.
 template <class T>
 [[gnu::always_inline]] inline Pack<T> load_part(const T* p, int count) {
@@ -152,8 +159,8 @@ template <class T>
         return (typename Pack<T>::V)_mm256_maskload_epi32(reinterpret_cast<const int*>(p),
                                                           first_lanes(count * static_cast<int>(sizeof(T) / 4)));
 #endif
-    alignas(kBytes) T part[Pack<T>::lanes] = {};
-    for (int i = 0; i < count; ++i) part[i] = p[i];
+    alignas(kBytes) T part[Pack<T>::lanes];
+    copy_filled(p, count, T(0), part, Pack<T>::lanes);
     return Pack<T>::load(part);
 #endif
 }
@@ -173,7 +180,7 @@ template <class T>
 #endif
     alignas(kBytes) T part[Pack<T>::lanes];
     x.store(part);
-    for (int i = 0; i < count; ++i) p[i] = part[i];
+    copy_filled(part, count, T(0), p, count);
 #endif
 }
 
