@@ -345,17 +345,20 @@ Value FunctionLowering::closure(const lua::Function& f, Variable own_name) {
     std::string name = f.name.empty() ? str("function at line ", f.first_line) : std::string(f.name);
     ir::Graph& inner = graph_.add_inner(name);
     inner.span = at_;
-    FunctionLowering lowering(chunk_, chunk_name_, f, inner, stops_, operations_);
     // A local function that never changes refers to itself without capturing itself.
-    bool recursive = own_name && !is_cell(*own_name);
-    if (recursive) lowering.own_name_ = own_name;
+    if (own_name && is_cell(*own_name)) own_name = nullptr;
     std::vector<Value> captures;
     for (const lua::Upvalue& u : f.upvalues) {
-        if (recursive && u.local == own_name) continue;
+        if (u.local == own_name) continue;
         // A cell is passed as it is; a variable that never changes, by value.
         captures.push_back(is_cell(*u.local) ? blocks_.read(*here_, u.local) : read(*u.local));
     }
-    lowering.run();
+    if (later_) {
+        inner.captures = captures.size();
+        later_->push_back({&inner, &f, own_name});
+    } else {
+        FunctionLowering(chunk_, chunk_name_, f, inner, stops_, operations_, nullptr, own_name).run();
+    }
     ir::Node* constant = here_->graph->add_function(inner);
     return emit("closure", {Value(constant), Value::list(std::move(captures))});
 }

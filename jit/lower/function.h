@@ -14,7 +14,8 @@ namespace lunaria::lower {
 class FunctionLowering {
   public:
     FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
-                     const lua::Function& function, ir::Graph& graph, bool stops, std::vector<Operation>* operations);
+                     const lua::Function& function, ir::Graph& graph, bool stops, std::vector<Operation>* operations,
+                     std::vector<Later>* later, Variable own_name = nullptr);
     void run();
 
   private:
@@ -102,11 +103,12 @@ class FunctionLowering {
     std::vector<OpenBlock> open_blocks_;
     std::unordered_map<const lua::Label*, size_t> open_at_labels_;  // of the labels passed so far
     std::unordered_map<const lua::Label*, Block*> labels_;
-    Variable own_name_ = nullptr;  // the local function's own name, which is the running closure
+    const Variable own_name_;  // the local function's own name, which is the running closure
     Value varargs_;
     int counter_ = 0;
     const bool stops_;
     std::vector<Operation>* const operations_;
+    std::vector<Later>* const later_;
     std::vector<Variable> visible_;  // innermost last; of programs with stop points
 };
 

@@ -26,9 +26,18 @@ struct Operation {
 // "local 'a'", "field 'b'", as in Lua's own messages; empty for an expression without a name.
 std::string name_of(const lua::Expr& e);
 
+// A function in the text of another one, of which there are only the name and the captures as yet.
+struct Later {
+    ir::Graph* graph = nullptr;
+    const lua::Function* function = nullptr;
+    const lua::Local* own_name = nullptr;  // the variable through which it calls itself, if it does not capture it
+};
+
 // `stops`: puts a stop_point before every statement, whose operands keep every visible variable alive, for a debugger;
-// the program is slower. `operations`: gets the operations that an error may name.
+// the program is slower. `operations`: gets the operations that an error may name. `later`: gets the functions inside,
+// which lower_later() lowers when they are needed; null: they are lowered too.
 std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function, bool stops = false,
-                                 std::vector<Operation>* operations = nullptr);
+                                 std::vector<Operation>* operations = nullptr, std::vector<Later>* later = nullptr);
+void lower_later(const lua::Chunk& chunk, const Later& one, std::vector<Later>& later);
 
 }  // namespace lunaria::lower

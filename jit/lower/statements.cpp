@@ -25,31 +25,41 @@ class Scope {
 }  // namespace
 
 std::unique_ptr<ir::Graph> lower(const lua::Chunk& chunk, const lua::Function& function, bool stops,
-                                 std::vector<Operation>* operations) {
+                                 std::vector<Operation>* operations, std::vector<Later>* later) {
     auto graph = std::make_unique<ir::Graph>(function.name.empty() ? "function" : std::string(function.name));
-    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph, stops, operations)
+    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), function, *graph, stops, operations,
+                     later)
         .run();
 #ifndef NDEBUG
-    ir::verify(*graph);
+    if (!later) ir::verify(*graph);
 #endif
     return graph;
 }
 
+void lower_later(const lua::Chunk& chunk, const Later& one, std::vector<Later>& later) {
+    FunctionLowering(chunk, std::make_shared<const std::string>(chunk.name()), *one.function, *one.graph, false,
+                     nullptr, &later, one.own_name)
+        .run();
+}
+
 FunctionLowering::FunctionLowering(const lua::Chunk& chunk, std::shared_ptr<const std::string> chunk_name,
                                    const lua::Function& function, ir::Graph& graph, bool stops,
-                                   std::vector<Operation>* operations)
+                                   std::vector<Operation>* operations, std::vector<Later>* later, Variable own_name)
     : chunk_(chunk),
       chunk_name_(std::move(chunk_name)),
       function_(function),
       graph_(graph),
       blocks_(graph),
       here_(&blocks_.entry()),
+      own_name_(own_name),
       stops_(stops),
-      operations_(operations) {}
+      operations_(operations),
+      later_(later) {}
 
 void FunctionLowering::run() {
     graph_.span = span(function_.span);
     at_ = graph_.span;
+    graph_.captures = 0;
     for (const lua::Upvalue& u : function_.upvalues) {
         if (u.local->kind != lua::LocalKind::environment) visible_.push_back(u.local);
         if (u.local == own_name_) {

@@ -30,11 +30,15 @@ Table& table_of(const Value& v) { return *vm::object_as<Table>(v); }
 Value closure_of(const vm::OperatorFunction& f) { return vm::make_object<vm::Closure>(*f.function, f.owner, Values()); }
 
 const LibraryFunction* find_row(std::string_view library, std::string_view name) {
-    const LibraryFunction* found = nullptr;
-    for_each_library_function([&](const LibraryFunction& row, std::string_view other) {
-        if (row.library == library && other == name) found = &row;
-    });
-    return found;
+    static const auto kRows = [] {
+        std::map<std::pair<std::string_view, std::string_view>, const LibraryFunction*> rows;
+        for_each_library_function([&](const LibraryFunction& row, std::string_view f) {
+            rows[{row.library, f}] = &row;
+        });
+        return rows;
+    }();
+    const auto found = kRows.find({library, name});
+    return found == kRows.end() ? nullptr : found->second;
 }
 
 // Functions of the machine's own, by the names of interpreter/bindings/bind_autodiff.cpp.
@@ -339,14 +343,27 @@ void Library::load_texts() {
     run_text("lunaria.transforms");
 }
 
+// Most functions of the texts are for functions and operators that a program does not call.
+static void lower_when_called(const std::shared_ptr<const lua::Chunk>& chunk,
+                              const std::vector<lower::Later>& functions) {
+    for (const lower::Later& one : functions)
+        vm::function_of(*one.graph).make = [chunk, one] {
+            std::vector<lower::Later> inside;
+            lower::lower_later(*chunk, one, inside);
+            lower_when_called(chunk, inside);
+        };
+}
+
 // The values of a module's chunk.
 Value Library::run_text(std::string_view name) {
     std::string path(name);
     std::ranges::replace(path, '.', '/');
     const std::string_view text = embedded_text(path + ".lua");
     if (text.empty()) throw state_error("runtime", str("there is no text of ", name));
-    const auto chunk = lua::parse(std::string(text), "lunaria:" + path + ".lua");
-    std::shared_ptr<ir::Graph> graph = lower::lower(*chunk, chunk->main());
+    const std::shared_ptr<const lua::Chunk> chunk = lua::parse(std::string(text), "lunaria:" + path + ".lua");
+    std::vector<lower::Later> later;
+    std::shared_ptr<ir::Graph> graph = lower::lower(*chunk, chunk->main(), false, nullptr, &later);
+    lower_when_called(chunk, later);
     Values captures;
     if (graph->captures > 0) captures.push_back(globals_);
     vm::Function& function = vm::function_of(*graph);

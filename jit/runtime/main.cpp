@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "backends/devices.h"
 #include "core/loops/kernels.h"
@@ -46,9 +47,9 @@ std::string times_text(std::vector<double> times, const Counts& counts) {
     return text;
 }
 
-void run(const CommandLine& c) {
+void run(const CommandLine& c, std::optional<Program>& loaded) {
     set_up(c);
-    Program program(*open_source(c.program));
+    Program& program = loaded.emplace(*open_source(c.program));
     const auto& signature = program.signature();
     if (c.info) return print(describe(signature));
     std::vector<Value> inputs;
@@ -66,7 +67,6 @@ void run(const CommandLine& c) {
     if (c.print || c.out.empty())
         for (const Value& v : results) print(Program::text(v) + "\n");
     if (c.repeat > 1) std::fputs(times_text(std::move(times), program.counts()).c_str(), stderr);
-    if (std::fflush(stdout) != 0) throw file_error("standard output", "cannot be written");
 }
 
 }  // namespace
@@ -81,7 +81,11 @@ int main(int count, char** arguments) {
         } else if (c.version) {
             print("lunaria-run " LUNARIA_VERSION "\n");
         } else {
-            run(c);
+            std::optional<Program> program;
+            run(c, program);
+            if (std::fflush(stdout) != 0) throw file_error("standard output", "cannot be written");
+            // The system takes the memory back sooner than the program would free the values in it.
+            std::_Exit(0);
         }
         return 0;
     } catch (const UsageError& e) {

@@ -19,7 +19,8 @@ const Tensor& self_of(const char* name, std::span<const Value> args) {
 }
 
 LibraryBody refusing(const char* name, const char* what) {
-    return {"tensor", name, [name, what](std::span<const Value> args) -> Values {
+    return {"tensor", name,
+            [name, what](std::span<const Value> args) -> Values {
                 self_of(name, args);
                 throw argument_error(
                     name, str("cannot take ", args.size() > 1 ? vm::describe_plain(args[1]) : "this", ": ", what));

@@ -254,7 +254,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         if (w->before_call(*this, f, contexts, args, to)) return;
     const int order = static_cast<int>(contexts.size());
     if (auto* closure = object_as<Closure>(f)) {
-        if (has_box(contexts, args) && computes(closure->function->graph))
+        if (has_box(contexts, args) && computes(whole_graph(*closure->function)))
             return call_of_contents(f, contexts, std::move(args), to);
         Value keep = f;
         return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);

@@ -4,6 +4,7 @@
 #include <memory_resource>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "jit/autodiff/pullback.h"
 #include "jit/autodiff/transform.h"
@@ -456,8 +457,14 @@ Function& function_of(const ir::Graph& graph) {
     return static_cast<Function&>(*graph.attachment);
 }
 
+const ir::Graph& whole_graph(Function& function) {
+    if (function.make) std::exchange(function.make, nullptr)();
+    return function.graph;
+}
+
 Function& derivative_of(Function& function, int order) {
     Function* f = &function;
+    if (order > 0) whole_graph(function);
     for (; order > 0; --order) {
         if (!f->derivative_graph) {
             Function* primal = f;
@@ -478,7 +485,7 @@ Function& derivative_of(Function& function, int order) {
 
 const Code& code_of(Function& function) {
     if (!function.code) {
-        function.code = Compiler(function.graph).run();
+        function.code = Compiler(whole_graph(function)).run();
         function.code->function = &function;
     }
     return *function.code;

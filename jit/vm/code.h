@@ -2,6 +2,7 @@
 // dropped after its last use.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -68,6 +69,8 @@ struct Function final : ir::Attachment {
     explicit Function(const ir::Graph& graph) : graph(graph) {}
 
     const ir::Graph& graph;
+    // Makes the graph, of which the name and the captures are there, for the first call; empty: it is whole.
+    std::function<void()> make;
     bool rule = false;  // an operator's reverse rule: missing cotangents are filled with zeros
     // For a rule: the operand that each capture is, as the key of its cotangent in the closure's shadow.
     std::vector<int64_t> keys;
@@ -88,6 +91,8 @@ struct Function final : ir::Attachment {
 };
 
 Function& function_of(const ir::Graph& graph);
+// The function's graph, made now if it was not yet.
+const ir::Graph& whole_graph(Function& function);
 // The function, differentiated `order` times.
 Function& derivative_of(Function& function, int order);
 const Code& code_of(Function& function);

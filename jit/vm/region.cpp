@@ -112,7 +112,8 @@ std::unique_ptr<ir::Graph> with_calls(const ir::Graph& graph) {
 Function& Machine::for_batch(Function& function) const {
     if (!region_ || region_->order() == 0) return function;
     if (function.calling_graph) return function_of(*function.calling_graph);
-    if (std::ranges::none_of(function.graph.body(), [](const ir::Node* n) { return is_operator(*n); })) return function;
+    if (std::ranges::none_of(whole_graph(function).body(), [](const ir::Node* n) { return is_operator(*n); }))
+        return function;
     function.calling_graph = with_calls(function.graph);
     Function& calling = function_of(*function.calling_graph);
     calling.packs = function.packs;
