@@ -6,6 +6,7 @@
 
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
+#include "jit/vm/binding.h"
 
 namespace lunaria {
 
@@ -115,15 +116,6 @@ std::string names_of(const Op& op) {
     return list;
 }
 
-// The position of the parameter with the option's name. `end` is a reserved word in Lua, so `stop` stands for it as
-// well.
-int find_parameter(const Op& op, std::string_view key) {
-    int i = op.signature.find(key);
-    if (i < 0 && key == "stop") i = op.signature.find("end");
-    if (i < 0 && key == "end") i = op.signature.find("stop");
-    return i;
-}
-
 [[noreturn]] void unknown_name(const Op& op, std::string_view key) {
     std::vector<std::string_view> names;
     for (const Param& p : op.signature.params) {
@@ -136,7 +128,6 @@ int find_parameter(const Op& op, std::string_view key) {
 }
 
 using Path = vm::Host::Bound::Path;
-using Paths = std::vector<std::vector<Path>>;
 
 // The sources of the argument made from the value at the index, which is found by the path.
 std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& param, const Value& arg, Path path) {
@@ -162,44 +153,49 @@ std::vector<Path> paths_of(lua_State* L, int index, const Op& op, const Param& p
 }
 
 // Draws a seed from the ms.Generator on top of the stack, for one call of an operator that draws numbers, and replaces
-// it by the seed.
-int push_drawn_seed(lua_State* L, const Op& op) {
+// it by the seed. Gives the seed's parameter.
+size_t push_drawn_seed(lua_State* L, const Op& op) {
     const int seed = op.draws() ? op.signature.find("seed") : -1;
     if (seed < 0) unknown_name(op, "generator");
     if (!lua_istable(L, -1) || lua_getfield(L, -1, "_draw") != LUA_TFUNCTION)
         throw argument_error(op.name(), str("generator must be a ms.Generator, got ", describe(L, lua_gettop(L))));
     lua_insert(L, -2);
     lua_call(L, 1, 1);
-    return seed;
+    return static_cast<size_t>(seed);
 }
 
-// The arguments in the table at the index, by their names.
-void bind_names(lua_State* L, const Op& op, int options, std::vector<Value>& args, std::vector<bool>& given,
-                Paths* paths) {
-    const auto& params = op.signature.params;
-    lua_pushnil(L);
-    while (lua_next(L, options)) {
-        if (lua_type(L, -2) != LUA_TSTRING)
-            throw argument_error(op.name(), str("the table of names has ", describe(L, -2), " among its names"));
-        const std::string_view key = lua_tostring(L, -2);
-        const int i = key == "generator" && !lua_isnil(L, -1) ? push_drawn_seed(L, op) : find_parameter(op, key);
-        if (i < 0) unknown_name(op, key);
-        const auto at = static_cast<size_t>(i);
-        if (given[at]) throw argument_error(op.name(), str(params[at].name, " is given twice"));
-        args[at] = argument_at(L, lua_gettop(L), op, params[at]);
-        if (paths)
-            (*paths)[at] = paths_of(L, lua_gettop(L), op, params[at], args[at],
-                                    {.argument = static_cast<size_t>(options) - 1, .name = Value(key)});
-        given[at] = true;
-        lua_pop(L, 1);
+// The arguments on the stack, for vm::Binding.
+struct LuaArguments {
+    using Item = int;  // an index of the stack
+    lua_State* const L;
+    const Op& op;
+
+    size_t count() const { return static_cast<size_t>(lua_gettop(L)); }
+    int at(size_t i) const { return static_cast<int>(i) + 1; }
+    bool is_options(int index) const { return lunaria::is_options(L, index); }
+    bool is_empty_table(int index) const { return lua_istable(L, index) && lua_rawlen(L, index) == 0; }
+    std::optional<int64_t> size(int index) const {
+        return lua_isinteger(L, index) ? std::optional<int64_t>(lua_tointeger(L, index)) : std::nullopt;
     }
-}
-
-bool is_list_of_integers(lua_State* L, int from, int to) {
-    for (int i = from; i <= to; ++i)
-        if (!lua_isinteger(L, i)) return false;
-    return true;
-}
+    const Tensor* tensor(int index) const { return tensor_at(L, index); }
+    Value converted(int index, const Param& param) const { return argument_at(L, index, op, param); }
+    std::vector<Path> paths_of(int index, const Param& param, const Value& arg, Path path) const {
+        return lunaria::paths_of(L, index, op, param, arg, std::move(path));
+    }
+    void for_each_option(int table, const auto& f) const {
+        lua_pushnil(L);
+        while (lua_next(L, table)) {
+            if (lua_type(L, -2) != LUA_TSTRING)
+                throw argument_error(op.name(), str("the table of names has ", describe(L, -2), " among its names"));
+            const std::string_view key = lua_tostring(L, -2);
+            const bool draws = key == "generator" && !lua_isnil(L, -1);
+            f(draws ? std::string_view(op.signature.params[push_drawn_seed(L, op)].name) : key, key, lua_gettop(L));
+            lua_pop(L, 1);
+        }
+    }
+    [[noreturn]] void unknown_name(std::string_view key) const { lunaria::unknown_name(op, key); }
+};
+using LuaBinding = vm::Binding<LuaArguments>;
 
 }  // namespace
 
@@ -212,80 +208,9 @@ const Op* operator_at(lua_State* L, int index) {
     return op;
 }
 
-std::vector<Value> bind_arguments(lua_State* L, const Op& op, Paths* paths) {
-    const auto& params = op.signature.params;
-    const int top = lua_gettop(L);
-    const auto by_position =
-        static_cast<size_t>(std::ranges::count_if(params, [](const Param& p) { return !p.by_name_only; }));
-    std::vector<Value> args(params.size());
-    std::vector<bool> given(params.size());
-    if (paths) paths->assign(params.size(), {});
-
-    int last = top;  // the last argument by position
-    int options = 0;
-    if (top > 0 && is_options(L, top)) {
-        options = top;
-        --last;
-    } else if (static_cast<size_t>(top) > by_position && lua_istable(L, top) && lua_rawlen(L, top) == 0) {
-        --last;  // an empty table of options
-    }
-
-    size_t next = 0;
-    int index = 1;
-    while (index <= last && next < by_position) {
-        const Param& param = params[next];
-        // Sizes may be separate arguments if all that follow belong to them: reshape(x, 2, 3).
-        const bool sizes_last = param.type == ArgType::shape || param.type == ArgType::ints;
-        if (sizes_last && index < last) {
-            int end = index;
-            while (end <= last && lua_isinteger(L, end)) ++end;
-            const bool needs_more = std::any_of(params.begin() + static_cast<ptrdiff_t>(next) + 1, params.end(),
-                                                [](const Param& p) { return !p.has_default && !p.by_name_only; });
-            const bool overflows = static_cast<size_t>(last - index) >= by_position - next;
-            if (end - index > 1 && !needs_more && (param.type == ArgType::shape || overflows) &&
-                is_list_of_integers(L, index, end - 1)) {
-                std::vector<int64_t> sizes;
-                for (; index < end; ++index) {
-                    sizes.push_back(lua_tointeger(L, index));
-                    if (paths) (*paths)[next].push_back({.argument = static_cast<size_t>(index) - 1});
-                }
-                args[next] = Value::ints(sizes);
-                given[next++] = true;
-                continue;
-            }
-        }
-        if (param.type == ArgType::tensors && tensor_at(L, index)) {
-            std::vector<Value> items;
-            for (; index <= last; ++index) {
-                const Tensor* t = tensor_at(L, index);
-                if (!t) break;
-                items.emplace_back(*t);
-                if (paths) (*paths)[next].push_back({.argument = static_cast<size_t>(index) - 1});
-            }
-            args[next] = Value::list(std::move(items));
-            given[next++] = true;
-            continue;
-        }
-        args[next] = argument_at(L, index, op, param);
-        if (paths)
-            (*paths)[next] = paths_of(L, index, op, param, args[next], {.argument = static_cast<size_t>(index) - 1});
-        given[next++] = true;
-        ++index;
-    }
-    if (index <= last)
-        throw argument_error(op.name(), str("takes at most ", by_position, " arguments by position, got ", last))
-            .hint(str("the signature is ", op.signature.text));
-
-    if (options) bind_names(L, op, options, args, given, paths);
-
-    for (size_t i = 0; i < params.size(); ++i) {
-        if (given[i]) continue;
-        if (!params[i].has_default)
-            throw argument_error(op.name(), str("missing argument ", i + 1, ": ", params[i].name, " is expected"))
-                .hint(str("the signature is ", op.signature.text));
-        args[i] = params[i].default_value;
-    }
-    return args;
+std::vector<Value> bind_arguments(lua_State* L, const Op& op, LuaBinding::Paths* paths) {
+    LuaArguments arguments{L, op};
+    return LuaBinding(op, arguments, paths).run();
 }
 
 namespace {
@@ -295,7 +220,7 @@ bool push_operand(lua_State* L, const Op& op) {
     lua_pushvalue(L, 1);
     if (is_options(L, 1)) {
         lua_pushnil(L);
-        while (lua_next(L, 1) && find_parameter(op, lua_tostring(L, -2)) != 0) lua_pop(L, 1);
+        while (lua_next(L, 1) && LuaBinding::find_parameter(op, lua_tostring(L, -2)) != 0) lua_pop(L, 1);
     }
     return tensor_at(L, lua_gettop(L)) != nullptr;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/tensor/element.h"
+#include "jit/vm/binding.h"
 #include "jit/vm/plain_host.h"
 
 namespace lunaria::vm {
@@ -46,102 +47,33 @@ std::optional<int64_t> integral(const Value& v) {
     return std::nullopt;
 }
 
-// The arguments of one call.
-class Binder {
+// The arguments of one call, for Binding.
+class Arguments {
   public:
-    Binder(const Op& op, std::span<const Value> args) : op_(op), args_(args) {
-        bound_.args.resize(params().size());
-        bound_.paths.resize(params().size());
-        given_.resize(params().size());
+    using Item = const Value&;
+    Arguments(const Op& op, std::span<const Value> args) : op_(op), args_(args) {}
+
+    size_t count() const { return args_.size(); }
+    const Value& at(size_t i) const { return args_[i]; }
+    static bool is_options(const Value& v) { return vm::is_options(v); }
+    static bool is_empty_table(const Value& v) { return table_at(v) && table_at(v)->length() == 0; }
+    static std::optional<int64_t> size(const Value& v) {
+        return v.kind() == Value::Kind::integer ? std::optional(v.integer()) : std::nullopt;
     }
-
-    Host::Bound run() {
-        size_t last = args_.size();
-        const auto by_position =
-            static_cast<size_t>(std::ranges::count_if(params(), [](const Param& p) { return !p.by_name_only; }));
-        const Table* options = nullptr;
-        if (last > 0 && is_options(args_[last - 1]))
-            options = table_at(args_[--last]);
-        else if (last > by_position && table_at(args_[last - 1]) && table_at(args_[last - 1])->length() == 0)
-            --last;
-        size_t index = 0;
-        for (size_t next = 0; index < last && next < by_position; ++next) {
-            given_[next] = true;
-            if (takes_sizes(next, index, last, by_position) || takes_tensors(next, index, last)) continue;
-            put(next, args_[index], {.argument = index});
-            ++index;
-        }
-        if (index < last)
-            throw argument_error(op_.name(), str("takes at most ", by_position, " arguments by position, got ", last))
-                .hint(str("the signature is ", op_.signature.text));
-        if (options) bind_names(*options);
-        for (size_t i = 0; i < params().size(); ++i) {
-            if (given_[i]) continue;
-            if (!params()[i].has_default)
-                throw argument_error(op_.name(),
-                                     str("missing argument ", i + 1, ": ", params()[i].name, " is expected"))
-                    .hint(str("the signature is ", op_.signature.text));
-            bound_.args[i] = params()[i].default_value;
-        }
-        return std::move(bound_);
-    }
-
-  private:
-    const std::vector<Param>& params() const { return op_.signature.params; }
-
-    // Sizes that are spelled out: reshape(x, 2, 3).
-    bool takes_sizes(size_t next, size_t& index, size_t last, size_t by_position) {
-        const ArgType type = params()[next].type;
-        if ((type != ArgType::shape && type != ArgType::ints) || index + 1 >= last) return false;
-        size_t end = index;
-        while (end < last && args_[end].kind() == Value::Kind::integer) ++end;
-        const bool needs_more = std::any_of(params().begin() + static_cast<ptrdiff_t>(next) + 1, params().end(),
-                                            [](const Param& p) { return !p.has_default && !p.by_name_only; });
-        const bool overflows = last - index > by_position - next;
-        if (end - index <= 1 || needs_more || !(type == ArgType::shape || overflows)) return false;
-        std::vector<int64_t> sizes;
-        for (; index < end; ++index) {
-            sizes.push_back(args_[index].integer());
-            bound_.paths[next].push_back({.argument = index});
-        }
-        bound_.args[next] = Value::ints(sizes);
-        return true;
-    }
-
-    // Tensors one after the other where a list of them is expected.
-    bool takes_tensors(size_t next, size_t& index, size_t last) {
-        if (params()[next].type != ArgType::tensors || !args_[index].is_tensor()) return false;
-        std::vector<Value> items;
-        for (; index < last && args_[index].is_tensor(); ++index) {
-            items.push_back(args_[index]);
-            bound_.paths[next].push_back({.argument = index});
-        }
-        bound_.args[next] = Value::list(std::move(items));
-        return true;
-    }
-
-    void bind_names(const Table& options) {
-        options.for_each([&](const Value& name, const Value& value) {
+    static const Tensor* tensor(const Value& v) { return v.is_tensor() ? &v.tensor() : nullptr; }
+    void for_each_option(const Value& table, const auto& f) const {
+        table_at(table)->for_each([&](const Value& name, const Value& value) {
             if (name.kind() != Value::Kind::string)
                 throw argument_error(op_.name(),
                                      str("the table of names has ", describe_plain(name), " among its names"));
-            int i = op_.signature.find(name.string());
-            if (i < 0 && name.string() == "stop") i = op_.signature.find("end");
-            if (i < 0 && name.string() == "end") i = op_.signature.find("stop");
-            if (i < 0) throw argument_error(op_.name(), str("there is no parameter '", name.string(), "'"));
-            const auto at = static_cast<size_t>(i);
-            if (given_[at]) throw argument_error(op_.name(), str(params()[at].name, " is given twice"));
-            given_[at] = true;
-            put(at, value, {.argument = args_.size() - 1, .name = name});
+            f(name.string(), name.string(), value);
         });
     }
-
-    void put(size_t at, const Value& v, Path path) {
-        bound_.args[at] = converted(params()[at], v);
-        bound_.paths[at] = paths_of(params()[at], v, bound_.args[at], std::move(path));
+    [[noreturn]] void unknown_name(std::string_view name) const {
+        throw argument_error(op_.name(), str("there is no parameter '", name, "'"));
     }
 
-    std::vector<Path> paths_of(const Param& param, const Value& v, const Value& arg, Path path) const {
+    std::vector<Path> paths_of(const Value& v, const Param& param, const Value& arg, Path path) const {
         if (v.is_nil()) return {};
         const bool as_it_is = v.is_number() || v.is_tensor();
         if (is_tensor_type(param.type) && param.type != ArgType::tensors && !as_it_is) return {};
@@ -160,7 +92,7 @@ class Binder {
         return paths;
     }
 
-    Value converted(const Param& param, const Value& v) const {
+    Value converted(const Value& v, const Param& param) const {
         if (v.is_nil()) {
             if (param.optional) return {};
             if (param.has_default) return param.default_value;
@@ -171,7 +103,7 @@ class Binder {
             case ArgType::tensor:
             case ArgType::index:
             case ArgType::mask:
-                return tensor(param.name, v);
+                return tensor_of(param.name, v);
             case ArgType::tensors:
                 return tensors(param, v);
             case ArgType::boolean:
@@ -200,6 +132,7 @@ class Binder {
         return any(param, v, 0);
     }
 
+  private:
     static Value number_in(const Tensor& t, int64_t i) {
         return is_integer(t.dtype()) ? element(t, i) : Value(t.at(i));
     }
@@ -210,7 +143,7 @@ class Binder {
         if (v.is_tensor() && v.tensor().size() == 1) return number_in(v.tensor(), 0);
         wrong_kind(op_, param.name, scalar ? "a number or a boolean" : "a number", v);
     }
-    Value tensor(std::string_view argument, const Value& v) const {
+    Value tensor_of(std::string_view argument, const Value& v) const {
         if (v.is_number() || v.is_tensor()) return v;
         if (v.kind() == Value::Kind::boolean) return Value(Tensor::scalar(DType::boolean, v.boolean()));
         wrong_kind(op_, argument, "a tensor or a number", v);
@@ -221,7 +154,7 @@ class Binder {
         if (!t) wrong_kind(op_, param.name, "a table of tensors", v);
         std::vector<Value> items;
         for (int64_t i = 1, n = t->length(); i <= n; ++i) {
-            Value item = tensor(str(param.name, "[", i, "]"), t->get(Value(i)));
+            Value item = tensor_of(str(param.name, "[", i, "]"), t->get(Value(i)));
             if (item.kind() == Value::Kind::integer)
                 item = Value(Tensor::scalar(item.integer()));
             else if (item.kind() == Value::Kind::number)
@@ -291,8 +224,6 @@ class Binder {
 
     const Op& op_;
     const std::span<const Value> args_;
-    Host::Bound bound_;
-    std::vector<bool> given_;
 };
 
 // Goes through nested tables twice: for the shape and the kinds of elements, and for the elements.
@@ -424,7 +355,12 @@ void add_item(const Value& v, Index& result, bool nested) {
 
 }  // namespace
 
-Host::Bound bind_plain(const Op& op, std::span<const Value> args) { return Binder(op, args).run(); }
+Host::Bound bind_plain(const Op& op, std::span<const Value> args) {
+    Host::Bound bound;
+    Arguments arguments(op, args);
+    bound.args = Binding(op, arguments, &bound.paths).run();
+    return bound;
+}
 
 Index plain_index(const Value& key) {
     Index index;

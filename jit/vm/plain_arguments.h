@@ -1,5 +1,5 @@
 // Values of a plain host as arguments of operators: by name in a trailing table, lists of tensors and sizes in
-// tables, indices of tensors. The rules and messages are those of Lua's bindings (interpreter/bindings/operators.h).
+// tables, indices of tensors. The messages are those of the interpreter (interpreter/values).
 #pragma once
 
 #include <optional>
