@@ -4,6 +4,7 @@
 
 #include "jit/language.h"
 #include "jit/number.h"
+#include "jit/vm/prelude.h"
 #include "tests/jit/trace/recorded_program.h"
 
 namespace lunaria::testing {
@@ -140,6 +141,22 @@ TEST_F(EachPrimitiveTest, operations_of_numbers_and_texts_have_luas_results) {
             EXPECT_TRUE(same_value(f.call({}).at(0), expected)) << text << ": " << to_string(f.call({})[0]);
     }
 }
+
+// Fails where a primitive of the language ran in no test of this program: each is to be in one, in a text of the IR, in
+// its derivative or in its record.
+class AllPrimitives : public ::testing::Environment {
+  public:
+    void TearDown() override {
+        if (::testing::GTEST_FLAG(filter) != "*") return;
+        for (int i = 0; i < static_cast<int>(vm::Prelude::count); ++i)
+            note_primitives(vm::prelude(static_cast<vm::Prelude>(i)).function->graph);
+        for (const auto& op : lua::language().all())
+            EXPECT_TRUE(primitives_that_ran().contains(std::string(op->name())))
+                << "the primitive " << op->name() << " is in no test";
+    }
+};
+
+const auto* const kAllPrimitives = ::testing::AddGlobalTestEnvironment(new AllPrimitives);
 
 }  // namespace
 }  // namespace lunaria::testing

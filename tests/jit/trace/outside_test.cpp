@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "jit/trace/region.h"
+#include "jit/vm/prelude.h"
 #include "tests/jit/trace/recorded_program.h"
 
 namespace lunaria::testing {
@@ -142,6 +143,27 @@ TEST_F(OutsideTest, a_function_of_the_outside_is_called_once_in_each_call) {
     }
     EXPECT_EQ(f.recordings(), 1);
     EXPECT_EQ(f.steps(Kind::call), 1);
+}
+
+TEST_F(OutsideTest, an_error_of_the_outside_that_the_program_meets_is_a_way_of_the_record) {
+    RecordedProgram f(
+        "graph f(%0 x: ?, %1 pcall: ?, %2 g: ?) {\n"
+        "  %3 = call(%1, {%2, %0}) : ?\n"
+        "  %4 = result(%3, 0) : ?\n"
+        "  %5 = result(%3, 1) : ?\n"
+        "  return {%4, %5}\n"
+        "}\n");
+    const Value pcall = function_value(vm::prelude(vm::Prelude::pcall));
+    const Value g = PlainHost::function("g", Native::unknown, [](std::span<const Value> args) -> vm::Values {
+        if (args[0].tensor().at(0) > 2) throw argument_error("g", "too large");
+        return {args[0]};
+    });
+    for (double x : {1.0, 3.0, 1.5, 4.0, 2.0}) {
+        const std::vector<Value> got = f.call({floats({x}), pcall, g});
+        EXPECT_EQ(got[0].boolean(), x <= 2);
+        EXPECT_EQ(got[1].kind(), x <= 2 ? Value::Kind::tensor : Value::Kind::string);
+    }
+    EXPECT_GE(f.runs(), 2);
 }
 
 TEST_F(OutsideTest, a_pure_function_of_known_values_is_no_part_of_the_record) {

@@ -1,5 +1,5 @@
-// What a plain host has of the language beside tables, recorded: operators as a call spells them, parts of tensors,
-// methods, functions that others stand for.
+// Parts of the language that a plain host has beside tables, recorded: operators as a call spells them, parts of
+// tensors, methods, functions that others stand for.
 #include <gtest/gtest.h>
 
 #include "core/ir/printer.h"

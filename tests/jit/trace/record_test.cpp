@@ -95,6 +95,18 @@ constexpr const char* kBranch =
     "  return %7\n"
     "}\n";
 
+TEST_F(RecordTest, a_number_that_an_operator_takes_as_an_axis_is_decided) {
+    RecordedProgram f(
+        "graph f(%0 x: ?, %1 axis: ?) {\n"
+        "  %2 = call(ops.sum, {%0, %1}) : ?\n"
+        "  %3 = result(%2, 0) : ?\n"
+        "  return {%3}\n"
+        "}\n");
+    for (int axis : {0, 1, 2, 0, 1, 2}) f.check({floats({1, 2, 3, 4}, {1, 2, 2}), Value(axis)}, __LINE__);
+    EXPECT_GE(f.steps(Kind::is), 1);
+    EXPECT_GE(f.runs(), 2);
+}
+
 TEST_F(RecordTest, both_ways_of_a_branch_are_recorded_once) {
     RecordedProgram f(kBranch);
     for (int n : {1, -1, 2, -2, 3, -3, 4, -4}) f.check({floats({1, 2}), Value(n)}, __LINE__);

@@ -4,6 +4,7 @@
 
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
+#include "jit/language.h"
 #include "jit/trace/region.h"
 
 namespace lunaria::testing {
@@ -26,6 +27,15 @@ bool has_same_bits(const Value& a, const Value& b) {
         return true;
     }
     return same_value(a, b);
+}
+
+RecordedProgram::~RecordedProgram() {
+    const std::function<void(const ir::Graph&)> note = [&](const ir::Graph& graph) {
+        for (const auto& node : graph.nodes())
+            if (node->op && lua::is_primitive(*node->op)) primitives_that_ran().insert(std::string(node->op->name()));
+        for (const auto& inner : graph.inner()) note(*inner);
+    };
+    if (compiled().tree.graph) note(*compiled().tree.graph);
 }
 
 void RecordedProgram::check(std::initializer_list<Value> args, int line) {

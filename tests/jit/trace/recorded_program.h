@@ -15,6 +15,7 @@ namespace lunaria::testing {
 class RecordedProgram {
   public:
     explicit RecordedProgram(std::string_view text) : program_(text), recorded_(program_.host(), program_.function()) {}
+    ~RecordedProgram();
 
     std::vector<Value> call(std::initializer_list<Value> args) {
         return recorded_.call({args.begin(), args.size()}).vector();

@@ -14,6 +14,33 @@ TextProgram::TextProgram(std::string_view text)
     ir::verify(*parsed_.graph);
 }
 
+TextProgram::~TextProgram() { note_primitives(*parsed_.graph); }
+
+std::set<std::string>& primitives_that_ran() {
+    static std::set<std::string> names;
+    return names;
+}
+
+static void note(const ir::Graph& graph, std::set<const ir::Graph*>& seen) {
+    if (!seen.insert(&graph).second) return;
+    vm::Function& function = vm::function_of(graph);
+    if (function.code)
+        for (const ir::Graph* block : ir::blocks_of(graph))
+            for (const ir::Node* node : block->body())
+                if (node->op && lua::is_primitive(*node->op))
+                    primitives_that_ran().insert(std::string(node->op->name()));
+    for (const auto* made : {&function.derivative_graph, &function.expanded_graph, &function.calling_graph})
+        if (*made) note(**made, seen);
+    for (const auto& node : graph.nodes())
+        if (node->function) note(*node->function, seen);
+    for (const auto& inner : graph.inner()) note(*inner, seen);
+}
+
+void note_primitives(const ir::Graph& function) {
+    std::set<const ir::Graph*> seen;
+    note(function, seen);
+}
+
 Value TextProgram::function() const {
     return vm::make_object<vm::Closure>(vm::function_of(*parsed_.graph), nullptr, vm::Values());
 }

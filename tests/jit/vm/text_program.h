@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ class TextProgram {
   public:
     // The first graph of the text is the function. Throws what the parser and the verifier throw.
     explicit TextProgram(std::string_view text);
+    ~TextProgram();
+    TextProgram(const TextProgram&) = delete;
 
     std::vector<Value> run(std::span<const Value> args);
     std::vector<Value> run(std::initializer_list<Value> args) { return run(std::span(args.begin(), args.size())); }
@@ -44,6 +47,11 @@ class TextProgram {
     vm::PlainHost host_;
     vm::Machine machine_{host_};
 };
+
+// The names of the primitives in functions of all programs of this process that ran, their derivatives and records.
+std::set<std::string>& primitives_that_ran();
+// Adds those of a function of the machine and of the functions that it makes.
+void note_primitives(const ir::Graph& function);
 
 // A function of the machine as a value: vm::prelude(vm::Prelude::pcall) and its like.
 Value function_value(const vm::OperatorFunction& f);
