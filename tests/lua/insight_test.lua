@@ -51,6 +51,14 @@ t.test("what ms.ir gives", function()
   t.equal(#found[1].instances >= 3, true)
 end)
 
+t.test("a stage's text is a graph for substructures too", function()
+  local stage = ms.jit(function(x)
+    for _ = 1, 3 do x = ms.ops.relu(ms.ops.exp(ms.ops.tanh(ms.ops.sin(x)))) end
+    return x
+  end):lower(ms.ones { 2 }):ir("step")
+  t.equal(#ms.insight.substructures(stage)[1].instances, 3)
+end)
+
 t.test("a part's differences have the values of each instance", function()
   local part = ms.insight.substructures(folder .. "mobilenetv2.pb")[1]
   local d = part.differences[1]

@@ -39,6 +39,19 @@ t.test("a profiler records what runs between start and stop", function()
   t.fails({ "stop: the profiler is not started" }, profiler.stop, profiler)
 end)
 
+t.test("the operators of a compiled function are in the record", function()
+  local function f(x) return ops.tanh(ops.matmul(x, x) + 1):sum() end
+  if ms.get_context "mode" == ms.PYNATIVE_MODE then f = ms.jit(f) end
+  local x = ms.ones { 64, 64 }
+  for _ = 1, 4 do f(x) end
+  local profiler = ms.Profiler { output_path = root .. "/compiled" }
+  f(x)
+  local profile = decoded(profiler:analyse())
+  local kinds = {}
+  for _, operator in ipairs(profile.operators) do kinds[operator.name] = operator.kind end
+  t.equal(kinds, { matmul = "compiled", ["add tanh sum"] = "generated" })
+end)
+
 t.test("a schedule says which steps are recorded", function()
   local ready, seen = ms.profiler.tensorboard_trace_handler(root .. "/traces", "w"), {}
   local plan = ms.profiler.schedule { skip_first = 1, wait = 1, warmup = 1, active = 2, repeat_ = 2 }

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local core = require "lunaria.insight_graph_core"
 local arguments = require "lunaria.nn.arguments"
+local given = require "lunaria.insight.given"
 
 local fail, describe = arguments.fail, arguments.describe
 
@@ -147,11 +148,7 @@ function Graph:__mime() return { ["image/svg+xml"] = self:svg(), ["text/plain"] 
 ---     > g:search("tanh")[1].type, #g:upstream(g:search("tanh")[1].name), g:svg():match "^<svg" --> tanh	2	<svg
 local function look(graph, name)
   name = arguments.named("graph", { "name" }, name)
-  local text = type(graph) == "table" and tostring(graph) or graph
-  local is_text = type(text) == "string" and text:find "^graph [^\n]*\n" ~= nil
-  if type(graph) ~= "string" and not is_text then
-    fail("graph", "graph must be the path of a file, the text of a graph, or what ms.ir gives, got " .. describe(graph))
-  end
+  local text, is_text = given("graph", graph)
   if name ~= nil and type(name) ~= "string" then fail("graph", "name must be a string, got " .. describe(name)) end
   name = name or is_text and text:match "^graph ([^(%s]*)" or text:match "[^/]*$"
   local page = core.graph(text, is_text, name)

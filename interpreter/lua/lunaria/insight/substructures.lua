@@ -1,8 +1,9 @@
 -- ms.insight.substructures: the equal parts of a graph (core/insight).
 local core = require "lunaria.insight_core"
 local arguments = require "lunaria.nn.arguments"
+local given = require "lunaria.insight.given"
 
-local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local fail, check = arguments.fail, arguments.check
 
 local Found = {}
 Found.__index = Found
@@ -17,7 +18,8 @@ function Found:__tostring()
   return table.concat(lines, "\n")
 end
 
---- The equal parts of a graph, by falling gain. graph: the path of a file (MindSpore's .pb, MindIR, ONNX, events), or what ms.ir gives.
+--- The equal parts of a graph, by falling gain. graph: the path of a file (MindSpore's .pb, MindIR, ONNX, events), the text of a stage
+--- (f:lower(x):ir("step")), or what ms.ir gives.
 --- by: "operators" (types and places of inputs are equal), or "exact" (attributes, dtypes and shapes too). Each part has `instances`:
 --- {nodes, edges} by name, in corresponding order; `gain`, by how many nodes a picture shrinks that shows it once; `label`; `inside`, the
 --- parts that are in it; `types` of its operators; `inputs` and `outputs`, the places (of inputs also which) that are connected to others;
@@ -35,11 +37,8 @@ local function substructures(graph, by)
     by = by.by
   end
   by = check.choice("substructures", "by", by == nil and "operators" or by, { "operators", "exact" })
-  local is_text = type(graph) == "table" and tostring(graph):find "^graph " ~= nil
-  if type(graph) ~= "string" and not is_text then
-    fail("substructures", "graph must be the path of a file, or a graph that ms.ir gives, got " .. describe(graph))
-  end
-  local found, json, nodes = core.substructures(is_text and tostring(graph) or graph, by == "exact", is_text)
+  local text, is_text = given("substructures", graph)
+  local found, json, nodes = core.substructures(text, by == "exact", is_text)
   found.json, found.nodes, found.by = json, nodes, by
   return setmetatable(found, Found)
 end

@@ -1,7 +1,8 @@
 -- Files of events: records with checksums (ms.io.event_frame), and the fields of Protocol Buffers that are in them.
 local ms = require "lunaria"
-local fail = require("lunaria.nn.arguments").fail
+local arguments = require "lunaria.nn.arguments"
 
+local fail = arguments.fail
 local char, pack = string.char, string.pack
 
 local function varint(n)
@@ -78,6 +79,12 @@ function events.create(where, folder, form, version)
   local made = setmetatable({ file = file, path = path, name = name, size = 0 }, File)
   made:write(double_field(1, now()) .. text_field(3, version))
   return made
+end
+
+-- Whether the export_options of a record ask for npy files.
+function events.exports(where, options)
+  arguments.options(where, options, { tensor_format = arguments.one_of("npy") }, "{ tensor_format = \"npy\" }")
+  return options ~= nil and options.tensor_format == "npy"
 end
 
 return events

@@ -4,6 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local callbacks = require "lunaria.train.callbacks"
 local class = require "lunaria.nn.class"
+local events = require "lunaria.train.events"
 local lineage = require "lunaria.train.lineage"
 local profile_of_step = require "lunaria.profiler.of_step"
 local saved_weights = require "lunaria.train.saved_weights"
@@ -99,7 +100,7 @@ function SummaryCollector:setup(a)
     self.collect_tensor_freq = check.positive(where, "collect_tensor_freq", a.collect_tensor_freq)
   end
   if a.max_file_size ~= nil then self.max_file_size = check.positive(where, "max_file_size", a.max_file_size) end
-  summary_record.exports(where, a.export_options)
+  events.exports(where, a.export_options)
   self.export_options = a.export_options
 end
 

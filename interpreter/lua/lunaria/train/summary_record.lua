@@ -33,12 +33,6 @@ export_TIME/tensor/TAG_STEP.npy. network, num_process: MindSpore's; add_graph wr
   > #ms.io.list_folder("/tmp/lunaria_help_summary") --> 1
   > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true]])
 
--- Whether export_options ask for npy files.
-local function exports(where, options)
-  arguments.options(where, options, { tensor_format = arguments.one_of("npy") }, "{ tensor_format = \"npy\" }")
-  return options ~= nil and options.tensor_format == "npy"
-end
-
 function SummaryRecord:setup(a)
   for _, key in ipairs { "log_dir", "file_prefix", "file_suffix" } do
     if type(a[key]) ~= "string" or (a[key] == "" and key ~= "file_suffix") then
@@ -52,7 +46,7 @@ function SummaryRecord:setup(a)
   self.log_dir, self.mode = a.log_dir, "train"
   self.file = events.create("SummaryRecord", a.log_dir, form, "MindSpore.Event:1")
   self.path, self.name, self.values = self.file.path, self.file.name, {}
-  if exports("SummaryRecord", a.export_options) then self.export = ("%s/export_%d/tensor"):format(a.log_dir, os.time()) end
+  if events.exports("SummaryRecord", a.export_options) then self.export = ("%s/export_%d/tensor"):format(a.log_dir, os.time()) end
 end
 
 local now = events.now
@@ -234,4 +228,4 @@ end
 
 SummaryRecord.__close = SummaryRecord.close
 
-return { SummaryRecord = SummaryRecord, exports = exports }
+return { SummaryRecord = SummaryRecord }
