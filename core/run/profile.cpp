@@ -1,7 +1,6 @@
 #include "core/run/profile.h"
 
 #include <chrono>
-#include <utility>
 
 #include "core/memory/memory.h"
 
@@ -47,20 +46,6 @@ int64_t bytes_of(std::span<const Value> args, std::span<const TensorType> result
     for (const Value& v : args) visit(visit, v);
     for (const TensorType& t : results) add(t);
     return bytes;
-}
-
-thread_local constinit Observer* Observer::current_ = nullptr;
-
-void Observer::open() {
-    if (std::exchange(is_open_, true)) return;
-    outer_ = std::exchange(current_, this);
-}
-
-void Observer::close() {
-    if (!std::exchange(is_open_, false)) return;
-    Observer** link = &current_;
-    while (*link && *link != this) link = &(*link)->outer_;
-    if (*link) *link = outer_;
 }
 
 thread_local constinit Profile* Profile::current_ = nullptr;

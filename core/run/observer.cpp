@@ -1,0 +1,21 @@
+#include "core/run/observer.h"
+
+#include <utility>
+
+namespace lunaria {
+
+thread_local constinit Observer* Observer::current_ = nullptr;
+
+void Observer::open() {
+    if (std::exchange(is_open_, true)) return;
+    outer_ = std::exchange(current_, this);
+}
+
+void Observer::close() {
+    if (!std::exchange(is_open_, false)) return;
+    Observer** link = &current_;
+    while (*link && *link != this) link = &(*link)->outer_;
+    if (*link) *link = outer_;
+}
+
+}  // namespace lunaria
