@@ -82,8 +82,9 @@ std::string ProtoReader::text() const {
 }
 
 ProtoReader ProtoReader::message() const {
-    ProtoReader inner(bytes(), file_, others_);
-    inner.depth_ = depth_ + 1;
+    ProtoReader inner = *this;
+    inner.rest_ = bytes();
+    ++inner.depth_;
     if (inner.depth_ > kDeepest) fail(str("messages are nested more than ", kDeepest, " times"));
     return inner;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,7 @@ class ProtoReader {
   public:
     // `others`: the files that messages may name, for contents outside of this file.
     ProtoReader(std::string_view bytes, std::string_view file, FilesInside* others = nullptr)
-        : rest_(bytes), file_(file), others_(others) {}
+        : rest_(bytes), file_(std::make_shared<const std::string>(file)), others_(others) {}
 
     // Goes to the next field; false at the end.
     bool next();
@@ -40,7 +41,8 @@ class ProtoReader {
     template <class List>
     void integers(List& list) const {
         if (wire_ != 2) return list.push_back(integer());
-        ProtoReader packed(bytes_, file_);
+        ProtoReader packed = *this;
+        packed.rest_ = bytes_;
         while (!packed.rest_.empty()) list.push_back(static_cast<int64_t>(packed.varint()));
     }
     template <class List>
@@ -56,8 +58,8 @@ class ProtoReader {
         for (size_t i = 0; i < bytes_.size(); i += 8) list.push_back(std::bit_cast<double>(fixed<uint64_t>(i)));
     }
 
-    [[noreturn]] void fail(std::string_view what) const { throw file_error(file_, str("corrupt: ", what)); }
-    const std::string& file() const { return file_; }
+    [[noreturn]] void fail(std::string_view what) const { throw file_error(*file_, str("corrupt: ", what)); }
+    const std::string& file() const { return *file_; }
     FilesInside* others() const { return others_; }
 
   private:
@@ -74,7 +76,7 @@ class ProtoReader {
     std::string_view take(uint64_t count);
 
     std::string_view rest_;
-    std::string file_;
+    std::shared_ptr<const std::string> file_;  // one for all messages of a file
     FilesInside* others_;
     int depth_ = 0;
     uint32_t field_ = 0;

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/tensor/device.h"
+#include "core/tensor/joint_dtype.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {
@@ -22,11 +23,11 @@ class Reader {
 
     Tensor read(int index, std::optional<DType> dtype) {
         measure(index, 0);
-        const DType natural = joint_dtype();
+        const DType natural = kinds_.joint();
         const DType target = dtype.value_or(natural);
         Shape shape = checked_shape(where_, Shape(outer_).dims(), size_of(target));
         for (int64_t d : inner_) shape.push_back(d);
-        if (has_tensors_) {
+        if (kinds_.tensors) {
             result_ = Tensor::empty(target, checked_shape(where_, shape.dims(), size_of(target)));
         } else {
             result_ = Tensor::empty(target, shape);
@@ -97,14 +98,13 @@ class Reader {
             throw ragged(str(place(), " is ", describe(L_, index), " where a table is expected"));
         if (type == LUA_TNUMBER) {
             expect_inner({});
-            (lua_isinteger(L_, index) ? has_integers_ : has_floats_) = true;
+            (lua_isinteger(L_, index) ? kinds_.integers : kinds_.floats) = true;
         } else if (type == LUA_TBOOLEAN) {
             expect_inner({});
-            has_booleans_ = true;
+            kinds_.booleans = true;
         } else if (const Tensor* t = tensor_at(L_, index)) {
             expect_inner(t->shape());
-            tensor_dtype_ = tensor_dtype_ ? promote(*tensor_dtype_, t->dtype()) : t->dtype();
-            has_tensors_ = true;
+            kinds_.add_tensor(t->dtype());
         } else if (depth == 0) {
             const std::string of_type = lua_isuserdata(L_, index) ? "" : str(" (type ", luaL_typename(L_, index), ")");
             throw argument_error(where_, str("data must be a number, a boolean, a table of them or a tensor, got ",
@@ -135,15 +135,6 @@ class Reader {
 
     Error ragged(const std::string& message) const {
         return shape_error(where_, "the table is ragged: " + message).hint("all rows of a tensor have the same length");
-    }
-
-    DType joint_dtype() const {
-        std::optional<DType> t = tensor_dtype_;
-        auto add = [&](DType other) { t = t ? promote(*t, other) : other; };
-        if (has_floats_) add(t && is_float(*t) ? *t : DType::f32);
-        if (has_integers_ && !(t && (is_float(*t) || is_integer(*t)))) add(DType::i64);
-        if (has_booleans_) add(DType::boolean);
-        return t.value_or(DType::f32);
     }
 
     void fill(int index, size_t depth) {
@@ -209,8 +200,7 @@ class Reader {
     bool inner_known_ = false;
     std::optional<size_t> leaf_depth_;
     std::vector<int64_t> path_;
-    bool has_integers_ = false, has_floats_ = false, has_booleans_ = false, has_tensors_ = false;
-    std::optional<DType> tensor_dtype_;
+    ElementKinds kinds_;
     Tensor result_;
     int64_t next_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/tensor/element.h"
+#include "core/tensor/joint_dtype.h"
 #include "jit/vm/binding.h"
 #include "jit/vm/plain_host.h"
 
@@ -234,7 +235,7 @@ class TensorReader {
         measure(data, 0);
         std::vector<int64_t> sizes = outer_;
         sizes.insert(sizes.end(), inner_.begin(), inner_.end());
-        const DType target = dtype.value_or(natural());
+        const DType target = dtype.value_or(kinds_.joint());
         result_ = Tensor::empty(target, checked_shape(where_, sizes, size_of(target)));
         if (result_.size() > 0) fill(data, 0);
         return result_.to(current_place());
@@ -264,11 +265,11 @@ class TensorReader {
         Shape shape;
         if (v.is_tensor()) {
             shape = v.tensor().shape();
-            tensor_dtype_ = tensor_dtype_ ? promote(*tensor_dtype_, v.tensor().dtype()) : v.tensor().dtype();
+            kinds_.add_tensor(v.tensor().dtype());
         } else if (v.is_number()) {
-            (v.kind() == Value::Kind::integer ? has_integers_ : has_floats_) = true;
+            (v.kind() == Value::Kind::integer ? kinds_.integers : kinds_.floats) = true;
         } else if (v.kind() == Value::Kind::boolean) {
-            has_booleans_ = true;
+            kinds_.booleans = true;
         } else {
             throw argument_error(
                 where_, str("data must be a number, a boolean, a table of them or a tensor, got ", describe_plain(v)));
@@ -276,15 +277,6 @@ class TensorReader {
         if (inner_known_ && !(inner_ == shape)) throw ragged();
         inner_ = shape;
         inner_known_ = true;
-    }
-
-    DType natural() const {
-        std::optional<DType> t = tensor_dtype_;
-        auto add = [&](DType other) { t = t ? promote(*t, other) : other; };
-        if (has_floats_) add(t && is_float(*t) ? *t : DType::f32);
-        if (has_integers_ && !(t && (is_float(*t) || is_integer(*t)))) add(DType::i64);
-        if (has_booleans_) add(DType::boolean);
-        return t.value_or(DType::f32);
     }
 
     void fill(const Value& v, size_t depth) {
@@ -305,9 +297,9 @@ class TensorReader {
     const std::string_view where_;
     std::vector<int64_t> outer_;
     Shape inner_;
-    bool inner_known_ = false, has_integers_ = false, has_floats_ = false, has_booleans_ = false;
+    bool inner_known_ = false;
     std::optional<size_t> leaf_depth_;
-    std::optional<DType> tensor_dtype_;
+    ElementKinds kinds_;
     Tensor result_;
     int64_t next_ = 0;
 };
