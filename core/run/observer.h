@@ -26,7 +26,13 @@ class Observer {
     class Call {
       public:
         Call(const Op& op, std::span<const Value> args) : op_(op), args_(args), last_(current_) {
-            for (Observer* o = last_; o; o = o->outer_) o->begin(op, args);
+            Observer* o = last_;
+            try {
+                for (; o; o = o->outer_) o->begin(op, args);
+            } catch (...) {
+                for (Observer* begun = last_; begun != o; begun = begun->outer_) begun->end(op, args, nullptr);
+                throw;
+            }
         }
         ~Call() { close(nullptr); }
         Call(const Call&) = delete;
@@ -57,7 +63,8 @@ class Observer {
     void close();
 
   private:
-    // Calls of begin and end nest. `result` is null where the operator failed. These two do not throw.
+    // Calls of begin and end nest. `result` is null where the operator failed. `begin` may throw to end the
+    // program; its own call has not begun then. `end` does not throw.
     virtual void begin(const Op& op, std::span<const Value> args) = 0;
     virtual void end(const Op& op, std::span<const Value> args, const Value* result) = 0;
     // Called when the operator has ended for all observers; may throw.

@@ -42,31 +42,25 @@ bool has_avx2() {
     return count_within(x, count, low, high);
 }
 
-// Sums of |x| and of x, each in lanes, so that the compiler may add several at once.
-struct Sums {
-    double absolute = 0, plain = 0;
-};
-[[gnu::always_inline]] inline Sums sums_of(const float* x, int64_t count) {
-    std::array<float, 16> absolute{}, plain{};
+// The sum of |x|, in lanes, so that the compiler may add several at once.
+[[gnu::always_inline]] inline double absolute_sum_of(const float* x, int64_t count) {
+    std::array<float, 16> lanes{};
     int64_t i = 0;
     for (; i + 16 <= count; i += 16)
-        for (size_t k = 0; k < 16; ++k) {
-            absolute[k] += std::abs(x[i + static_cast<int64_t>(k)]);
-            plain[k] += x[i + static_cast<int64_t>(k)];
-        }
-    Sums sums;
-    for (size_t k = 0; k < 16; ++k) {
-        sums.absolute += static_cast<double>(absolute[k]);
-        sums.plain += static_cast<double>(plain[k]);
-    }
-    for (; i < count; ++i) {
-        sums.absolute += std::abs(static_cast<double>(x[i]));
-        sums.plain += static_cast<double>(x[i]);
-    }
-    return sums;
+        for (size_t k = 0; k < 16; ++k) lanes[k] += std::abs(x[i + static_cast<int64_t>(k)]);
+    double sum = 0;
+    for (float lane : lanes) sum += static_cast<double>(lane);
+    for (; i < count; ++i) sum += std::abs(static_cast<double>(x[i]));
+    return sum;
 }
-[[gnu::target("avx2")]] Sums sums_avx2(const float* x, int64_t count) { return sums_of(x, count); }
+[[gnu::target("avx2")]] double absolute_sum_avx2(const float* x, int64_t count) { return absolute_sum_of(x, count); }
+double absolute_sum(const float* x, int64_t count) {
+    return has_avx2() ? absolute_sum_avx2(x, count) : absolute_sum_of(x, count);
+}
 
+struct Sums {
+    double changed = 0, old = 0;
+};
 // |now - before| and |before| added up.
 [[gnu::always_inline]] inline Sums differences_of(const float* now, const float* before, int64_t count) {
     std::array<float, 16> changed{}, old{};
@@ -79,12 +73,12 @@ struct Sums {
         }
     Sums sums;
     for (size_t k = 0; k < 16; ++k) {
-        sums.absolute += static_cast<double>(changed[k]);
-        sums.plain += static_cast<double>(old[k]);
+        sums.changed += static_cast<double>(changed[k]);
+        sums.old += static_cast<double>(old[k]);
     }
     for (; i < count; ++i) {
-        sums.absolute += std::abs(static_cast<double>(now[i]) - static_cast<double>(before[i]));
-        sums.plain += std::abs(static_cast<double>(before[i]));
+        sums.changed += std::abs(static_cast<double>(now[i]) - static_cast<double>(before[i]));
+        sums.old += std::abs(static_cast<double>(before[i]));
     }
     return sums;
 }
@@ -156,7 +150,7 @@ double absolute_mean_of(const Tensor& given) {
     double sum = 0;
     for (int64_t i = 0; i < t.size(); i += kBlock) {
         const int64_t count = std::min(kBlock, t.size() - i);
-        sum += (has_avx2() ? sums_avx2(x + i, count) : sums_of(x + i, count)).absolute;
+        sum += absolute_sum(x + i, count);
     }
     return std::isfinite(sum) ? sum / static_cast<double>(t.size()) : statistics_of(t).absolute_mean();
 }
@@ -185,7 +179,7 @@ bool reaches_absolute_mean(const Tensor& given, double bound) {
     double sum = 0;
     const double enough = bound * static_cast<double>(t.size());
     for (int64_t i = 0; i < t.size() && sum < enough; i += kBlock) {
-        const double block = sums_of(t.data<float>() + i, std::min(kBlock, t.size() - i)).absolute;
+        const double block = absolute_sum(t.data<float>() + i, std::min(kBlock, t.size() - i));
         if (!std::isfinite(block)) return false;
         sum += block;
     }
@@ -253,7 +247,18 @@ double percentage_within(const Tensor& given, double low, double high) {
            static_cast<double>(t.size());
 }
 
+namespace {
+
+void check_same_type(const Tensor& now, const Tensor& before) {
+    if (now.dtype() != before.dtype() || !(now.shape() == before.shape()))
+        throw shape_error("compare", str("the tensor is ", name_of(now.dtype()), now.shape(), " and was ",
+                                         name_of(before.dtype()), before.shape(), " a step before"));
+}
+
+}  // namespace
+
 double update_ratio(const Tensor& now, const Tensor& before, double epsilon) {
+    check_same_type(now, before);
     const Tensor a = readable(now), b = readable(before);
     if (a.size() == 0) return 0;
     if (a.dtype() != DType::f32) {
@@ -265,16 +270,14 @@ double update_ratio(const Tensor& now, const Tensor& before, double epsilon) {
         const int64_t count = std::min(kBlock, a.size() - i);
         const float *x = a.data<float>() + i, *y = b.data<float>() + i;
         const Sums sums = has_avx2() ? differences_avx2(x, y, count) : differences_of(x, y, count);
-        all.absolute += sums.absolute;
-        all.plain += sums.plain;
+        all.changed += sums.changed;
+        all.old += sums.old;
     }
-    return all.absolute / (all.plain + epsilon * static_cast<double>(a.size()));
+    return all.changed / (all.old + epsilon * static_cast<double>(a.size()));
 }
 
 Change change_of(const Tensor& now, const Tensor& before, const Tolerance& tolerance) {
-    if (now.dtype() != before.dtype() || !(now.shape() == before.shape()))
-        throw shape_error("compare", str("the tensor is ", name_of(now.dtype()), now.shape(), " and was ",
-                                         name_of(before.dtype()), before.shape(), " a step before"));
+    check_same_type(now, before);
     const Tensor a = readable(now), b = readable(before);
     Change change;
     change.count = a.size();

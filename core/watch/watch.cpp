@@ -170,6 +170,8 @@ void Watch::end(const Op& op, std::span<const Value> args, const Value* result) 
     if (is_reporting_ || running_.empty()) return;
     const Running running = std::move(running_.back());
     running_.pop_back();
+    args_ = {};
+    result_ = nullptr;
     if (!result) return;
     const bool is_composite = count_ != running.nodes;
     if (!is_composite && op.host_fn) return;
@@ -202,12 +204,19 @@ void Watch::add_faulty(const Running& running) {
 
 void Watch::after() {
     if (is_reporting_ || !running_.empty() || !result_) return;
+    // Reports may throw, and what the operator had is gone then, too.
+    struct Forget {
+        explicit Forget(Watch& w) : watch(w) {}
+        ~Forget() {
+            watch.args_ = {};
+            watch.result_ = nullptr;
+        }
+        Watch& watch;
+    } const forget(*this);
     if (unreported_)
         report_hits();
     else if (options_.reports_nodes)
         report(Event::node);
-    args_ = {};
-    result_ = nullptr;
 }
 
 int32_t Watch::next_number(const Op& op) {
@@ -386,9 +395,11 @@ void Watch::check(Target target, Subject& subject, int32_t node, const F& what, 
     for (size_t p = 0; p < options_.points.size(); ++p) {
         const Watchpoint& point = options_.points[p];
         if (point.target != target || point.at_start != at_start) continue;
-        if (!point.operators.empty() &&
-            std::ranges::find(point.operators, nodes_[static_cast<size_t>(node)].op) == point.operators.end())
-            continue;
+        const auto is_of = [&] {
+            return node >= 0 &&
+                   std::ranges::find(point.operators, nodes_[static_cast<size_t>(node)].op) != point.operators.end();
+        };
+        if (!point.operators.empty() && !is_of()) continue;
         if (!point.preserving.empty() && point.nodes.empty() && node >= 0 &&
             preserves(point, nodes_[static_cast<size_t>(node)]))
             continue;
@@ -459,6 +470,7 @@ std::vector<Figures> Watch::figures_of_operands(std::span<const Value> args, con
 }
 
 std::vector<Figures> Watch::operand_figures() const {
+    if (!result_) return {};
     return operands_.empty() ? figures_of_operands(args_) : operands_;
 }
 

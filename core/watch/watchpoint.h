@@ -73,7 +73,6 @@ class Subject {
     // The first question of the watchpoint that applies; nothing where none does.
     std::optional<Answer> ask(const Watchpoint& point);
     const Tensor& tensor() const { return now_; }
-    const Tensor* before() const { return before_; }
     const Statistics& statistics();
 
   private:

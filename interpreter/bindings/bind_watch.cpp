@@ -286,7 +286,7 @@ void push_node(lua_State* L, const watch::Node& node, size_t index) {
     lua_setfield(L, -2, "operands");
 }
 
-// nodes() or node(index): of the present or latest step.
+// nodes() or nodes(index): of the present or latest step; -1 is the latest.
 int nodes(lua_State* L) {
     const auto all = watch_at(L).nodes();
     if (lua_isnoneornil(L, 2)) {
@@ -294,7 +294,8 @@ int nodes(lua_State* L) {
         push_list(L, all, [&](const watch::Node& node) { push_node(L, node, i++); });
         return 1;
     }
-    const lua_Integer index = luaL_checkinteger(L, 2);
+    lua_Integer index = luaL_checkinteger(L, 2);
+    if (index < 0) index += static_cast<lua_Integer>(all.size()) + 1;
     if (index < 1 || index > static_cast<lua_Integer>(all.size())) return 0;
     push_node(L, all[static_cast<size_t>(index) - 1], static_cast<size_t>(index) - 1);
     return 1;

@@ -22,8 +22,6 @@ using vm::Field;
 
 namespace {
 
-constexpr int kMostMetatables = 100;
-
 LuaReference* reference_of(const Value& v) { return vm::object_as<LuaReference>(v); }
 
 // Values that can be indexed only if the program has given their type a metatable.
@@ -73,7 +71,7 @@ Field LuaHost::follow_chain(const Value& object, const Value& key, const char* e
     } else {
         push(L, key);
     }
-    for (int i = 0; i < kMostMetatables; ++i) {
+    for (int i = 0; i < vm::kMostMetatables; ++i) {
         // On the stack: the table, the key.
         lua_pushvalue(L, base + 2);
         if (lua_rawget(L, base + 1) != LUA_TNIL || luaL_getmetafield(L, base + 1, event) == LUA_TNIL) {

@@ -106,7 +106,7 @@ int bound(Address address, int port) {
     address.set_port(port);
     Descriptor socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int on = 1;
-    setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (socket) setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (socket && bind(socket.number(), reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
         ::listen(socket.number(), 64) == 0)
         return socket.release();
@@ -257,10 +257,14 @@ void Server::announce() {
     const std::string folder = records_folder();
     if (folder.empty()) return;
     record_path_ = str(folder, '/', port_);
-    unlink(record_path_.c_str());
-    record_.reset(open(record_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!record_) return;
-    flock(record_.number(), LOCK_EX | LOCK_NB);
+    // A live record, of a server with this port at another address, stays. A program that lists servers may take a new
+    // one for a record that was left behind, until it is locked.
+    for (bool is_new = true; is_new; is_new = is_unwanted()) {
+        (void)server_of(record_path_);
+        record_.reset(open(record_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+        if (!record_) return;
+        flock(record_.number(), LOCK_EX);
+    }
     const nlohmann::json json = {{"port", port_}, {"process", getpid()}, {"url", url_}, {"about", about_}};
     const std::string text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     (void)!write(record_.number(), text.data(), text.size());

@@ -3,7 +3,6 @@
 #include <cinttypes>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "core/tensor/tensor_text.h"
 #include "jit/frontend/literals.h"
@@ -36,14 +35,20 @@ std::optional<int64_t> whole(const Value& v) {
     return std::nullopt;
 }
 
-Value integer_or_float(double x) {
-    if (x >= -0x1p63 && x < 0x1p63) return Value(static_cast<int64_t>(x));
-    return Value(x);
+// A primitive on numbers at the arguments; texts count as floats.
+Value at_numbers(const Arguments& a, const char* primitive) {
+    const Op& op = lua::primitive(primitive);
+    const size_t count = op.signature.params.size();
+    Value numbers[2];
+    for (size_t i = 0; i < count; ++i)
+        numbers[i] = a.at(i).kind() == Value::Kind::integer ? a.at(i) : Value(a.number(i));
+    return lua::run_number(op, {numbers, count});
 }
 
-LibraryBody of_number(const char* name, double (*f)(double)) {
-    return {"math", name,
-            [name, f](std::span<const Value> args) { return Values{Value(f(Arguments(name, args).number(0)))}; }};
+LibraryBody of_numbers(const char* name, const char* primitive) {
+    return {"math", name, [name, primitive](std::span<const Value> args) {
+                return Values{at_numbers(Arguments(name, args), primitive)};
+            }};
 }
 
 LibraryBody least(const char* name, bool most) {
@@ -60,45 +65,19 @@ LibraryBody least(const char* name, bool most) {
             }};
 }
 
-Values absolute(std::span<const Value> args) {
-    const Arguments a("abs", args);
-    if (a.at(0).kind() != Value::Kind::integer) return {Value(std::fabs(a.number(0)))};
-    const int64_t i = a.at(0).integer();
-    return {Value(i < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(i)) : i)};
-}
-
-LibraryBody rounded(const char* name, double (*f)(double)) {
-    return {"math", name, [name, f](std::span<const Value> args) {
-                const Arguments a(name, args);
-                if (a.at(0).kind() == Value::Kind::integer) return Values{a.at(0)};
-                return Values{integer_or_float(f(a.number(0)))};
-            }};
-}
-
 Values logarithm(std::span<const Value> args) {
     const Arguments a("log", args);
-    const double x = a.number(0);
-    if (!a.has(1)) return {Value(std::log(x))};
-    const double base = a.number(1);
-    if (base == 2) return {Value(std::log2(x))};
-    return {Value(base == 10 ? std::log10(x) : std::log(x) / std::log(base))};
+    return {at_numbers(a, a.has(1) ? "num_log_base" : "num_log")};
 }
 
-Values remainder_of(std::span<const Value> args) {
-    const Arguments a("fmod", args);
-    if (a.at(0).kind() == Value::Kind::integer && a.at(1).kind() == Value::Kind::integer) {
-        const int64_t x = a.at(0).integer(), y = a.at(1).integer();
-        if (y == 0) a.fail(1, "zero");
-        return {Value(y == -1 ? int64_t{0} : x % y)};
-    }
-    return {Value(std::fmod(a.number(0), a.number(1)))};
+Values arc_tangent(std::span<const Value> args) {
+    const Arguments a("atan", args);
+    return {at_numbers(a, a.has(1) ? "num_atan2" : "num_atan")};
 }
 
 Values parts_of(std::span<const Value> args) {
-    const double x = Arguments("modf", args).number(0);
-    const double n = x < 0 ? std::ceil(x) : std::floor(x);
-    const Value integral = std::isinf(x) ? Value(x) : Value(n);
-    return {integral, Value(n == x ? 0.0 : x - n)};
+    const Arguments a("modf", args);
+    return {at_numbers(a, "num_trunc"), at_numbers(a, "num_frac")};
 }
 
 Values to_integer(std::span<const Value> args) {
@@ -282,28 +261,23 @@ std::string text_of(const Value& v) {
 }
 
 std::vector<LibraryBody> basic_functions() {
-    const auto root = [](double x) { return std::sqrt(x); };
     return {
-        of_number("acos", [](double x) { return std::acos(x); }),
-        of_number("asin", [](double x) { return std::asin(x); }),
-        of_number("cos", [](double x) { return std::cos(x); }),
-        of_number("deg", [](double x) { return x * (180.0 / std::numbers::pi); }),
-        of_number("exp", [](double x) { return std::exp(x); }),
-        of_number("rad", [](double x) { return x * (std::numbers::pi / 180.0); }),
-        of_number("sin", [](double x) { return std::sin(x); }),
-        of_number("sqrt", root),
-        of_number("tan", [](double x) { return std::tan(x); }),
+        of_numbers("abs", "num_abs"),
+        of_numbers("acos", "num_acos"),
+        of_numbers("asin", "num_asin"),
+        of_numbers("ceil", "num_ceil"),
+        of_numbers("cos", "num_cos"),
+        of_numbers("deg", "num_deg"),
+        of_numbers("exp", "num_exp"),
+        of_numbers("floor", "num_floor"),
+        of_numbers("fmod", "num_fmod"),
+        of_numbers("rad", "num_rad"),
+        of_numbers("sin", "num_sin"),
+        of_numbers("sqrt", "num_sqrt"),
+        of_numbers("tan", "num_tan"),
         least("max", true),
         least("min", false),
-        rounded("ceil", [](double x) { return std::ceil(x); }),
-        rounded("floor", [](double x) { return std::floor(x); }),
-        {"math", "abs", absolute},
-        {"math", "atan",
-         [](std::span<const Value> args) {
-             const Arguments a("atan", args);
-             return Values{Value(std::atan2(a.number(0), a.has(1) ? a.number(1) : 1.0))};
-         }},
-        {"math", "fmod", remainder_of},
+        {"math", "atan", arc_tangent},
         {"math", "log", logarithm},
         {"math", "modf", parts_of},
         {"math", "tointeger", to_integer},

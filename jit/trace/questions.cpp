@@ -27,8 +27,6 @@ std::string question(char kind, const void* object, const Value& key) {
 
 namespace {
 
-constexpr int kMostMetatables = 100;
-
 // Values of a basic type share a metatable, which is looked up for this value. Tables and objects have their own.
 Value of_basic_type(Outside& outside, const Value& v) {
     switch (v.kind()) {
@@ -190,7 +188,7 @@ void Questions::read_all(const Value& table, int depth) {
 vm::Field Questions::follow(const Value& object, const Value& key, const char* event) {
     vm::Field field;
     field.holder = object;
-    for (int i = 0; i < kMostMetatables; ++i) {
+    for (int i = 0; i < vm::kMostMetatables; ++i) {
         field.value = read(field.holder, key);
         if (!field.value.is_nil()) {
             field.raw = true;

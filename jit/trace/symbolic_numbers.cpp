@@ -240,9 +240,8 @@ bool SymbolicNumbers::reads_by_any_key(const Instruction& it) {
     if (!r_.host.is_table(table) || r_.tables.find(table)) return false;
     vm::Values kept;
     const std::span<const Value> contexts = plain ? std::span<const Value>() : it.m.contexts_of(it.i, kept);
-    constexpr int kMostMetatables = 100;
     Value holder = table;
-    for (int k = 0; !contexts.empty() && k < kMostMetatables && r_.host.is_table(holder); ++k) {
+    for (int k = 0; !contexts.empty() && k < vm::kMostMetatables && r_.host.is_table(holder); ++k) {
         const auto has_shadow = [&](const Value& c) { return static_cast<vm::Context*>(c.object())->find(holder); };
         if (std::ranges::any_of(contexts, has_shadow)) return false;
         holder = r_.questions.meta(holder, "__index");

@@ -33,6 +33,9 @@ struct Callee {
     Value otherwise;
 };
 
+// The most metatables that a chain of __index or __newindex may have.
+constexpr int kMostMetatables = 100;
+
 // The place of a field: raw in `holder`, or a call of `method` with the object (and key).
 struct Field {
     Value holder, value;

@@ -228,32 +228,32 @@ Callee PlainHost::resolve(const Value& f) {
     return callee;
 }
 
-Field PlainHost::find_field(const Value& object, const Value& key) {
+Field PlainHost::follow_chain(const Value& object, const Value& key, std::string_view event) {
     Field field;
     field.holder = object;
-    if (object.kind() == Value::Kind::string && is_table(text_metatable))
-        return find_field(raw_get(text_metatable, Value("__index")), key);
-    if (!is_table(object)) return field;
-    field.value = raw_get(object, key);
-    field.raw = true;
-    if (!field.value.is_nil()) return field;
-    const Value method = metamethod(object, object, "__index");
-    if (method.is_nil()) return field;
-    if (is_table(method)) return find_field(method, key);
-    field.raw = false;
-    field.method = method;
+    for (int i = 0; i < kMostMetatables && is_table(field.holder); ++i) {
+        field.value = raw_get(field.holder, key);
+        field.raw = true;
+        if (!field.value.is_nil()) return field;
+        const Value method = metamethod(field.holder, field.holder, event);
+        if (method.is_nil()) return field;
+        field.raw = false;
+        if (!is_table(method)) {
+            field.method = method;
+            return field;
+        }
+        field.holder = method;
+    }
     return field;
 }
 
+Field PlainHost::find_field(const Value& object, const Value& key) {
+    const bool is_text = object.kind() == Value::Kind::string && is_table(text_metatable);
+    return follow_chain(is_text ? raw_get(text_metatable, Value("__index")) : object, key, "__index");
+}
+
 Field PlainHost::find_new_field(const Value& object, const Value& key) {
-    Field field;
-    field.holder = object;
-    if (!is_table(object)) return field;
-    field.raw = true;
-    if (!raw_get(object, key).is_nil()) return field;
-    field.method = metamethod(object, object, "__newindex");
-    field.raw = field.method.is_nil();
-    return field;
+    return follow_chain(object, key, "__newindex");
 }
 
 Value PlainHost::metamethod(const Value& a, const Value& b, std::string_view event) {

@@ -84,6 +84,8 @@ class PlainHost final : public Host {
     const Op* operator_in(const Value& f) override;
     Field find_field(const Value& object, const Value& key) override;
     Field find_new_field(const Value& object, const Value& key) override;
+    // Follows the metatables from object[key] on, for reading (__index) or writing (__newindex).
+    Field follow_chain(const Value& object, const Value& key, std::string_view event);
     Value metamethod(const Value& a, const Value& b, std::string_view event) override;
     Value index(const Value& object, const Value& key) override;
     void set_index(const Value& object, const Value& key, const Value& value) override;

@@ -303,6 +303,9 @@ t.test("dumps are looked at later", function()
   t.equal({ found.tensor_overflow.iteration, found.tensor_overflow.node.name, is_line(found.tensor_overflow.place, "log") },
     { 3, "log-0", true })
   t.equal({ found.gradient_exploding.iteration, found.weight_not_changed == nil }, { 3, true })
+  -- A line is named by the end of its file's path, as for watchpoints of a training.
+  local short = found.tensor_overflow.place:match "[^/]*$"
+  t.equal(#analyzer:check_watchpoints { { "tensor_overflow", nodes = { short } } } >= 1, true)
   local csv = folder .. "/figures.csv"
   t.equal(#analyzer:summary_statistics(logs, csv), 3)
   local file = assert(io.open(csv))

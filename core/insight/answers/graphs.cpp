@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/insight/answers/reference.h"
+
 namespace lunaria::insight {
 
 namespace {
@@ -16,8 +18,7 @@ std::vector<GraphFile> files_of(const Run& run) {
     std::vector<GraphFile> files;
     // The network that was trained comes first.
     for (const auto& file : run.events)
-        if (!file->graphs().empty())
-            files.push_back({std::filesystem::path(file->path()).filename().string(), file->place()});
+        if (file->has_graph()) files.push_back({file->path(), file->place()});
     for (const std::string& name : run.graph_files) files.push_back({name, run.place + "/" + name});
     return files;
 }
@@ -64,12 +65,17 @@ Answer graph_answer(Store& store, const Question& question) {
     return page->difference(page_of(store, question.part(2))->model());
 }
 
-Answer reference_graph_answer(Store& store, const Run& run, const Question& question) {
-    const auto files = files_of(run);
+Answer reference_graph_answer(Store& store, const Question& question) {
     const auto tag = question.parameter("tag");
-    const auto file = std::ranges::find_if(files, [&](const GraphFile& f) { return !tag || f.name == *tag; });
-    if (file == files.end()) throw Refusal{400, "the run has no such graph"};
-    return page_of(store, *file)->reference_answer(question);
+    GraphFile found;
+    {
+        const auto view = store.view();
+        const auto files = files_of(reference::run_named(view, reference::needed(question, "train_id")));
+        const auto file = std::ranges::find_if(files, [&](const GraphFile& f) { return !tag || f.name == *tag; });
+        if (file == files.end()) throw Refusal{400, "the run has no such graph"};
+        found = *file;
+    }
+    return page_of(store, found)->reference_answer(question);
 }
 
 }  // namespace lunaria::insight

@@ -10,7 +10,7 @@ namespace lunaria::insight {
 Answer graphs_of_run(const Run& run);
 // v1/lunaria/graphs/GRAPH/...; the path begins with GRAPH.
 Answer graph_answer(Store& store, const Question& question);
-// v1/mindinsight/datavisual/graphs/...?train_id=&tag=; the path begins behind `graphs`. `run`: of the train_id.
-Answer reference_graph_answer(Store& store, const Run& run, const Question& question);
+// v1/mindinsight/datavisual/graphs/...?train_id=&tag=; the path begins behind `graphs`.
+Answer reference_graph_answer(Store& store, const Question& question);
 
 }  // namespace lunaria::insight

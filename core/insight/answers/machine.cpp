@@ -160,7 +160,7 @@ class Machine {
             ticks[process.id] = process.ticks;
             const auto before = ticks_.find(process.id);
             // What a process did before it was seen first is not of this moment.
-            const uint64_t done = before == ticks_.end() ? 0 : process.ticks - before->second;
+            const uint64_t done = before == ticks_.end() ? 0 : std::max(process.ticks, before->second) - before->second;
             json.open('{').key("pid").number(process.id).key("name").string(process.command);
             json.key("cpu").number(static_cast<double>(done) / per_second / seconds);
             json.key("memory").number(process.memory).close('}');

@@ -21,8 +21,6 @@ constexpr int kWaits = 5;
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 void put_run(JsonText& json, const Run& run) {
     json.open('{').key("id").string(run.id).key("name").string(run.name);
     json.key("first").number(run.first_wall()).key("last").number(run.last_wall());
@@ -34,7 +32,7 @@ void put_run(JsonText& json, const Run& run) {
         json.key(kKindNames[k]).number(run.tags(kind).size());
     }
     size_t graphs = run.graph_files.size();
-    for (const auto& file : run.events) graphs += file->graphs().size();
+    for (const auto& file : run.events) graphs += file->has_graph();
     json.key("embeddings")
         .number(0)
         .key("graphs")
@@ -76,7 +74,7 @@ Answer one_run(const Store& store, std::string_view id) {
 // {"notes"?: text, "labels"?: [text]}
 Answer annotate(Store& store, const Question& question) {
     const std::string id(question.part(1));
-    const Json wanted = Json::parse(question.body, nullptr, false);
+    const Json wanted = parsed_json(question.body);
     const auto is_text = [](const Json& json) { return json.is_string(); };
     const bool fine =
         wanted.is_object() && (!wanted.contains("notes") || wanted["notes"].is_string()) &&

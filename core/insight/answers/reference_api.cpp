@@ -46,7 +46,7 @@ constexpr std::pair<const char*, Kind> kPlugins[] = {{"image", Kind::image},
 std::vector<std::string> graphs_of(const Run& run) {
     std::vector<std::string> names;
     for (const auto& file : run.events)
-        if (!file->graphs().empty()) names.push_back(file->path());
+        if (file->has_graph()) names.push_back(file->path());
     names.insert(names.end(), run.graph_files.begin(), run.graph_files.end());
     return names;
 }
@@ -399,8 +399,7 @@ Answer routed(Store& store, const Question& question) {
     for (const Route& route : routes)
         if (route.path == path && route.method == method) return route.answer(store, question);
     if (question.part(0) == "datavisual" && question.part(1) == "graphs" && method == "GET") {
-        const auto view = store.view();
-        return reference_graph_answer(store, run_named(view, needed(question, "train_id")), question.below(2));
+        return reference_graph_answer(store, question.below(2));
     }
     throw Refusal{404, "there is no such address"};
 }
@@ -409,9 +408,7 @@ Answer routed(Store& store, const Question& question) {
 
 namespace reference {
 
-Answer json(const Json& json, int status) {
-    return json_answer(json.dump(-1, ' ', false, Json::error_handler_t::replace), status);
-}
+Answer json(const Json& json, int status) { return json_answer(dumped(json), status); }
 
 std::string train_id_of(const Run& run) { return run.name == "." ? "./" : "./" + run.name; }
 
@@ -430,7 +427,7 @@ std::string needed(const Question& question, std::string_view name) {
 }
 
 Json body_of(const Question& question) {
-    Json body = question.body.empty() ? Json::object() : Json::parse(question.body, nullptr, false);
+    Json body = question.body.empty() ? Json::object() : parsed_json(question.body);
     if (!body.is_object()) throw Refusal{400, "Json data parse failed."};
     return body;
 }

@@ -31,7 +31,7 @@ Json field_of(const Run& run, const std::string& name) {
     if (name == "test_dataset_path") return inside(run.lineage.evaluation, "valid_dataset", "valid_dataset_path");
     if (name == "test_dataset_count") return inside(run.lineage.evaluation, "valid_dataset", "valid_dataset_size");
     if (name == "dataset_mark")
-        return run.lineage.dataset_graph.is_null() ? Json() : Json(id_of(run.lineage.dataset_graph.dump()));
+        return run.lineage.dataset_graph.is_null() ? Json() : Json(id_of(dumped(run.lineage.dataset_graph)));
     if (name.starts_with("metric/")) return evaluation_metrics(run.lineage).value(name.substr(7), Json());
     if (name.starts_with("user_defined/")) return run.lineage.user.value(name.substr(13), Json());
     for (const auto& [field, part, key] : known) {
@@ -187,7 +187,7 @@ Answer annotate(Store& store, const Question& question) {
     const std::string id(run_named(store.view(), needed(question, "train_id")).id);
     const auto text = [&](const char* name) -> std::optional<std::string> {
         if (!added.contains(name)) return std::nullopt;
-        return added[name].is_string() ? added[name].get<std::string>() : added[name].dump();
+        return added[name].is_string() ? added[name].get<std::string>() : dumped(added[name]);
     };
     store.annotate(id, [&](Annotation& annotation) {
         if (const auto remark = text("remark")) annotation.notes = *remark;

@@ -269,6 +269,8 @@ function pressed(event) {
     if (event.key === "Escape") target.blur();
     return;
   }
+  // These have a meaning of their own for it.
+  if (event.key === "Enter" && target.closest?.("button, a, summary")) return;
   if (pending) {
     pending = false;
     const page = PAGES.find(p => p.key === event.key);

@@ -305,7 +305,7 @@ export class GraphCanvas {
       if (curve) {
         const middle = (p[k + 1] + p[k + 3]) / 2;
         path.bezierCurveTo(p[k], middle, p[k + 2], middle, p[k + 2], p[k + 3]);
-        if (k + 4 === view.start[e + 1]) this.tip(tips, p[k + 2], p[k + 3], view.way[e] === BACK);
+        if (k + 4 === view.start[e + 1]) this.tip(tips, p[k + 2], p[k + 3], (view.way[e] & 3) === BACK);
       } else {
         path.lineTo(p[k + 2], p[k + 3]);
       }

@@ -7,7 +7,7 @@ const SHOWN = 60; // rows of a list; a button shows the rest
 function list(items, row) {
   const rows = h("div.graph-list", items.slice(0, SHOWN).map(row));
   if (items.length > SHOWN) {
-    const more = h("button.plain", { onclick: () => { more.remove(); append(rows, items.slice(SHOWN).map(row)); } }, `${items.length - SHOWN} more`);
+    const more = h("button.plain", { onclick: () => { more.remove(); append(rows, items.slice(SHOWN).map((item, i) => row(item, SHOWN + i))); } }, `${items.length - SHOWN} more`);
     return [rows, more];
   }
   return rows;
@@ -90,7 +90,7 @@ export class GraphPanel {
   }
 
   route(nodes) {
-    this.show(h("h2", "Way"), nodes.length ? [h("p.quiet", plural(nodes.length, "node")), list(nodes, (node, i) => this.link(node, String((i ?? 0) + 1)))] : h("p", "There is no way between them, in either direction."));
+    this.show(h("h2", "Way"), nodes.length ? [h("p.quiet", plural(nodes.length, "node")), list(nodes, (node, i) => this.link(node, String(i + 1)))] : h("p", "There is no way between them, in either direction."));
   }
 
   difference(d) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/insight/store/wire.h"
-
 namespace lunaria::insight {
 
 namespace {
@@ -65,14 +63,6 @@ std::string_view RecordReader::bytes(const Record& record) {
 Shown RecordReader::read(const Record& record) {
     const std::string_view content = bytes(record);
     return read_shown(content, str(file_->path(), " (offset ", record.item.offset, ")"), plugin_of(kind_));
-}
-
-std::string graph_bytes(const Record& record) {
-    RecordSource source(record.file->place());
-    Wire event(found(source.record(record.item.offset), record));
-    while (event.next())
-        if (event.field == 4) return std::string(event.text());
-    throw file_error(record.file->path(), str("the record at ", record.item.offset, " has no graph"));
 }
 
 }  // namespace lunaria::insight

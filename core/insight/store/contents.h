@@ -33,7 +33,4 @@ class RecordReader {
     std::optional<RecordSource> source_;
 };
 
-// The graph message (Event.graph_def) of a record.
-std::string graph_bytes(const Record& record);
-
 }  // namespace lunaria::insight

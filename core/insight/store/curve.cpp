@@ -62,18 +62,14 @@ Curve curve_of(const Run& run, std::string_view tag, const Window& window, uint6
     const bool may_be_exact = most <= points + 4 * Series::kPoints;
     std::vector<Point> all;
     for (const Part& part : parts) {
-        const Stretch& whole = part.series->stretches()[part.stretch];
-        if (may_be_exact) {
-            const std::vector<Point>& in_window = reader.read(part);
-            all.insert(all.end(), in_window.begin(), in_window.end());
-        }
-        if (part.is_whole) {
-            curve.stretches.push_back(whole);
-        } else {
-            Stretch cut;
-            for (const Point& p : reader.read(part)) cut.add(p);
-            if (cut.count > 0) curve.stretches.push_back(cut);
-        }
+        if (part.is_whole) curve.stretches.push_back(part.series->stretches()[part.stretch]);
+        if (part.is_whole && !may_be_exact) continue;
+        const std::vector<Point>& in_window = reader.read(part);
+        if (may_be_exact) all.insert(all.end(), in_window.begin(), in_window.end());
+        if (part.is_whole) continue;
+        Stretch cut;
+        for (const Point& p : in_window) cut.add(p);
+        if (cut.count > 0) curve.stretches.push_back(cut);
     }
     for (const Stretch& s : curve.stretches) curve.count += s.count;
     curve.is_exact = may_be_exact && curve.count <= points;

@@ -76,8 +76,8 @@ bool EventFile::refresh(uint64_t most) {
     struct stat info;
     if (stat(place_.c_str(), &info) != 0) return false;
     const bool replaced = inode_ != 0 && (info.st_ino != inode_ || static_cast<uint64_t>(info.st_size) < at_);
-    changed_ = static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
     if (replaced) *this = EventFile(path_, place_);
+    changed_ = static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
     if (!problem_.empty() || static_cast<uint64_t>(info.st_size) == at_) return replaced;
     const uint64_t before = at_;
     try {
@@ -110,7 +110,7 @@ void EventFile::take_event(std::string_view content, uint64_t offset) {
     const ScannedEvent event = scan_event(content, str("offset ", offset));
     if (event.wall > 0 && (first_wall_ == 0 || event.wall < first_wall_)) first_wall_ = event.wall;
     last_wall_ = std::max(last_wall_, event.wall);
-    if (event.has_graph) graphs_.push_back({offset, event.step, event.wall});
+    has_graph_ |= event.has_graph;
     if (event.summary.empty()) return;
     last_step_ = std::max(last_step_, event.step);
     scan_values(event, path_, [&](const ScannedValue& value, std::string_view bytes) {

@@ -58,7 +58,7 @@ class RecordSource {
 
 class EventFile {
   public:
-    // `path` as errors and answers name it: below the base folder. `place`: where the file is.
+    // `path` as errors and answers name it: its name in the run's folder. `place`: where the file is.
     EventFile(std::string path, std::string place) : path_(std::move(path)), place_(std::move(place)) {}
 
     // Goes through records that were not there before, about `most` bytes; whether it came upon any. `more()` tells
@@ -73,7 +73,7 @@ class EventFile {
 
     const Tags<Series>& scalars() const { return scalars_; }
     const Tags<std::vector<Item>>& items(Kind kind) const { return items_[static_cast<size_t>(kind)]; }
-    const std::vector<Item>& graphs() const { return graphs_; }
+    bool has_graph() const { return has_graph_; }
     // Values of TensorBoard's plug-in of hyper-parameters.
     const std::vector<std::string>& hparams() const { return hparams_; }
     double first_wall() const { return first_wall_; }
@@ -88,11 +88,10 @@ class EventFile {
 
     std::string path_, place_;
     uint64_t at_ = 0, inode_ = 0, records_ = 0;
-    bool more_ = false;
+    bool more_ = false, has_graph_ = false;
     std::string problem_;
     Tags<Series> scalars_;
     std::array<Tags<std::vector<Item>>, kKinds> items_;
-    std::vector<Item> graphs_;
     std::vector<std::string> hparams_;
     double first_wall_ = 0, last_wall_ = 0, changed_ = 0;
     int64_t last_step_ = -1;

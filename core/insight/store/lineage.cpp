@@ -219,10 +219,22 @@ void add_event(std::string_view content, Lineage& lineage) {
         }
 }
 
+}  // namespace
+
+Json parsed_json(std::string_view text) {
+    constexpr int kDeepest = 200;
+    bool is_deep = false;
+    const auto look = [&](int depth, Json::parse_event_t, Json&) { return !(is_deep |= depth > kDeepest); };
+    Json value = Json::parse(text, look, false);
+    return is_deep ? Json(Json::value_t::discarded) : value;
+}
+
+namespace {
+
 // The value of a text that should be JSON; the text itself where it is none.
 Json parsed(const Json& text) {
     if (!text.is_string()) return text;
-    Json value = Json::parse(text.get<std::string>(), nullptr, false);
+    Json value = parsed_json(text.get_ref<const std::string&>());
     return value.is_discarded() ? text : value;
 }
 

@@ -4,10 +4,17 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace lunaria::insight {
 
 using Json = nlohmann::ordered_json;
+
+// Bytes that are no UTF-8 are replaced: texts of files are not checked.
+inline std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+// The value of a text; discarded where it is none, or is nested deeper than other readers of JSON go: what copies and
+// writes values calls itself for each level.
+Json parsed_json(std::string_view text);
 
 struct Lineage {
     Json train, evaluation, dataset_graph;  // messages; null where there is none

@@ -195,11 +195,18 @@ void Store::take_folder(const std::string& place, const std::string& name, const
         run.events.insert(at, std::make_unique<EventFile>(file, place + "/" + file));
         changed(run);
     }
-    std::erase_if(run.events,
-                  [&](const auto& e) { return std::ranges::find(found.events, e->path()) == found.events.end(); });
+    const size_t gone = std::erase_if(
+        run.events, [&](const auto& e) { return std::ranges::find(found.events, e->path()) == found.events.end(); });
+    if (gone > 0) changed(run);
 }
 
 void Store::changed(Run& run) { run.version = ++version_; }
+
+void Store::tell() {
+    const std::lock_guard lock(waiting_);
+    if (told_ != version_) wake_.notify_all();
+    told_ = version_;
+}
 
 // Goes on with files that have grown: with all, or with those that were written lately.
 void Store::refresh(bool all) {
@@ -217,10 +224,8 @@ void Store::refresh(bool all) {
                 const std::unique_lock lock(mutex_);
                 more = refresh_run(runs_.at(id), all);
             }
-            const std::lock_guard lock(waiting_);
-            if (stopped_) return;
-            if (told_ != version_) wake_.notify_all();
-            told_ = version_;
+            tell();
+            if (is_stopped()) return;
         }
     }
 }
@@ -263,7 +268,7 @@ void Store::refresh_lineage(Run& run, bool anyway) {
 void Store::read_annotations() {
     const std::string path = base_ + kAnnotations;
     if (struct stat info; stat(path.c_str(), &info) != 0) return;
-    const Json all = Json::parse(read_file(path, 1 << 26), nullptr, false);
+    const Json all = parsed_json(read_file(path, 1 << 26));
     if (!all.is_object()) throw file_error(path, "it is no JSON object").hint("mend it or remove it");
     for (const auto& [name, about] : all.items()) {
         if (!about.is_object()) continue;
@@ -291,6 +296,7 @@ void Store::annotate(std::string_view id, const std::function<void(Annotation&)>
     annotations_ = std::move(all);
     run.annotation = std::move(annotation);
     changed(run);
+    tell();
 }
 
 }  // namespace lunaria::insight

@@ -61,13 +61,14 @@ class Store {
     struct Folder;
     void work();
     void look_for_files();
-    void look_into(const std::string& place, const std::string& name, int depth, Folder& found);
     std::string place_inside(const std::string& place) const;
     void take_folder(const std::string& place, const std::string& name, const Folder& found);
     void refresh(bool all);
     bool refresh_run(Run& run, bool all);
     void refresh_lineage(Run& run, bool anyway);
     void changed(Run& run);
+    // Wakes what waits for a version.
+    void tell();
     void read_annotations();
     bool pause(std::chrono::duration<double> longest);
 

@@ -272,6 +272,22 @@ TEST(InsightStore, WhatIsNotThereIsRefused) {
     EXPECT_EQ(status_of(store, "index.html"), 200);
 }
 
+TEST(InsightStore, NotesAreToldAndDeepOnesRefused) {
+    Folder folder;
+    append(folder.path / "a" / "events.out.tfevents.1.host", frame(1, 1, {scalar("x", 3)}));
+    Store store(folder.path, 0);
+    const std::string run = "v1/lunaria/runs/" + id_of("a");
+    ASSERT_TRUE(store.wait_until_loaded(std::chrono::seconds(10)));
+    const uint64_t before = store.view().version();
+    asked(store, run, "PUT", R"({"notes": "good"})");
+    // Nothing looks at the files any more: the change itself wakes what waits.
+    EXPECT_GT(store.wait_for(before, std::chrono::seconds(10)), before);
+    const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+    EXPECT_TRUE(parsed_json(deep).is_discarded());
+    EXPECT_FALSE(parsed_json("[[1, {\"a\": [2]}]]").is_discarded());
+    EXPECT_EQ(dumped(Json("a\xff")), "\"a\uFFFD\"");
+}
+
 TEST(InsightStore, NotesStayInTheFolder) {
     Folder folder;
     append(folder.path / "a" / "events.out.tfevents.1.host", frame(1, 1, {scalar("<img onerror=alert(1)>", 3)}));

@@ -116,6 +116,18 @@ TEST_F(ProgramTest, functions_of_the_library_are_there_by_their_names) {
         return Program(*memory_source("saved.mindir", bytes)).run(args);
     };
     EXPECT_EQ(run("math.max", {Value(3), Value(4.5)})[0].number(), 4.5);
+    // As Lua 5.4 has them: the first part of 3.7 is an integer, and so is abs(-3).
+    const auto parts = run("math.modf", {Value(3.7), Value()});
+    EXPECT_EQ(parts[0].integer(), 3);
+    EXPECT_NEAR(parts[1].number(), 0.7, 1e-15);
+    EXPECT_EQ(run("math.abs", {Value(-3), Value()})[0].integer(), 3);
+    EXPECT_EQ(run("math.abs", {Value("-3.5"), Value()})[0].number(), 3.5);
+    EXPECT_EQ(run("math.floor", {Value("3.7"), Value()})[0].integer(), 3);
+    EXPECT_EQ(run("math.log", {Value(8), Value(2)})[0].number(), 3.0);
+    EXPECT_EQ(run("math.log", {Value(1), Value()})[0].number(), 0.0);
+    EXPECT_EQ(run("math.atan", {Value(0), Value(-1)})[0].number(), std::atan2(0.0, -1.0));
+    EXPECT_EQ(run("math.fmod", {Value(-6), Value(4)})[0].integer(), -2);
+    EXPECT_EQ(message([&] { run("math.fmod", {Value(1), Value(0)}); }), "bad argument #2 to 'fmod' (zero)");
     EXPECT_EQ(run("string.rep", {Value("ab"), Value(3)})[0].string(), "ababab");
     EXPECT_EQ(run("string.format", {Value("%5.2f|"), Value(2.5)})[0].string(), " 2.50|");
     EXPECT_EQ(run("string.match", {Value("x = 12"), Value("%d+")})[0].string(), "12");

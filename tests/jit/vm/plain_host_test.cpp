@@ -55,6 +55,22 @@ TEST(PlainHostTest, the_length_is_that_of_the_list_from_1_on) {
     EXPECT_EQ(t.length(), 36);
 }
 
+TEST(PlainHostTest, chains_of_metatables_are_followed_to_their_end) {
+    vm::PlainHost host;
+    const Value last = vm::PlainHost::table({}), meta = vm::PlainHost::table({}),
+                object = vm::PlainHost::table({}, meta);
+    vm::object_as<Table>(meta)->set(Value("__newindex"), last);
+    const vm::Field field = host.find_new_field(object, Value("x"));
+    EXPECT_TRUE(field.raw);
+    EXPECT_EQ(vm::identity_of(field.holder), vm::identity_of(last));
+    // A table that is its own metatable has no end.
+    const Value own = vm::PlainHost::table({});
+    for (const char* event : {"__index", "__newindex"}) vm::object_as<Table>(own)->set(Value(event), own);
+    vm::object_as<Table>(own)->metatable = own;
+    EXPECT_FALSE(host.find_field(own, Value("x")).raw);
+    EXPECT_FALSE(host.find_new_field(own, Value("x")).raw);
+}
+
 TEST(PlainHostTest, all_of_a_table_moves_into_another) {
     const Value meta = vm::PlainHost::table({});
     Table from, to;

@@ -333,6 +333,8 @@ t.test("operators of summaries within a network show every step", function()
   t.equal({ hyper[1][1], hyper[2][1], hyper[3][1], hyper[4][1], hyper[8][1] }, { "SGD", 0.0, "CrossEntropyLoss", 2, 2 })
   t.equal({ algorithm[1][1], fields(trained[2][1])[2][1] }, { "Net", 12 })
   t.equal(#fields(fields(lineage[2])[10][1])[1], 3)
+  local own = require("lunaria.train.lineage").user_info("f", { a = -1, b = 3000000000 }).user_info
+  t.equal({ own[1].map_int32, own[2].map_double }, { { a = -1 }, { b = 3000000000.0 } })
   t.fails({ "SummaryCollector", "x must be a number or a text" }, train.SummaryCollector, place, { custom_lineage_data = { x = {} } })
 end)
 

@@ -6,6 +6,7 @@
 local core = require "lunaria.watching"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local told = require "lunaria.insight.watch_text"
 
 local fail, describe = arguments.fail, arguments.describe
 
@@ -25,17 +26,13 @@ end
 local function is_meant(self, node)
   if not self._nodes then return true end
   for _, text in ipairs(self._nodes) do
-    if node.name == text or node.operator == text or node.layer == text or node.layer:sub(1, #text + 1) == text .. "."
-      or node.place == text or node.place:sub(-#text - 1) == "/" .. text then
-      return true
-    end
+    if told.is_called(node, text) then return true end
   end
   return false
 end
 
 local function write_node(self)
-  local nodes = self._core:nodes()
-  local node = nodes[#nodes]
+  local node = self._core:nodes(-1)
   if not is_meant(self, node) then return end
   local files = {}
   for i, tensor in ipairs(self._core:tensors()) do

@@ -263,11 +263,7 @@ end
 local function is_among(nodes, subject)
   if not nodes then return true end
   for _, text in ipairs(nodes) do
-    local node = subject.node
-    if subject.name == text or subject.name:sub(1, #text + 1) == text .. "."
-      or node and (node.operator == text or node.layer == text or node.place == text) then
-      return true
-    end
+    if told.begins_with_part(subject.name, text) or subject.node and told.is_called(subject.node, text) then return true end
   end
   return false
 end
@@ -290,8 +286,9 @@ function Analyzer:check_watchpoints(points, options)
         if is_among(point.nodes, subject) then
           local tensor = ms.io.read_npy(subject.file)
           local is_vector = point.only_matrices and not point.nodes and tensor.ndim < 2
-          local question, value = core.ask(point, tensor, subject.earlier and ms.io.read_npy(subject.earlier))
-          if question and not is_vector then
+          local question, value
+          if not is_vector then question, value = core.ask(point, tensor, subject.earlier and ms.io.read_npy(subject.earlier)) end
+          if question then
             local statistics = core.statistics(tensor)
             list[#list + 1] = setmetatable({ condition = point.condition, id = point.id, iteration = iteration, name = subject.name,
               node = subject.node, place = subject.node and subject.node.place or "", quantity = point.questions[question][1],

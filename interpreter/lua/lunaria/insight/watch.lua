@@ -209,18 +209,18 @@ function Watch:nodes() return self._core:nodes() end
 ---     > step(ms.ones(2)):sum():item() > 10 --> true
 ---     > step:node("exp-0").operator --> exp
 function Watch:node(name)
-  local nodes = self._core:nodes()
-  local found = nodes[#nodes]
+  local latest = self._core:nodes(-1)
+  local found = latest
   if name ~= nil then
     found = nil
-    for _, node in ipairs(nodes) do
+    for _, node in ipairs(self._core:nodes()) do
       if node.name == name or node.place == name then
         found = node
         break
       end
     end
   end
-  if found and found.index == #nodes then
+  if found and found.index == latest.index then
     local results, operands = self._core:figures()
     found.results, found.inputs = named(self, results), named(self, operands)
   end

@@ -52,4 +52,13 @@ function text.stop(stopped)
   return ("stopped in step %d%s"):format(stopped.step, text.at(stopped.node))
 end
 
+local function begins(name, part) return name == part or name:sub(1, #part + 1) == part .. "." end
+
+--- Whether a name that a user gives means a node, or a parameter: as core/watch has it.
+function text.is_called(node, name)
+  return node.operator == name or node.name == name or begins(node.layer or "", name) or node.place == name
+    or (node.place or ""):sub(-#name - 1) == "/" .. name
+end
+text.begins_with_part = begins
+
 return text

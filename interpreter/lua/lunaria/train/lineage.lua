@@ -62,7 +62,7 @@ function lineage.user_info(where, info)
   local entries = {}
   for _, name in ipairs(sorted(where, info)) do
     local value = info[name]
-    if math.type(value) == "integer" and value == (value << 32 >> 32) then
+    if math.type(value) == "integer" and value >= -0x80000000 and value <= 0x7fffffff then
       entries[#entries + 1] = { map_int32 = { [name] = value } }
     elseif math.type(value) then
       entries[#entries + 1] = { map_double = { [name] = value + 0.0 } }

@@ -34,7 +34,8 @@ local Saved = {}
 Saved.__index = Saved
 
 -- Which units are saved: those of the intervals, or some spread over as many as there are.
-local function chosen(options, total)
+-- total: how many there are, after `first` that an earlier training has made.
+local function chosen(options, first, total)
   local wanted = {}
   for _, interval in ipairs(options.intervals or {}) do
     for _, n in ipairs(interval) do wanted[n] = true end
@@ -42,16 +43,16 @@ local function chosen(options, total)
   if options.intervals then return wanted end
   if not total then return nil end
   local count = math.min(most_saved, total)
-  for i = 1, count do wanted[(i * total + count - 1) // count] = true end
+  for i = 1, count do wanted[first + (i * total + count - 1) // count] = true end
   return wanted
 end
 
 --- The weights that a training will leave in a folder. total: how many steps it has, or nil.
 function saved.new(folder, options, args, total)
-  local per_epoch = args.batch_num
-  if options.unit == "epoch" then total = args.epoch_num end
+  local per_epoch, first = args.batch_num, args.initial_epoch or 0
+  if options.unit == "epoch" then total = args.epoch_num - first else first = first * (per_epoch or 0) end
   local self = { folder = folder .. "/ckpt_dir", options = options, files = {}, list = {}, every = 1, per_epoch = per_epoch,
-    wanted = chosen(options, total) }
+    last = first, wanted = chosen(options, first, total) }
   ms.io.make_folder(self.folder)
   return setmetatable(self, Saved)
 end
@@ -77,9 +78,14 @@ local function save(self, args, n)
   if not self.wanted and #self.list >= 2 * most_saved then thin_out(self) end
 end
 
+-- Of steps that are sunk into one call the last one stands for all.
 local function reached(self, args, n)
-  if self.files[n] then return end
-  if self.wanted and self.wanted[n] or not self.wanted and n % self.every == 0 then save(self, args, n) end
+  local is_due = not self.wanted and n % self.every == 0
+  if self.wanted then
+    for k = args.dataset_sink_mode and self.last + 1 or n, n do is_due = is_due or self.wanted[k] end
+  end
+  self.last = n
+  if is_due and not self.files[n] then save(self, args, n) end
 end
 
 --- Called after a step, and after an epoch.

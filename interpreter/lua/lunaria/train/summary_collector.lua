@@ -143,7 +143,7 @@ function SummaryCollector:on_train_begin(run)
   -- What a training left open that ended with an error.
   if self.summary then self.summary:close() end
   close_lineage(self)
-  self.profile, self.has_begun, self.last_step = nil, false, nil
+  self.profile, self.has_begun, self.last_step, self.ended = nil, false, nil, nil
   local args, wanted = run:original_args(), self.wanted
   self.summary = summary_record.SummaryRecord { log_dir = self.summary_dir, max_file_size = self.max_file_size,
     export_options = self.export_options }
@@ -205,7 +205,9 @@ local function collect(self, args)
     if type(rate) == "table" then rate = rate[1] end
     if rate then summary:add_value("scalar", "learning_rate/auto", rate) end
   end
-  local index, count = self.collections, self.total and self.total // self.collect_freq + 1
+  -- Of steps that are sunk into one call only the last is seen: how many collections come is not known.
+  local index = self.collections
+  local count = self.total and not args.dataset_sink_mode and self.total // self.collect_freq + 1 or nil
   if is_among(most_histograms, index, count) then
     for _, entry in ipairs(self.parameters) do summary:add_value("histogram", entry[1], entry[2]) end
   end
