@@ -4,9 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/io/json.h"
-#include "core/io/protobuf.h"
-
 namespace lunaria::insight {
 
 namespace {

@@ -1,7 +1,6 @@
 // Views as files: an SVG picture, and the bytes that the page draws from.
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "core/insight/graph/scene.h"

@@ -38,6 +38,13 @@ std::string lower(std::string text) {
 
 }  // namespace
 
+std::vector<size_t> EqualParts::outermost_first() const {
+    std::vector<size_t> order(found.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t k) { return found[k].instances[0].size(); });
+    return order;
+}
+
 GraphModel::GraphModel(OperatorGraph graph, std::string name) : name_(std::move(name)), graph_(std::move(graph)) {
     mark();
     link();
@@ -198,11 +205,8 @@ EqualParts GraphModel::find_parts() const {
     parts.place.assign(operators(), -1);
     parts.scopes.reserve(operators());
     for (const OperatorNode& node : graph_.nodes) parts.scopes.push_back(node.scope);
-    std::vector<size_t> by_size(parts.found.size());
-    std::iota(by_size.begin(), by_size.end(), size_t{0});
-    std::ranges::stable_sort(by_size, std::greater<>(), [&](size_t k) { return parts.found[k].instances[0].size(); });
     std::vector<uint8_t> is_settled(operators(), 0);
-    for (const size_t k : by_size) {
+    for (const size_t k : parts.outermost_first()) {
         const Substructure& part = parts.found[k];
         for (size_t i = 0; i < part.instances.size(); ++i)
             for (size_t p = 0; p < part.instances[i].size(); ++p) {

@@ -34,6 +34,9 @@ struct EqualParts {
     // Scopes where equal parts show the file's to be wrong: of the same place in another instance.
     std::vector<std::string> scopes;
     size_t repaired = 0;
+
+    // The places in `found`, those with larger instances first: outer ones come before those inside of them.
+    std::vector<size_t> outermost_first() const;
 };
 
 class GraphModel {

@@ -41,6 +41,13 @@ int32_t number_in(std::string_view text, std::string_view what, int32_t limit) {
     return value;
 }
 
+void put_marks(JsonText& json, uint8_t marks) {
+    json.key("marks").open('[');
+    for (const auto& [name, mark] : kMarkNames)
+        if (marks & mark) json.string(name);
+    json.close(']');
+}
+
 void put_attributes(JsonText& json, const OperatorNode& node) {
     json.key("attributes").open('{');
     for (const auto& [name, value] : node.attributes) json.key(name).string(value);
@@ -70,8 +77,6 @@ class Numbers final : public JsonEvents {
 };
 
 }  // namespace
-
-std::span<const std::pair<std::string_view, Mark>> mark_names() { return kMarkNames; }
 
 GraphPage::GraphPage(OperatorGraph graph, std::string name) : model_(std::move(graph), std::move(name)) {}
 
@@ -186,10 +191,7 @@ Answer GraphPage::whole(const Question&) {
     for (int32_t v = 0; v < model_.size(); ++v) {
         json.open('{').key("id").number(v).key("name").string(model_.name_of(v));
         json.key("type").string(model_.type_of(v)).key("result").string(model_.result_of(v));
-        json.key("marks").open('[');
-        for (const auto& [name, mark] : kMarkNames)
-            if (model_.marks(v) & mark) json.string(name);
-        json.close(']');
+        put_marks(json, model_.marks(v));
         if (model_.is_operator(v)) {
             json.key("scope").string(shown_scope(v)).key("line").string(model_.graph().nodes[v].line);
             put_attributes(json, model_.graph().nodes[v]);
@@ -235,10 +237,7 @@ Answer GraphPage::node(const Question& question) {
     JsonText json;
     json.open('{').key("node");
     put_node(json, scene.tree(), v);
-    json.key("marks").open('[');
-    for (const auto& [name, mark] : kMarkNames)
-        if (model_.marks(v) & mark) json.string(name);
-    json.close(']');
+    put_marks(json, model_.marks(v));
     if (model_.is_operator(v)) {
         const OperatorNode& node = model_.graph().nodes[v];
         put_attributes(json, node);

@@ -65,7 +65,4 @@ class GraphPage {
     std::map<std::pair<Grouping, uint8_t>, std::unique_ptr<Scene>> scenes_;
 };
 
-// The names of marks, as `hide` has them.
-std::span<const std::pair<std::string_view, Mark>> mark_names();
-
 }  // namespace lunaria::insight

@@ -105,10 +105,13 @@ class Reference {
         if (model_.is_operator(v))
             for (const auto& [name, value] : model_.graph().nodes[v].attributes) json.key(name).string(value);
         json.close('}').key("input").open('{');
+        // Once each, as at borders of scopes: a name is a key.
+        std::set<int32_t> inputs, users;
         for (const GraphModel::Link& l : model_.inputs(v))
-            put_edge(json, l.node, l.is_control, model_.result_of(l.node));
+            if (inputs.insert(l.node).second) put_edge(json, l.node, l.is_control, model_.result_of(l.node));
         json.close('}').key("output").open('{');
-        for (const GraphModel::Link& l : model_.users(v)) put_edge(json, l.node, l.is_control, model_.result_of(v));
+        for (const GraphModel::Link& l : model_.users(v))
+            if (users.insert(l.node).second) put_edge(json, l.node, l.is_control, model_.result_of(v));
         json.close('}');
         put_rest(json, 0);
     }

@@ -57,7 +57,7 @@ class Passages {
         int32_t steps = 0;
         while (v >= 0 && source_[v] != v && steps++ <= model_.size()) {
             const int32_t next = source_[v];
-            if (next >= 0) source_[v] = source_[next] == next ? next : source_[next];
+            if (next >= 0) source_[v] = source_[next];
             v = next;
         }
         return steps > model_.size() ? -1 : v;

@@ -1,7 +1,6 @@
 #include "core/insight/graph/tree.h"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 
 namespace lunaria::insight {
@@ -45,10 +44,7 @@ Tree by_parts(const GraphModel& model) {
     tree.groups.push_back({model.name()});
     tree.group_of.assign(model.size(), 0);
     const EqualParts& parts = model.parts();
-    std::vector<size_t> by_size(parts.found.size());
-    std::iota(by_size.begin(), by_size.end(), size_t{0});
-    std::ranges::stable_sort(by_size, std::greater<>(), [&](size_t k) { return parts.found[k].instances[0].size(); });
-    for (const size_t k : by_size) {
+    for (const size_t k : parts.outermost_first()) {
         const auto& instances = parts.found[k].instances;
         for (size_t i = 0; i < instances.size(); ++i) {
             const int32_t outer = tree.group_of[instances[i][0]];

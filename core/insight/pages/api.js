@@ -23,6 +23,12 @@ async function answer(response) {
 
 export const get = async (path, options) => answer(await fetch(url(path), { credentials: "same-origin", ...options }));
 
+// An answer that is not JSON, such as a picture; errors are as ever.
+export async function file(path) {
+  const response = await fetch(url(path), { credentials: "same-origin" });
+  return response.ok ? response : answer(response);
+}
+
 export const put = async (path, body) => answer(await fetch(url(path), {
   method: "PUT", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 }));

@@ -1,6 +1,6 @@
 // The graph page: a network as boxes and edges, grouped by scopes or by equal parts. The server lays out what is open; the link holds
 // the graph, what is open, hidden and selected.
-import { cached, get, url } from "./api.js";
+import { cached, file, get } from "./api.js";
 import { checkbox, download, empty, failure, fill, h, isDark, segments, select } from "./dom.js";
 import { GraphCanvas } from "./graph_canvas.js";
 import { GraphPanel } from "./graph_panel.js";
@@ -98,9 +98,7 @@ class GraphPage {
   }
 
   async pictureOf(parameters) {
-    const response = await fetch(url(`graphs/${this.graph.id}/view?${new URLSearchParams(parameters)}`), { credentials: "same-origin" });
-    if (!response.ok) throw new Error((await response.json()).error);
-    return new GraphView(await response.arrayBuffer());
+    return new GraphView(await (await file(`graphs/${this.graph.id}/view?${new URLSearchParams(parameters)}`)).arrayBuffer());
   }
 
   async load(asked) {
@@ -256,12 +254,13 @@ class GraphPage {
   }
 
   async applyNumbers() {
-    const response = await fetch(url(`graphs/${this.graph.id}/overlay?${new URLSearchParams(this.choice)}`),
-      { method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: this.numbers });
-    const answer = await response.json();
-    if (!response.ok) {
+    let answer;
+    try {
+      answer = await get(`graphs/${this.graph.id}/overlay?${new URLSearchParams(this.choice)}`,
+        { method: "POST", headers: { "Content-Type": "application/json" }, body: this.numbers });
+    } catch (error) {
       this.numbers = null;
-      throw new Error(answer.error);
+      throw error;
     }
     this.canvas.heat = answer;
     this.canvas.recolour();
@@ -274,9 +273,8 @@ class GraphPage {
 
   async save() {
     await this.guarded(async () => {
-      const response = await fetch(url(`graphs/${this.graph.id}/svg?${new URLSearchParams({ ...this.choice, open: this.open, dark: isDark() ? 1 : 0 })}`), { credentials: "same-origin" });
-      if (!response.ok) throw new Error((await response.json()).error);
-      download(`${this.graph.name}.svg`, await response.blob());
+      const choice = new URLSearchParams({ ...this.choice, open: this.open, dark: isDark() ? 1 : 0 });
+      download(`${this.graph.name}.svg`, await (await file(`graphs/${this.graph.id}/svg?${choice}`)).blob());
     });
   }
 

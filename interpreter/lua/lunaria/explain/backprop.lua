@@ -72,6 +72,7 @@ end
 function IntegratedGradients:_compute(inputs, targets)
   local way, count, size = inputs - self.baseline, inputs.shape[1], inputs.size // inputs.shape[1]
   local sum = ops.zeros_like(inputs)
+  common.check_targets("IntegratedGradients", common.outputs("IntegratedGradients", self.network, inputs), targets)
   -- Of each of the equal parts of the way its middle, whose error is of second order.
   for from = 0, self.steps - 1, self.perturbation_per_eval do
     local places = {}
@@ -79,7 +80,7 @@ function IntegratedGradients:_compute(inputs, targets)
     local shares = ms.tensor(places, inputs.dtype):reshape { #places, 1, 1 }
     local points = (ops.reshape(inputs, { 1, count, size }) + shares * ops.reshape(way, { 1, count, size }))
     points = points:reshape { #places * count, inputs.shape[2], inputs.shape[3], inputs.shape[4] }
-    local gradient = common.gradient("IntegratedGradients", self.network, points, ops.tile(targets, { #places, 1 }))
+    local gradient = common.slope("IntegratedGradients", self.network, points, ops.tile(targets, { #places, 1 }))
     sum = sum + ops.sum(gradient:reshape { #places, count, size }, 0):reshape(inputs.shape)
   end
   return ops.sum(sum * way / self.steps, 1, true)
@@ -120,7 +121,7 @@ end
 function GradCAM:_compute(inputs, targets)
   local result
   local function seen(f, hook) return common.hooked({ self.layer:register_forward_hook(hook) }, f) end
-  seen(function() common.picked("GradCAM", common.outputs("GradCAM", self.network, inputs), targets) end, function(_, y)
+  seen(function() common.check_targets("GradCAM", common.outputs("GradCAM", self.network, inputs), targets) end, function(_, y)
     result = y
     return y
   end)

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local predicting = require "lunaria.nn.predicting"
 local class = require "lunaria.nn.class"
 
 local ops = ms.ops
@@ -42,25 +43,18 @@ function common.outputs(where, network, inputs)
   return y
 end
 
---- The output of the target of each input (N, 1). targets: (N, 1).
-function common.picked(where, y, targets)
+--- An error where the outputs y have no such targets. targets: (N, 1).
+function common.check_targets(where, y, targets)
   local most = ops.max(targets):item()
   if most >= y.shape[2] or ops.min(targets):item() < 0 then
     fail(where, ("the network has %d classes, and the target is %d"):format(y.shape[2], most))
   end
-  return ops.gather_elements(y, 1, targets)
 end
 
 --- f(...) with the network as it predicts; afterwards it is as before, also after an error.
 function common.predicting(network, f, ...)
-  local modes = {}
-  if cells.is_cell(network) then
-    for _, cell in network:cells_and_names() do modes[cell] = cell.training end
-  end
-  local guard <close> = setmetatable({}, { __close = function() -- luacheck: ignore 211
-    for cell, mode in pairs(modes) do rawset(cell, "training", mode) end
-  end })
-  if cells.is_cell(network) then network:set_train(false) end
+  local restore = cells.is_cell(network) and predicting(network) or function() end
+  local guard <close> = setmetatable({}, { __close = restore }) -- luacheck: ignore 211
   return f(...)
 end
 
@@ -72,13 +66,17 @@ function common.hooked(handles, f, ...)
   return f(...)
 end
 
---- The gradient of the targets' outputs with respect to the inputs.
-function common.gradient(where, network, inputs, targets)
-  -- Checked outside of the derivative.
-  common.picked(where, common.outputs(where, network, inputs), targets)
+--- The gradient of the targets' outputs with respect to the inputs; targets that have been checked.
+function common.slope(where, network, inputs, targets)
   return ms.grad(function(x)
     return ops.sum(ops.gather_elements(common.outputs(where, network, x), 1, targets))
   end)(inputs)
+end
+
+--- The same of targets that are still to be checked, outside of the derivative.
+function common.gradient(where, network, inputs, targets)
+  common.check_targets(where, common.outputs(where, network, inputs), targets)
+  return common.slope(where, network, inputs, targets)
 end
 
 --- The largest magnitude among the channels: (N, 1, H, W).

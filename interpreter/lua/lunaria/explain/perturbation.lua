@@ -54,7 +54,7 @@ function Occlusion:_compute(inputs, targets)
   local count, maps = masks.shape[1], {}
   local covered = ops.sum(masks, 0)
   local own = probabilities(self, "Occlusion", inputs)
-  common.picked("Occlusion", own, targets)
+  common.check_targets("Occlusion", own, targets)
   for n = 0, inputs.shape[1] - 1 do
     local x, target = inputs[{ ms.slice(n, n + 1) }], targets[{ n, 0 }]:item()
     local parts = {}

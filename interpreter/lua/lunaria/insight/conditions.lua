@@ -84,6 +84,11 @@ local function check_texts(where, name, list, row)
   return list
 end
 
+-- The names of the numbers that a condition takes.
+local function parameters_of(row)
+  return table.move(row.settings, 1, #row.settings, #row.asks + 1, table.move(row.asks, 1, #row.asks, 1, {}))
+end
+
 -- A watchpoint as core/watch takes it: { "tensor_too_large", max_gt = 10, nodes = { "conv1" } } or only the condition's name.
 local function watchpoint(where, given)
   if type(given) == "string" then given = { given } end
@@ -99,7 +104,7 @@ local function watchpoint(where, given)
       point.operators = check_texts(where, key, value, row)
     elseif key ~= 1 and key ~= "condition" then
       if not contains(row.asks, key) and not contains(row.settings, key) then
-        local known = table.move(row.settings, 1, #row.settings, #row.asks + 1, table.move(row.asks, 1, #row.asks, 1, {}))
+        local known = parameters_of(row)
         fail(where, ("%s has no parameter '%s'; it has: %s"):format(row.name, tostring(key),
           #known > 0 and table.concat(known, ", ") or "none"))
       end
@@ -160,8 +165,7 @@ report.shows(Conditions)
 local function conditions()
   local list = {}
   for i, row in ipairs(rows) do
-    local parameters = table.move(row.settings, 1, #row.settings, #row.asks + 1, table.move(row.asks, 1, #row.asks, 1, {}))
-    list[i] = { name = row.name, id = row.id, target = row.target, parameters = parameters, defaults = row.defaults, doc = row.doc }
+    list[i] = { name = row.name, id = row.id, target = row.target, parameters = parameters_of(row), defaults = row.defaults, doc = row.doc }
   end
   return setmetatable(list, Conditions)
 end

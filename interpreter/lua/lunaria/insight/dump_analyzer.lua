@@ -34,14 +34,7 @@ end
 function Tensor:statistics() return core.statistics(self:value()) end
 function Tensor:__tostring() return ("%s of step %d"):format(self.name, self.iteration) end
 
-local function names_in(folder)
-  local list = {}
-  for i, entry in ipairs(ms.io.list_folder(folder) or fail("DumpAnalyzer", folder .. " is no folder")) do
-    list[i] = type(entry) == "table" and entry.name or entry
-  end
-  table.sort(list)
-  return list
-end
+local function names_in(folder) return ms.io.list_folder(folder) or fail("DumpAnalyzer", folder .. " is no folder") end
 
 local function numbers_in(folder)
   local list = {}

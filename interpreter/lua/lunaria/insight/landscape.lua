@@ -3,6 +3,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local predicting = require "lunaria.nn.predicting"
 local source = require "lunaria.train.batches"
 
 local ops = ms.ops
@@ -222,15 +223,14 @@ local function landscape(...)
     return ipairs(list)
   end
   local parameters, rows = vectors_of(a.network, a.checkpoints)
-  local before, modes = {}, {}
+  local before = {}
   for i, entry in ipairs(parameters) do before[i] = entry[2]:copy() end
-  for _, cell in a.network:cells_and_names() do modes[cell] = cell.training end
+  local restore_modes = predicting(a.network)
   local function restore()
     for i, entry in ipairs(parameters) do entry[2]:assign(before[i]) end
-    for cell, mode in pairs(modes) do rawset(cell, "training", mode) end
+    restore_modes()
   end
   local guard <close> = setmetatable({}, { __close = restore }) -- luacheck: ignore 211
-  a.network:set_train(false)
   return computed(a, parameters, rows)
 end
 

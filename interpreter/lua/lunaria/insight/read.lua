@@ -1,6 +1,7 @@
 -- ms.insight.read and ms.insight.runs: what a run has left in its folder, as tables.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local events = require "lunaria.train.events"
 local messages = require "lunaria.train.messages"
 
 local fail, describe = arguments.fail, arguments.describe
@@ -31,16 +32,11 @@ local function path_at(where, path)
   return path
 end
 
-local function is_lineage(name) return name:find "_lineage$" ~= nil and name:find("summary", 1, true) ~= nil end
-local function is_events(name)
-  return not is_lineage(name) and (name:find("tfevents", 1, true) or name:find("events.summary.", 1, true)) ~= nil
-end
-
 -- The messages of the lineage files of a folder, in the order in which they were written.
 local function lineage_events(path, names)
   local list = {}
   for _, name in ipairs(names) do
-    if is_lineage(name) then
+    if events.is_lineage(name) then
       for i, event in ipairs((ms.io.read_events(path .. "/" .. name, true))) do
         for _, row in ipairs(messages.lineage) do
           local bytes = event.others and event.others[row[2]]
@@ -101,9 +97,9 @@ local function graph_of(message)
 end
 
 -- The last message of each kind, in one table.
-local function lineage_of(events)
-  local found = { events = events, hyper = {}, metrics = {}, user = {} }
-  for _, event in ipairs(events) do
+local function lineage_of(list)
+  local found = { events = list, hyper = {}, metrics = {}, user = {} }
+  for _, event in ipairs(list) do
     local message = event.value
     if event.kind == "train_lineage" then
       found.hyper = message.hyper_parameters or {}
@@ -197,7 +193,7 @@ end
 local function read(path)
   path = path_at("read", path)
   local names, has_events = ms.io.list_folder(path), false
-  for _, name in ipairs(names) do has_events = has_events or is_events(name) end
+  for _, name in ipairs(names) do has_events = has_events or events.has_values(name) end
   local run = setmetatable({ path = path, explanations = {} }, Run)
   for _, field in pairs(kinds) do run[field] = {} end
   local reader = has_events and ms.train.SummaryReader(path, { partial = true }) or nil
@@ -233,7 +229,7 @@ local function runs(path)
   local function walk(folder, depth)
     local is_run = false
     for _, name in ipairs(ms.io.list_folder(folder) or {}) do
-      is_run = is_run or is_events(name) or is_lineage(name)
+      is_run = is_run or events.has_values(name) or events.is_lineage(name)
       if depth < deepest and name:sub(1, 1) ~= "." and ms.io.kind(folder .. "/" .. name) == "folder" then
         walk(folder .. "/" .. name, depth + 1)
       end

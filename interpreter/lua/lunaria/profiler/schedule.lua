@@ -68,16 +68,21 @@ local recording = require "lunaria.profiler.recording"
 
 local mstx = {}
 
+local function checked_message(where, message)
+  message = arguments.named(where, { "message" }, message)
+  if type(message) ~= "string" or message == "" then
+    fail(where, "message must be a string that is not empty, got " .. describe(message))
+  end
+  return message
+end
+
 --- Marks this moment. message: what it is called.
 ---     > profiler = ms.Profiler()
 ---     > ms.profiler.mstx.mark("half way")
 ---     > profiler:stop()
 ---     > profiler.report.marks[1].name --> half way
 function mstx.mark(message)
-  message = arguments.named("mark", { "message" }, message)
-  if type(message) ~= "string" or message == "" then
-    fail("mark", "message must be a string that is not empty, got " .. describe(message))
-  end
+  message = checked_message("mark", message)
   local now = recording.now()
   if not now then return end
   local marks = recording.current().marks
@@ -91,10 +96,7 @@ end
 ---     > profiler:stop()
 ---     > profiler.report.marks[1].name --> loading
 function mstx.range_start(message)
-  message = arguments.named("range_start", { "message" }, message)
-  if type(message) ~= "string" or message == "" then
-    fail("range_start", "message must be a string that is not empty, got " .. describe(message))
-  end
+  message = checked_message("range_start", message)
   local now = recording.now()
   if not now then return 0 end
   last = last + 1

@@ -21,12 +21,6 @@ local function integer_field(number, value) return varint(number << 3) .. varint
 local function double_field(number, value) return varint(number << 3 | 1) .. pack("<d", value) end
 local function float_field(number, value) return varint(number << 3 | 5) .. pack("<f", value) end
 
-local function packed_doubles(number, list)
-  local parts = {}
-  for i, value in ipairs(list) do parts[i] = ("<d"):pack(value) end
-  return text_field(number, table.concat(parts))
-end
-
 -- Seconds since 1970. The clock of the system has whole seconds; the rest is counted from the first call, so that times never fall.
 local began
 local function now()
@@ -36,7 +30,13 @@ local function now()
 end
 
 local events = { text_field = text_field, integer_field = integer_field, double_field = double_field, float_field = float_field,
-  packed_doubles = packed_doubles, now = now }
+  now = now }
+
+--- Which files of a folder hold the lineage of a run, and which its values: TensorBoard's and ours; MindSpore's.
+function events.is_lineage(name) return name:find "_lineage$" ~= nil and name:find("summary", 1, true) ~= nil end
+function events.has_values(name)
+  return not name:find "_lineage$" and (name:find("tfevents", 1, true) or name:find("events.summary.", 1, true)) ~= nil
+end
 
 local File = {}
 File.__index = File

@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local callbacks = require "lunaria.train.callbacks"
+local predicting = require "lunaria.nn.predicting"
 local class = require "lunaria.nn.class"
 local events = require "lunaria.train.events"
 local lineage = require "lunaria.train.lineage"
@@ -16,11 +17,9 @@ local fail, check, describe = arguments.fail, arguments.check, arguments.describ
 -- The graph of the network as it predicts: dropout has none. The training goes on as if nothing had been drawn, also where the
 -- network is no graph of operators.
 local function draw_graph(summary, args, input)
-  local modes, restore = {}, training_state.snapshot(args)
-  for _, cell in args.network:cells_and_names() do modes[cell] = cell.training end
-  args.network:set_train(false)
+  local restore, restore_modes = training_state.snapshot(args), predicting(args.network)
   pcall(summary.add_graph, summary, args.network, input)
-  for cell, mode in pairs(modes) do rawset(cell, "training", mode) end
+  restore_modes()
   restore()
 end
 

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local events = require "lunaria.train.events"
 local messages = require "lunaria.train.messages"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -26,9 +27,7 @@ local function files_of(path)
   if not names then return { path } end
   local files = {}
   for _, name in ipairs(names) do
-    -- TensorBoard's and ours; MindSpore's. The lineage beside them has no values.
-    local is_events = name:find("tfevents", 1, true) or name:find("events.summary.", 1, true)
-    if is_events and not name:find "_lineage$" then files[#files + 1] = path .. "/" .. name end
+    if events.has_values(name) then files[#files + 1] = path .. "/" .. name end
   end
   if #files == 0 then fail("SummaryReader", ("there is no file of events in the folder %s"):format(path)) end
   return files
@@ -58,10 +57,10 @@ function SummaryReader:reload()
     local at = self._at[file] or { offset = 0, record = 0 }
     self._at[file] = at
     repeat
-      local events, offset, record = ms.io.read_events(file, self.partial, at.offset, at.record, at_once)
+      local read, offset, record = ms.io.read_events(file, self.partial, at.offset, at.record, at_once)
       at.offset, at.record = offset, record
-      for _, event in ipairs(events) do self:_add(event) end
-    until #events < at_once
+      for _, event in ipairs(read) do self:_add(event) end
+    until #read < at_once
   end
 end
 
