@@ -34,6 +34,7 @@ Registry& registry() {
         add_box_ops(ops);
         add_state_ops(ops);
         add_optimizer_ops(ops);
+        add_quantise_ops(ops);
         return made;
     }();
     return *instance;

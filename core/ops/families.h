@@ -30,5 +30,6 @@ void add_arrangement_ops(Registry& ops);  // blocks, mirrors, grids, dropout of 
 void add_box_ops(Registry& ops);          // bounding boxes
 void add_state_ops(Registry& ops);        // assignment, printing, ordering
 void add_optimizer_ops(Registry& ops);    // steps of optimizers, in place
+void add_quantise_ops(Registry& ops);     // rounding to the steps of integer formats
 
 }  // namespace lunaria

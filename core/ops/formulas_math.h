@@ -173,11 +173,16 @@ struct HuberElement : Real { static constexpr std::string_view name = "huber_ele
     template <class T> T operator()(T x, T target, T delta, T scale) const {
         T d = abs(x - target), m = select(d < delta, d, delta);
         return m * (d - T(0.5) * m) * scale; } };
+// The quotient is a true one: the product with a rounded reciprocal would take some numbers to the other neighbour, and
+// ONNX demands the nearest step of x / scale, halves to the even one.
+struct FakeQuantizeElement : Real { static constexpr std::string_view name = "fake_quantize_element";
+    template <class T> T operator()(T x, T scale, T zero, T least, T most) const {
+        return (smaller(larger(rint(x / scale) + zero, least), most) - zero) * scale; } };
 // clang-format on
 
 using CheapMath = Formulas<Add, Sub, Mul, Div, Maximum, Minimum, Clamp, Fmax, Fmin, Abs, Neg, Square, Sign, Sqrt, Rsqrt,
                            Reciprocal, Floor, Ceil, Trunc, Round, Frac, Deg2rad, Rad2deg, NanToNum, Copysign, Lerp,
-                           Addcmul, Addcdiv, Heaviside, Xdivy, HuberElement>;
+                           Addcmul, Addcdiv, Heaviside, Xdivy, HuberElement, FakeQuantizeElement>;
 using Exponentials = Formulas<Exp, Exp2, Expm1, Log, Log2, Log10, Log1p, Logaddexp, Logaddexp2, Xlogy, Pow>;
 using Trigonometry = Formulas<Sin, Cos, Tan, Asin, Acos, Atan, Atan2, Sinc>;
 using Hyperbolics = Formulas<Sinh, Cosh, Tanh, Asinh, Acosh, Atanh>;

@@ -413,4 +413,22 @@ case("eigvals", [np.array([[1.0, 2.0], [-2.0, 1.0]])], [1 + 2j, 1 - 2j], 1e-12)
 case("eig", [np.array([[1.0, 2.0], [-2.0, 1.0]])], [1 + 2j, 1 - 2j], 1e-12, result=1)
 case("valid_labels", [np.array([2, 0, -1, 1]), 3, -1], [True, True, False, True], result=2)
 
+# Numbers rounded to the steps of integer formats; half steps are among them.
+numbers = np.concatenate([normal(20), np.arange(-8, 8) * 0.125]).reshape(6, 6)
+
+
+def quantised(x, s, z, low, high):
+    return (np.clip(np.rint(x / s) + z, low, high) - z) * s
+
+
+case("fake_quantize", [numbers, 0.25], quantised(numbers, 0.25, 0, -128, 127), 0)
+case("fake_quantize", [numbers, 0.25, 3.0, 0, 7], quantised(numbers, 0.25, 3, 0, 7), 0)
+widths, zeros = uniform(0.05, 0.3, 6), integers(-4, 5, 6) * 1.0
+case("fake_quantize", [numbers, widths, zeros, -8, 7, 1], quantised(numbers, widths, zeros, -8, 7), 1e-15)
+case("fake_quantize", [numbers, widths, 0, -7, 7, 0], quantised(numbers, widths[:, None], 0, -7, 7), 1e-15)
+widths = uniform(0.05, 0.3, 6, 2)
+case("fake_quantize", [numbers, widths, 0, -8, 7, -1, 4],
+     quantised(numbers, np.repeat(widths, 4, 1)[:, :6], 0, -8, 7), 1e-15)
+case("fake_quantize_element", [numbers, 0.01, 0.0, -32768, 32767], quantised(numbers, 0.01, 0, -32768, 32767), 1e-15)
+
 write()

@@ -340,6 +340,7 @@ prompt: the text in front of what is typed
 prototype: a tensor whose shape and dtype are taken
 pse_shift real_shift: what is added to the scores, or nil
 q: which quantiles, in [0, 1]
+quant_max quant_min: the largest and the smallest integer of the format
 query: the queries
 r: how many are taken at a time
 range: in words what is allowed
@@ -454,14 +455,17 @@ window_length: the number of elements
 with_replacement: true: an element may be taken more than once
 x0: where the search begins; nil: zeros
 zero_infinity: true: infinite losses become 0
+zero_point: the integer that stands for 0
 a.betainc a.log_betainc a.log_betainc_slope: the exponent of x, above 0
 a.log_igamma a.log_igamma_slope: the shape parameter, above 0
 actual_seq_lengths.prompt_flash_attention: must be nil: attn_mask hides queries
 alpha.LeakyReLU alpha.leaky_relu: the slope for negative x
+axis.fake_quantize: the axis whose places, or blocks of them, have scales of their own; nil: scale and zero_point broadcast
 axis.permute: the axes in their new order
 b.betainc b.log_betainc b.log_betainc_slope: the exponent of 1 - x, above 0
 beta.SmoothL1Loss beta.smooth_l1_loss: where squares go over into absolute values
 beta.softplus: how sharp the bend is
+block_size.fake_quantize: how many places along the axis have one scale; 0: each has its own
 block_size.incre_flash_attention: must be 0
 by.log_betainc_slope: 0: by a, 1: by b
 center.istft: whether stft had center
@@ -486,6 +490,7 @@ p.bernoulli: the probability of 1
 p.cdist p.triplet_margin_loss: the p of the distance
 p.multi_margin_loss: the exponent of the margins
 padding_value.col2im: how many rows and columns of zeros the image had around it
+scale.fake_quantize scale.fake_quantize_element: the width of a step
 segment_ids.sparse_segment_mean: the row of the result that each of them belongs to; they must not fall
 sigma.cauchy: half the width between its quartiles (1)
 source.movedim: the axes that move
