@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <sstream>
+#include <type_traits>
 #include <unordered_map>
 
+#include "core/loops/loop_check.h"
 #include "core/ops/formulas_all.h"
 
 namespace lunaria::graph {
@@ -17,17 +19,35 @@ constexpr std::array<std::string_view, 8> kKinds{"load",    "store", "add",    "
 
 using formula::Fuses;
 
+template <class F, class R, class... A>
+constexpr FormulaForm form_of(R (F::*)(A...) const) {
+    uint32_t masks = 0, bit = 1;
+    ((masks |= std::is_same_v<A, bool> ? bit : 0, bit <<= 1), ...);
+    return {sizeof...(A), masks};
+}
+// From the call operator: on elements of one type, or on these and masks.
+template <class F>
+constexpr FormulaForm form_of() {
+    using T = std::conditional_t<F::domain == formula::Domain::integer, int, float>;
+    if constexpr (requires { &F::template operator()<bool, T>; })
+        return form_of<F>(decltype(&F::template operator()<bool, T>){});
+    else
+        return form_of<F>(decltype(&F::template operator()<T>){});
+}
+
 struct Fact {
     Fuses fuses = Fuses::never;
     int cost = 0;
     bool is_of_integers = false, gives_bools = false;
+    FormulaForm form{};
 };
 using Facts = std::unordered_map<std::string_view, Fact>;
 
 template <class... F>
 Facts facts_of(formula::Formulas<F...>) {
     return {{F::name,
-             {F::fuses, F::cost, F::domain == formula::Domain::integer, F::result == formula::Result::boolean}}...};
+             {F::fuses, F::cost, F::domain == formula::Domain::integer, F::result == formula::Result::boolean,
+              form_of<F>()}}...};
 }
 
 const Fact& fact_of(std::string_view op) {
@@ -68,6 +88,8 @@ bool is_done_by_loop(std::string_view op, DType operand) {
     const Fuses fuses = fact_of(op).fuses;
     return fuses == Fuses::by_loop || (fuses == Fuses::single && operand == DType::f64);
 }
+
+FormulaForm formula_form(std::string_view formula) { return fact_of(formula).form; }
 
 bool gives_bools(std::string_view op) { return fact_of(op).gives_bools; }
 

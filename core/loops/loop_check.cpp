@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "core/operator/op.h"
+#include "core/tensor/shape.h"
 
 namespace lunaria::graph {
 
@@ -149,14 +149,13 @@ class LoopCheck {
 
     void check_formula(const LoopInstruction& i) {
         const int cost = formula_cost(i.name, i.operand);
-        const Op* op = registry().find(i.name);
-        demand(cost > 0 && op && op->is_elementwise && op->name() == i.name && !is_half(i.operand),
-               "there is no such formula");
+        const FormulaForm form = formula_form(i.name);
+        demand(cost > 0 && !is_half(i.operand), "there is no such formula");
         if (!fault_.empty()) return;
-        demand(i.args.size() == op->signature.params.size(), "the formula has other operands");
+        demand(i.args.size() == form.operands, "the formula has other operands");
         if (!fault_.empty()) return;
         for (size_t k = 0; k < i.args.size(); ++k) {
-            const bool mask = op->signature.params[k].type == ArgType::mask;
+            const bool mask = (form.masks >> k & 1) != 0;
             demand(arg(i, k).dtype == (mask ? DType::boolean : i.operand), "the formula has operands of another dtype");
         }
         demand(i.dtype == (gives_bools(i.name) ? DType::boolean : i.operand), "the formula gives another dtype");

@@ -3,11 +3,20 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/loops/graph_backend.h"
 #include "core/loops/loop.h"
 
 namespace lunaria::graph {
+
+// The operands of a formula in programs: how many there are, and which are masks (bits); no operands: there is no such
+// formula.
+struct FormulaForm {
+    size_t operands = 0;
+    uint32_t masks = 0;
+};
+FormulaForm formula_form(std::string_view formula);
 
 // The dtype of an operand's memory: sums over rows are made elsewhere, in another dtype.
 DType dtype_in_memory(const LoopProgram& program, size_t operand);

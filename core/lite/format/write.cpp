@@ -1,0 +1,122 @@
+#include <bit>
+#include <cstring>
+#include <map>
+
+#include "core/lite/format/check.h"
+#include "core/lite/format/describe.h"
+#include "core/lite/format/file.h"
+#include "core/lite/format/head.h"
+#include "core/lite/format/sizes.h"
+
+namespace lunaria::lite {
+
+namespace {
+
+struct Stored {
+    const std::byte* data;
+    uint64_t bytes;
+};
+
+class Writer : public Archive {
+  public:
+    static constexpr bool kReads = false;
+    std::string text{};
+    std::vector<Stored> contents{};
+    uint64_t content_bytes = 0;
+
+    void number(uint64_t v) {
+        for (; v >= 0x80; v >>= 7) text += static_cast<char>(v | 0x80);
+        text += static_cast<char>(v);
+    }
+    void operator()(std::string& v) {
+        number(v.size());
+        text += v;
+    }
+    void operator()(double& v) {
+        char bytes[8];
+        std::memcpy(bytes, &v, 8);
+        text.append(bytes, 8);
+    }
+    template <class T>
+    void at(const T&) {}
+    void stored(const std::byte* data, uint64_t bytes) {
+        number(bytes);
+        if (bytes == 0) return;
+        const auto [found, is_new] = places_.try_emplace({data, bytes}, content_bytes);
+        if (is_new) {
+            contents.push_back({data, bytes});
+            content_bytes += padded(bytes);
+        }
+        number(found->second / kAlignment);
+    }
+
+  private:
+    std::map<std::pair<const std::byte*, uint64_t>, uint64_t> places_;
+};
+
+// The content in its place, with zeros up to the next multiple of 64.
+class Content {
+  public:
+    explicit Content(std::span<const Stored> parts) : parts_(parts) {}
+    // f(bytes) for each run of bytes in order; until it returns false.
+    template <class F>
+    bool each(F&& f) const {
+        static constexpr std::byte kZeros[kAlignment]{};
+        for (const Stored& part : parts_)
+            if (!f(std::span(part.data, part.bytes)) || !f(std::span(kZeros).first(padded(part.bytes) - part.bytes)))
+                return false;
+        return true;
+    }
+    std::vector<uint32_t> sums() const {
+        std::vector<uint32_t> sums;
+        uint64_t at = 0;
+        each([&](std::span<const std::byte> bytes) {
+            while (!bytes.empty()) {
+                if (at % kSummed == 0) sums.push_back(0);
+                const auto part = bytes.first(std::min<uint64_t>(bytes.size(), kSummed - at % kSummed));
+                sums.back() = crc32(part, sums.back());
+                at += part.size();
+                bytes = bytes.subspan(part.size());
+            }
+            return true;
+        });
+        return sums;
+    }
+
+  private:
+    std::span<const Stored> parts_;
+};
+
+std::string place_of(const Model& model, const ModelFault& fault) {
+    if (fault.step != kNone) {
+        const Step& s = model.steps[fault.step];
+        return "step " + std::to_string(fault.step) + " (" + s.kind + " " + s.label + "): ";
+    }
+    return fault.value == kNone ? "" : "value " + std::to_string(fault.value) + ": ";
+}
+
+}  // namespace
+
+std::string write_model(const Model& model, const std::function<bool(std::span<const std::byte>)>& sink) {
+    ModelFault fault = check_form(model);
+    if (fault.text.empty()) fault = check_sizes(model, sizes_of(model));
+    if (!fault.text.empty()) return place_of(model, fault) + fault.text;
+    Writer writer;
+    describe(writer, const_cast<Model&>(model));  // a writer changes nothing
+    const Content content(writer.contents);
+    std::vector<uint32_t> sums = content.sums();
+    describe(writer, sums);
+    Head head;
+    head.description_bytes = writer.text.size();
+    head.content_at = padded(sizeof(Head) + writer.text.size());
+    head.content_bytes = writer.content_bytes;
+    head.file_bytes = head.content_at + head.content_bytes;
+    writer.text.resize(head.content_at - sizeof(Head), '\0');
+    head.description_sum = crc32(std::as_bytes(std::span(writer.text)));
+    head.sum = sum_of(head);
+    const bool done =
+        sink(std::as_bytes(std::span(&head, 1))) && sink(std::as_bytes(std::span(writer.text))) && content.each(sink);
+    return done ? "" : "it could not be written";
+}
+
+}  // namespace lunaria::lite
