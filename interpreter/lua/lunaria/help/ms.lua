@@ -359,6 +359,8 @@ ms.profiler.mstx: Marks of a program's own in a recording, which its time line s
     > ms.profiler.mstx.mark("nothing is recorded now")
 ms.boost: Algorithms of training: Adasum, few dimensions, freezing, averages.
     > ms.boost.adasum(ms.tensor { 1.0 }, ms.tensor { 1.0 }):item() --> 1.0
+ms.lite: Light inference: networks quantised, pruned, distilled, converted and run small.
+    > select(2, ms.lite.quantize(ms.nn.Dense(64, 32), { quant_type = "WEIGHT_QUANT" })).layers[1].bits --> 8
 ms.ascend: The simulated Ascend: kernels of its cores, and how long networks would take on it.
     > ms.ascend.to_format(ms.zeros { 20, 40 }, "FRACTAL_NZ").shape --> (3, 32, 16)
 ms.probability: Distributions, bijectors and Bayesian layers.

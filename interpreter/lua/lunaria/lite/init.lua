@@ -1,0 +1,4 @@
+-- ms.lite: light inference. Networks are quantised, pruned, distilled, converted to light files and run from them.
+return require "lunaria.parts" ("ms.lite", "name", {
+  { "lunaria.lite.quantise", "quantize" },
+})
