@@ -315,7 +315,26 @@ t.test("dumps are looked at later", function()
   t.fails({ "DumpAnalyzer" }, function() insight.DumpAnalyzer(folder) end)
 end)
 
+t.test("hits stand in the files of a training", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  local record = ms.train.SummaryRecord(folder)
+  record:add_value("scalar", "loss", 0.5)
+  local step = insight.watch(function(x) return ms.ops.log(x) end, { points = { "tensor_overflow" }, on_hit = function() end, record = record })
+  step(ms.ones(2))
+  step(ms.zeros(2))
+  record:record(7)
+  record:close()
+  local found = insight.read(folder)
+  local text = found.texts["watch/tensor_overflow"][1]
+  t.equal(text.step, step.hits[1].step)
+  t.equal(text.value:find("tensor_overflow at log-0", 1, true) ~= nil and text.value:find("2 -Inf", 1, true) ~= nil, true)
+  t.equal(found.scalars.loss.step[0]:item(), 7)
+  os.execute(("rm -r '%s'"):format(folder))
+end)
+
 t.test("mistakes say what is wrong", function()
+  t.fails({ "record must be a SummaryRecord" }, function() insight.watch(function() end, { record = "runs" }) end)
   local f = function() end
   t.fails({ "there is no condition 'tensor_overflo'", "did you mean 'tensor_overflow'?" },
     function() insight.watch(f, { points = { "tensor_overflo" } }) end)

@@ -16,7 +16,9 @@ export default async function show(view) {
     for (const [field, title] of [["metrics", "Results"], ["hyper", "Hyper-parameters"], ["data", "Data"]]) {
       const names = [...new Set(runs.flatMap(run => Object.keys(run[field] ?? {})))].sort();
       for (const name of names) {
-        const values = runs.map(run => run[field]?.[name]), differs = new Set(values.map(v => JSON.stringify(v))).size > 1;
+        // A run without any of this kind differs in nothing.
+        const values = runs.map(run => run[field]?.[name]), told = values.filter((_, i) => Object.keys(runs[i][field] ?? {}).length);
+        const differs = new Set(told.map(v => JSON.stringify(v))).size > 1;
         list.push({ title, name, values, differs, field });
       }
     }

@@ -196,6 +196,38 @@ return {
         { "ms.insight.first_nan(function(x) return ms.ops.log(x) end, ms.tensor{1.0, -1.0}).node.name", "log-0" },
       },
     } },
+  { name = "guide.insight", title = "Looking at trainings: curves, graphs, where NaN comes from",
+    words = "tensorboard, mindinsight, wandb, loss curve, plot training, log metrics, dashboard, compare runs, hyper-parameters, visualize graph, histogram of weights, nan, inf, where does nan come from, exploding gradient, vanishing gradient, watchpoint, loss landscape, profile a training, saliency, live training in browser",
+    parts = {
+      "A callback writes what a training does into a folder: loss and metrics, histograms of the weights, the graph, settings and results, the pipeline of the data, a profile.",
+      {
+        { "folder = os.tmpname() .. \"-runs\"" },
+        { "data = ms.dataset.NumpySlicesDataset({ms.randn{32, 3}, ms.randint(0, 2, {32})}, {column_names = {\"data\", \"label\"}}):batch(8)" },
+        { "net = ms.nn.Dense(3, 2)" },
+        { "model = ms.Model(net, ms.nn.CrossEntropyLoss(), ms.nn.SGD(net:trainable_params(), 0.1), {metrics = {\"accuracy\"}})" },
+        { "model:fit(2, data, data, {callbacks = {ms.train.SummaryCollector(folder .. \"/first\", 1)}, progress = false})" },
+      },
+      "In a terminal, lunaria insight start --summary-base-dir FOLDER shows all trainings below a folder at http://127.0.0.1:8080, also while they run; ms.insight.start{dir = folder} does so from a program, and in a notebook gives a frame. Where to look: Runs (which was best), Hyper-parameters (what moves a result), Comparison (in which settings runs differ), Scalars (curves, and where NaN begins), Histograms (drifting weights), Graph (the network; its panel lists equal parts), Lineage (data, settings, results), Profile (the time of operators, with the lines that call them), Loss landscape, Explanations.",
+      "The same as tables:",
+      {
+        { "run = ms.insight.read(folder .. \"/first\")" },
+        { "run.scalars[\"loss/auto\"].step.shape, run.scalars[\"learning_rate/auto\"].value[0]:item()", "(8,) 0.10000000149012" },
+      },
+      "Values of one's own go into a record; a record can be given to a watch, which then writes its hits beside them.",
+      {
+        { "record = ms.train.SummaryRecord(folder .. \"/own\")" },
+        { "w = ms.Parameter(ms.tensor{1.0, 0.5}, \"w\")" },
+        { "step = ms.insight.watch(function(x) return ms.ops.log(w - x):sum() end, {points = {\"tensor_overflow\"}, on_hit = function() end, record = record})" },
+        { "for i = 1, 3 do\n  record:add_value(\"scalar\", \"loss\", step(i * 0.25):item())\n  record:record(i)\nend" },
+        { "record:close()" },
+        { "step.hits[1].condition, step.hits[1].node.name, step.hits[1].step", "tensor_overflow log-0 2" },
+      },
+      "Where the first NaN or infinity of one call comes from needs no preparation:",
+      {
+        { "ms.insight.first_nan(function(x) return ms.ops.sqrt(x - 2) * 2 end, ms.tensor{3.0, 1.0}).node.name", "sqrt-0" },
+        { "os.execute(\"rm -r \" .. folder)", "true exit 0" },
+      },
+    } },
   { name = "guide.data", title = "Reading data",
     words = "load data, dataset, dataloader, data loader, read csv, read images, batches, batch size, shuffle the data, mnist, npz, data pipeline, iterate over batches",
     parts = {

@@ -4,6 +4,7 @@ local core = require "lunaria.watching"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local callback = require "lunaria.train.callback"
+local class = require "lunaria.nn.class"
 local told = require "lunaria.insight.watch_text"
 local watchpoints = require "lunaria.insight.conditions"
 
@@ -111,6 +112,7 @@ local function report(self, event)
   local new = take_hits(self)
   for _, hit in ipairs(new) do
     if self._on_hit then self._on_hit(hit) elseif not self._stops then print(tostring(hit)) end
+    if self._record then self._record:add_now(hit.step, "text", "watch/" .. hit.condition, tostring(hit)) end
   end
   if self._ended then return end
   if self._stops and #new > 0 then return stop(self, "hit", new) end
@@ -132,6 +134,7 @@ local known_options = {
   on_hit = one_of("a function", {}, true),
   control = one_of("\"terminal\" or a function", { terminal = true }, true),
   begin = one_of("\"hit\", \"node\" or \"step\"", { hit = true, node = true, step = true }),
+  record = function(value) return class.is_a(value, ms.train.SummaryRecord), "a SummaryRecord" end,
 }
 
 --- Called with the function and the options.
@@ -139,7 +142,7 @@ local known_options = {
 function Watch:init(f, options)
   self.points, self.hits, self._f, self._known = {}, {}, f, {}
   for i, point in ipairs(options.points or watchpoints.recommended()) do self.points[i] = watchpoints.watchpoint("watch", point) end
-  self._on_hit, self._control = options.on_hit, options.control
+  self._on_hit, self._control, self._record = options.on_hit, options.control, options.record
   if self._control == "terminal" then self._control = require "lunaria.insight.watch_prompt" end
   self._stops = options.action == "stop" or options.action == nil and options.control ~= nil
   -- Held weakly, so that the core's reference does not keep the watch alive.
@@ -286,6 +289,7 @@ end
 --- ends the program there with an error, or calls control(watch, stop), which looks around (watch:node(), :upstream(), :compare(name),
 --- :tensors()) and gives "hit", "node", "step" (and how many) or "terminate"; "terminal" is a control with a prompt.
 --- begin = "node" or "step" stops without a hit first. keep: nodes whose results can be compared with the step before.
+--- record: a SummaryRecord that gets each new hit as a text, watch/CONDITION, which the page of texts of `lunaria insight` shows.
 --- Without f the steps are between begin_step() and end_step(), and the watch is a callback for Model:train.
 --- A hit has condition, id, step, node, place ("file:line"), tensor (its statistics), value, operands, numbers, upstream; hits has all.
 ---     > w = ms.Parameter(ms.tensor { 1.0, 0.0 }, "w")

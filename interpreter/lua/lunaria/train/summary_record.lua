@@ -146,6 +146,23 @@ local function export_tensor(self, shown, step)
   ms.io.write_npy(("%s/%s_%d.npy"):format(self.export, name, step), shown.tensor)
 end
 
+-- Writes values as those of a step; gives whether there was anything.
+local function write_values(self, kept, step, plugin_filter)
+  local values, written = {}, false
+  for _, shown in ipairs(kept) do
+    if plugin_filter == nil or plugin_filter(shown.plugin) then
+      if shown.tensor and self.export then export_tensor(self, shown, step) end
+      if shown.event then
+        written = write(self, double_field(1, now()) .. integer_field(2, step) .. shown.event) or written
+      else
+        values[#values + 1] = shown.bytes
+      end
+    end
+  end
+  if #values == 0 then return written end
+  return write(self, double_field(1, now()) .. integer_field(2, step) .. text_field(5, table.concat(values))) or written
+end
+
 --- Writes what was added since the last record, as values of a step, and what ops.ScalarSummary and its kin were called with.
 --- Gives whether there was anything. train_network: MindSpore's; add_graph writes a graph. plugin_filter: a function that is given
 --- the name of a plug-in and tells whether its values are written; the others are left out.
@@ -162,21 +179,26 @@ function SummaryRecord:record(step, train_network, plugin_filter)
     fail("record", "plugin_filter must be a function, got " .. describe(plugin_filter))
   end
   take_pending(self)
-  local values, written = {}, false
   local kept = self.values
   self.values = {}
-  for _, shown in ipairs(kept) do
-    if plugin_filter == nil or plugin_filter(shown.plugin) then
-      if shown.tensor and self.export then export_tensor(self, shown, step) end
-      if shown.event then
-        written = write(self, double_field(1, now()) .. integer_field(2, step) .. shown.event) or written
-      else
-        values[#values + 1] = shown.bytes
-      end
-    end
-  end
-  if #values == 0 then return written end
-  return write(self, double_field(1, now()) .. integer_field(2, step) .. text_field(5, table.concat(values))) or written
+  return write_values(self, kept, step, plugin_filter)
+end
+
+--- Writes one value of a step to the file at once, apart from what record() gathers.
+---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
+---     > record:add_now(3, "text", "note", "warm-up ends") --> true
+---     > record:close()
+---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
+function SummaryRecord:add_now(step, plugin, name, value)
+  step = check.not_negative("add_now", "step", step)
+  local kept = self.values
+  self.values = {}
+  self:add_value(plugin, name, value)
+  local added = self.values
+  self.values = kept
+  local written = write_values(self, added, step)
+  self:flush()
+  return written
 end
 
 --- Brings what was written to the file.
