@@ -298,10 +298,8 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
         code.blocks.emplace_back();
         return code;
     }();
-    Destination base, to;
-    base.base = true;
-    to.returns = true;
-    push(kWaiting, {}, {}, base);
+    const Destination to{.returns = true};
+    push(kWaiting, {}, {}, {.base = true});
     // Errors are caught above the first frame: f may end with a call of pcall, which replaces the second frame.
     push(kWaiting, {}, {}, to);
     const size_t level = restore.base;
