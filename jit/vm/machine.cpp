@@ -273,6 +273,8 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
         size_t base, results, level, guarded;
         int depth;
         uint32_t pc;
+        const Code* code;  // a reverse rule runs without a frame of its own
+        Value* registers;
         ~Restore() {
             while (m.frames_.size() > base) m.pop();
             while (m.coroutines_.runs_above(base)) m.coroutines_.end(Coroutine::Status::dead);
@@ -283,8 +285,10 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
             m.final_.resize(results);
             m.depth = depth;
             m.pc_ = pc;
+            m.code_ = code;
+            m.registers_ = registers;
         }
-    } restore{*this, frames_.size(), final_.size(), level_, guarded_, depth, pc_};
+    } restore{*this, frames_.size(), final_.size(), level_, guarded_, depth, pc_, code_, registers_};
     level_ = restore.base;
     guarded_ = ~size_t{0};
     final_.emplace_back();
@@ -294,10 +298,8 @@ Values Machine::run(const Value& f, std::span<const Value> contexts, Values args
         code.blocks.emplace_back();
         return code;
     }();
-    Destination base, to;
-    base.base = true;
-    to.returns = true;
-    push(kWaiting, {}, {}, base);
+    const Destination to{.returns = true};
+    push(kWaiting, {}, {}, {.base = true});
     // Errors are caught above the first frame: f may end with a call of pcall, which replaces the second frame.
     push(kWaiting, {}, {}, to);
     const size_t level = restore.base;

@@ -36,6 +36,7 @@ end
 -- Points of four dimensions with names, for the page of embeddings.
 record:add_value("tensor", "vectors", ms.ops.randn(6, 4))
 record:add_value("text", "vectors/labels", "one\ntwo\nthree\nfour\nfive\n" .. hostile)
+record:add_value("pr_curve", "zebra", { labels = ms.tensor { 1, 0, 1 }, predictions = ms.tensor { 0.9, 0.2, 0.6 } })
 record:record(5)
 record:close()
 

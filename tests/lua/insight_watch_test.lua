@@ -315,12 +315,25 @@ t.test("dumps are looked at later", function()
   t.fails({ "DumpAnalyzer" }, function() insight.DumpAnalyzer(folder) end)
 end)
 
+t.test("what is done about a hit may differentiate within a gradient", function()
+  local square = ms.grad(function(v) return (v * v):sum() end)
+  local gradient = ms.grad(function(x) return (ops.log(x) * x * ops.exp(x)):sum() end)
+  local x, calls = ms.tensor { 1.0, 2.0 }, 0
+  local step = insight.watch(gradient, { points = { { "tensor_too_large", max_gt = -1e30 } }, on_hit = function()
+    calls = calls + 1
+    t.equal(square(ms.ones(2)):tolist(), { 2.0, 2.0 })
+  end })
+  for _ = 1, 3 do t.equal(step(x):tolist(), gradient(x):tolist()) end
+  t.equal(calls, #step:nodes())
+end)
+
 t.test("hits stand in the files of a training", function()
   local folder = os.tmpname()
   os.remove(folder)
   local record = ms.train.SummaryRecord(folder)
   record:add_value("scalar", "loss", 0.5)
-  local step = insight.watch(function(x) return ms.ops.log(x) end, { points = { "tensor_overflow" }, on_hit = function() end, record = record })
+  local options = { points = { "tensor_overflow" }, on_hit = function() end, record = record }
+  local step = insight.watch(function(x) return ms.ops.log(x) end, options)
   step(ms.ones(2))
   step(ms.zeros(2))
   record:record(7)

@@ -21,15 +21,21 @@ from safetensors.numpy import load_file
 bad = 0
 for path in sorted(Path(sys.argv[1]).glob("*.onnx")):
     onnx.checker.check_model(onnx.load(path), full_check=True)
-    session = onnxruntime.InferenceSession(path)
+    quantised = path.stem.startswith("quantised")
+    options = onnxruntime.SessionOptions()
+    if quantised:  # its own kernels round elsewhere
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options)
     results = session.run(None, load_file(path.with_suffix(".in.safetensors")))
     wanted = load_file(path.with_suffix(".out.safetensors"))
     for i, result in enumerate(results):
         expected = wanted[f"o{i}"]
         worst = numpy.abs(result.astype(float) - expected).max() / max(1, numpy.abs(expected.astype(float)).max())
         print(f"{path.stem} {i}: {worst:.1e}")
-        bad += result.shape != expected.shape or result.dtype != expected.dtype or not worst <= 1e-5
-sys.exit(bad > 0)
+        # A sum that is rounded otherwise may fall to the neighbouring step; a wrong step or zero shows in the whole.
+        noise = ((result - expected) ** 2).sum() / max(1e-30, (expected.astype(float) ** 2).sum()) if quantised else 0
+        bad += result.shape != expected.shape or result.dtype != expected.dtype or not (worst <= 1e-5 or quantised) or noise > 1e-5
+sys.exit(int(bad > 0))
 """
 
 

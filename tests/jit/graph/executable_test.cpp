@@ -17,6 +17,7 @@
 #include "core/random/random.h"
 #include "core/threads/threads.h"
 #include "tests/jit/graph/compare.h"
+#include "tests/jit/graph/light_device.h"
 
 namespace lunaria::graph {
 namespace {
@@ -33,7 +34,7 @@ double tolerance_of(DType t) {
 
 class ExecutableTest : public ::testing::Test {
   protected:
-    void SetUp() override { set_current_device(&cpu::device()); }
+    void SetUp() override { set_current_device(&lunaria::testing::graph_device()); }
 
     // A graph with parameters of the given types, whose result `make` builds from them.
     template <class Make>

@@ -189,6 +189,37 @@ t.test("layers stay floating by name, or where the results would be too far off"
   os.execute("rm -r " .. folder)
 end)
 
+t.test("a quantised network goes through an ONNX file: pairs become fake_quantize again, weights take a quarter", function()
+  local path = os.tmpname() .. ".onnx"
+  local small = ms.lite.quantize(net, { calibrate_data = samples })
+  ms.export(small, x, { file_name = path, file_format = "ONNX" })
+  local loaded, loaded_weights = ms.load(path)
+  t.near(loaded(x), small(x), 0)
+  local file = io.open(path)
+  local quantised = file:seek "end"
+  file:close()
+  assert(quantised < (144 + 4608 + 5120) * 1.4)
+  -- The import has gradients.
+  local kernel
+  for name, weight in pairs(loaded_weights) do kernel = name:find "second.weight" and weight or kernel end
+  local slope = ms.value_and_grad(function(v) return ops.sum(loaded(v)) end)
+  local _, g = slope(x)
+  assert(ops.any(ops.not_equal(g, 0)):item() and kernel ~= nil)
+  for i, f in ipairs {
+    function(v) return ops.fake_quantize(v, 0.02, 3.0, -8, 7) end,
+    function(v) return ops.fake_quantize(v, 0.01, 100.0, 0, 200) end,
+    function(v) return ops.fake_quantize(v, ops.arange(8) * 0.01 + 0.01, 2.0, -32768, 32767, 2) end,
+    function(v) return ops.fake_quantize(v, ops.amax(v) / 100, 0.0, -100, 100) end,
+    function(v) return ops.fake_quantize(v, ops.ones { 1, 1, 8, 1 } * 0.03, 0.0) end,
+  } do
+    ms.export(f, x, { file_name = path, file_format = "ONNX" })
+    t.near(ms.load(path)(x), f(x), 1e-6)
+    t.near(ms.load(path)(x * 3), f(x * 3), 1e-6)
+    if i == 4 then assert(ms.load(path)(x).dtype == ms.float32) end
+  end
+  os.remove(path)
+end)
+
 t.test("settings that have no effect are errors", function()
   local quantize = ms.lite.quantize
   t.fails({ "calibrate_data is missing" }, quantize, net)

@@ -53,4 +53,15 @@ export("truths", function(x)
   return table.unpack(list)
 end, ms.randn { 2, 3, 4 })
 
+local nn = ms.nn
+local picture = nn.SequentialCell(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3, { has_bias = true, stride = 2 }), nn.ReLU(),
+  nn.Flatten(), nn.Dense(512, 10)):set_train(false)
+for name, options in pairs {
+  whole = {}, wide = { bit_num = 16, activation_bit_num = 16 }, narrow = { per_channel = false, activation_bit_num = 6 },
+  dynamic = { quant_type = "DYNAMIC_QUANT" }, blocks = { quant_type = "WEIGHT_QUANT", bit_num = 4 },
+} do
+  options.calibrate_data = { ms.randn { 50, 1, 8, 8 } }
+  export("quantised_" .. name, ms.lite.quantize(picture, options), ms.randn { 3, 1, 8, 8 })
+end
+
 for _, network in ipairs(dofile "tests/lua/support/zoo_networks.lua") do export(table.unpack(network)) end

@@ -67,6 +67,30 @@ t.test("what was recorded is read", function()
   t.equal({ tone.sample_rate, tone.channels, tone.frames, tone.type, tone.bytes:sub(1, 4) }, { 8000.0, 1.0, 4.0, "audio/wav", "RIFF" })
 end)
 
+t.test("a curve of precision and recall", function()
+  local record = train.SummaryRecord(folder .. "/curve")
+  local labels = ms.tensor { 1, 1, 0, 0, 1 }
+  record:add_value("pr_curve", "cat", { labels = labels, predictions = ms.tensor { 1.0, 0.5, 0.75, 0.0, 0.24 }, num_thresholds = 5 })
+  record:record(2)
+  t.fails({ "cat.predictions must lie within 0 and 1" }, function()
+    record:add_value("pr_curve", "cat", { labels = labels, predictions = labels * 2 })
+  end)
+  t.fails({ "cat has 5 labels and 1 predictions" }, function()
+    record:add_value("pr_curve", "cat", { labels = labels, predictions = ms.ones(1) })
+  end)
+  t.fails({ "cat must be { labels = tensor, predictions = tensor }" }, function() record:add_value("pr_curve", "cat", labels) end)
+  record:close()
+  local reader = train.SummaryReader(folder .. "/curve")
+  local rows = reader:values "cat"[1].value:tolist()
+  -- At least 0, 0.25, 0.5, 0.75 and 1: 0.24 counts for the first only.
+  t.equal({ rows[1], rows[2], rows[3], rows[4] }, { { 3.0, 2.0, 2.0, 1.0, 1.0 }, { 2.0, 1.0, 1.0, 1.0, 0.0 }, { 0.0, 1.0, 1.0, 1.0, 2.0 },
+    { 0.0, 1.0, 1.0, 2.0, 2.0 } })
+  for i = 1, 5 do
+    t.near(rows[5][i], rows[1][i] / (rows[1][i] + rows[2][i]), 1e-6)
+    t.near(rows[6][i], rows[1][i] / 3, 1e-6)
+  end
+end)
+
 t.test("what TensorBoard's classes wrote is read, in the older form and the newer", function()
   local reader = train.SummaryReader(tensorboard)
   t.equal(table.concat(reader:tags(), " "), "listed new note numbers old picture spread")

@@ -9,8 +9,6 @@ local new_graph = require "lunaria.onnx.graph_writer"
 local dynamic = require "lunaria.onnx.dynamic"
 local load_model = require "lunaria.onnx.load"
 
-local opset = 18
-
 local function fail(message, hint) arguments.fail("export", message, hint) end
 
 -- A name for a value of the model: letters of any kind but nothing that a path or a message could trip over.
@@ -142,7 +140,7 @@ return function(f, ...)
   local other = options.dynamic_axes and for_all_sizes(f, given, options.dynamic_axes, graph, inputs, outputs)
   local draft <close> = ms.io.draft(name)
   files.write(draft, {
-    opset = opset, name = "main", nodes = graph.nodes, initializers = graph.initializers, inputs = inputs, outputs = outputs,
+    opset = graph.opset, name = "main", nodes = graph.nodes, initializers = graph.initializers, inputs = inputs, outputs = outputs,
   })
   check(f, draft.path, given, count)
   if other then check(f, draft.path, other, count) end

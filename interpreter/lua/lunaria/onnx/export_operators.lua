@@ -337,4 +337,5 @@ handlers.full_like = handlers.full
 handlers.arange = constant(function(a, node) return ms.ops.arange(a.start, a.stop, a.step, node.dtype) end)
 
 require "lunaria.onnx.export_layers"(handlers)
+require "lunaria.onnx.export_quantised"(handlers)
 return handlers

@@ -91,10 +91,10 @@ function Graph:slice(name, from, to, axes, step)
   return self:add("Slice", { name, self:integers(from), self:integers(to), self:integers(axes), step and self:integers(step) or "" })
 end
 
---- shares: whether equal lists and numbers are one constant.
+--- shares: whether equal lists and numbers are one constant. opset: the version of the operators, which handlers may raise.
 return function(shares)
   return setmetatable({
-    shares = shares,
+    shares = shares, opset = 18,
     nodes = {}, initializers = {}, names = {}, written = {}, taken = {}, lists = {}, count = 0,
   }, Graph)
 end

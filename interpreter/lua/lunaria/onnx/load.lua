@@ -7,6 +7,7 @@ local files = require "lunaria.onnx_files"
 local arguments = require "lunaria.nn.arguments"
 local define = require "lunaria.onnx.define"
 local inline = require "lunaria.onnx.inline"
+local pair = require "lunaria.onnx.quantised_pairs"
 local writer = require "lunaria.onnx.writer"
 
 for _, family in ipairs {
@@ -140,6 +141,7 @@ return function(path)
   local model = files.read(path)
   check_versions(path, model.opsets)
   local graph = inline(model, function(message) arguments.fail("load", path .. ": " .. message) end)
+  pair(graph)
   local check = setmetatable({ problems = {} }, Check)
   check:graph(graph, {}, "the graph")
   local problems = check.problems

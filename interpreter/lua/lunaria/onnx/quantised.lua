@@ -61,6 +61,18 @@ define.define("DequantizeLinear", "axis:i=1 block_size:i=0 output_dtype:i=0", 2,
   end
 end)
 
+-- A pair of the two above, as quantised_pairs puts it together: one operator with a gradient.
+define.define("lunaria:FakeQuantize", "axis:i=1 block_size:i=0 least:i! most:i!", 3, 3, function(a, node)
+  local zero = node.known[3]
+  return function(x, scale)
+    local axis, z, block = a.axis, ops.cast(zero, ms.float32), a.block_size
+    if scale.ndim == 0 or scale.ndim == 1 and scale.shape[1] == 1 and block == 0 then
+      axis, block, scale, z = nil, 0, ops.reshape(scale, {}), ops.reshape(z, {})
+    end
+    return ops.fake_quantize(ops.cast(x, ms.float32), scale, z, a.least, a.most, axis, block)
+  end
+end)
+
 local function dynamic(x)
   local zero = ops.zeros({}, ms.float32)
   local high, low = ops.maximum(ops.amax(x), zero), ops.minimum(ops.amin(x), zero)

@@ -14,8 +14,8 @@ local summary_graph = require "lunaria.train.summary_graph"
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local text_field, integer_field, double_field = events.text_field, events.integer_field, events.double_field
 
-local names = { "audio", "custom_lineage_data", "dataset_graph", "explainer", "histogram", "image", "landscape", "scalar", "tensor",
-  "text" }
+local names = { "audio", "custom_lineage_data", "dataset_graph", "explainer", "histogram", "image", "landscape", "pr_curve", "scalar",
+  "tensor", "text" }
 
 local SummaryRecord = class.define(nil, "SummaryRecord",
   "log_dir, file_prefix=\"events\", file_suffix=\"_MS\", num_process=32, network=nil, max_file_size=nil, raise_exception=false, "
@@ -101,10 +101,10 @@ local of_lineage = {
 }
 
 --- Adds a value to the next record. plugin: "scalar", "histogram", "image" (a tensor (C, H, W) or (N, C, H, W)), "audio" (a
---- tensor (samples,) or (samples, channels) within -1 and 1, or { data =, sample_rate = }), "text", "tensor", or "landscape" (what
---- ms.insight.landscape gives); "explainer" (see ms.explain.ImageClassificationRunner); "dataset_graph" (a data set) and
---- "custom_lineage_data" (numbers and texts by name), which are written to a lineage file at once. name: what it is
---- called. value: a number, a tensor or a text.
+--- tensor (samples,) or (samples, channels) within -1 and 1, or { data =, sample_rate = }), "text", "tensor", "pr_curve" (precision
+--- and recall of { labels =, predictions = within 0 and 1, num_thresholds = 201 }), or "landscape" (what ms.insight.landscape
+--- gives); "explainer" (see ms.explain.ImageClassificationRunner); "dataset_graph" (a data set) and "custom_lineage_data" (numbers
+--- and texts by name), which are written to a lineage file at once. name: what it is called. value: a number, a tensor or a text.
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_value("histogram", "weights", ms.ones { 3 })
 ---     > record:close()

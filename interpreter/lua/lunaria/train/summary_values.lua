@@ -78,6 +78,38 @@ function plugins.tensor(tag, value)
   return { text_field(1, tag) .. text_field(8, table.concat(parts)) }
 end
 
+local default_thresholds = 201
+
+-- True and false positives, true and false negatives, precision and recall of answers of at least 0, 1 / (n - 1), ..., 1, as the
+-- plug-in for them keeps a curve. A precision of no answers is 0.
+function plugins.pr_curve(tag, value)
+  if type(value) ~= "table" or not ms.is_tensor(value.labels) or not ms.is_tensor(value.predictions) then
+    fail("add_value", ("%s must be { labels = tensor, predictions = tensor }, got %s"):format(tag, describe(value)))
+  end
+  local labels, predictions = value.labels:reshape { -1 }, value.predictions:reshape { -1 }:astype(ms.float64)
+  local count = check.positive("add_value", tag .. ".num_thresholds", value.num_thresholds or default_thresholds)
+  if labels.size ~= predictions.size or labels.size == 0 then
+    fail("add_value", ("%s has %d labels and %d predictions"):format(tag, labels.size, predictions.size))
+  end
+  if count < 2 then fail("add_value", tag .. ".num_thresholds must be at least 2") end
+  if not ops.equal(predictions, ops.clamp(predictions, 0, 1)):all():item() then
+    fail("add_value", tag .. ".predictions must lie within 0 and 1")
+  end
+  local is_true = labels:astype(ms.bool)
+  local place = ops.floor(predictions * (count - 1)):astype(ms.int64)
+  -- How many answers are at least the threshold, by the answers at each.
+  local function at_least(wanted)
+    local counts = ops.scatter_add(ms.zeros({ count }, ms.float64), 0, place, wanted:astype(ms.float64))
+    return ops.flip(ops.cumsum(ops.flip(counts, { 0 }), 0), { 0 })
+  end
+  local tp, fp = at_least(is_true), at_least(is_true:logical_not())
+  local fn, tn, least = tp[0] - tp, fp[0] - fp, 1e-7
+  local rows = ops.stack { tp, fp, tn, fn, tp / ops.clamp(tp + fp, least), tp / ops.clamp(tp + fn, least) }
+  local shape = text_field(2, integer_field(1, 6)) .. text_field(2, integer_field(1, count))
+  local metadata = text_field(9, text_field(1, text_field(1, "pr_curves") .. text_field(2, integer_field(2, count))))
+  return { text_field(1, tag) .. metadata .. text_field(8, integer_field(1, 1) .. text_field(2, shape) .. text_field(4, floats(rows))) }
+end
+
 -- Samples as a file of 16 bits, which browsers play.
 local function wav(samples, rate, channels)
   local numbers = ops.round(ops.clamp(samples:astype(ms.float32), -1.0, 1.0) * 32767):astype(ms.int64)
