@@ -24,6 +24,9 @@ int open_insight(lua_State* L);
 int open_insight_graph(lua_State* L);
 void bind_insight_server(lua_State* L);
 
+// The modules behind lunaria/lite/.
+int open_lite(lua_State* L);
+
 // The module behind lunaria/insight/watch.lua.
 int open_watch(lua_State* L);
 

@@ -16,6 +16,7 @@ const std::string_view kUsage =
     "  onnx-run ... run an ONNX model on files; lunaria onnx-run --help\n"
     "  ascend ...   estimate a network on the simulated Ascend; lunaria ascend --help\n"
     "  insight ...  show trainings in the browser, look at graphs; lunaria insight --help\n"
+    "  lite ...     networks as light models that run without this program; lunaria lite --help\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
     "  --debug      stop the script at its first line and ask what to do\n"
     "  --docs DIR   write the reference of everything that has a name to DIR, as Markdown\n"

@@ -302,6 +302,8 @@ int main(int count, char** arguments) {
             return run_words("lunaria.ascend.command", count - 2, arguments + 2);
         if (count > 1 && std::string_view(arguments[1]) == "insight")
             return run_words("lunaria.insight.command", count - 2, arguments + 2);
+        if (count > 1 && std::string_view(arguments[1]) == "lite")
+            return run_words("lunaria.lite.command", count - 2, arguments + 2);
         const CommandLine command = parse_command_line(count, arguments);
         if (command.help) {
             std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);

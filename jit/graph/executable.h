@@ -41,7 +41,8 @@ struct CompileOptions {
     // Outputs that are temporaries: they are valid only until run()'s `last` has returned.
     std::vector<size_t> borrowed{};
     std::vector<EarlyUse> early{};
-    bool generate = true;        // false: every operator runs by its own kernel
+    bool generate = true;           // false: every operator runs by its own kernel
+    bool generates_single = false;  // also single operators that could be part of generated code become such code
     bool keeps_sources = false;  // keeps the sources of generated code, for a plan that is to be written (plan_file.h)
 };
 

@@ -8,9 +8,6 @@ namespace lunaria::graph {
 
 namespace {
 
-// A folded constant lives as long as the program: larger ones are cheaper to recompute.
-constexpr int64_t kMostElements = 16 * 1024;
-
 int64_t elements(const ir::NodeType& type) {
     if (type.kind == ir::NodeType::Kind::tensor) return type.tensor.shape.known() ? type.tensor.shape.size() : -1;
     if (type.kind != ir::NodeType::Kind::list) return -1;
@@ -62,14 +59,14 @@ Value as_constants(const Value& v, ir::Graph& graph) {
 
 }  // namespace
 
-bool fold_constants(ir::Graph& graph) {
+bool fold_constants(ir::Graph& graph, int64_t most) {
     const Nodes variable = written(graph);
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
         if (!node.op || has_effect(node)) return {};
         // A single value that is broadcast is better left so.
         if (node.op->view_fn && node.args[0].is_node() && is_single(*node.args[0].node())) return {};
         int64_t size = elements(node.type);
-        if (size < 0 || size > kMostElements) return {};
+        if (size < 0 || size > most) return {};
         for (const Value& arg : node.args)
             if (!is_constant(arg, variable)) return {};
         std::vector<Value> args;
@@ -82,5 +79,7 @@ bool fold_constants(ir::Graph& graph) {
         }
     });
 }
+
+bool fold_constants(ir::Graph& graph) { return fold_constants(graph, 16 * 1024); }
 
 }  // namespace lunaria::graph

@@ -133,7 +133,7 @@ Part part_of(const ir::Node& node, const Arrangements& arrangements) {
     if (role == Fusion::element) {
         const DType computed = element_dtype(node);
         const bool fits = formula_cost(node.op->name(), computed) > 0 && !node.op->may_raise(computed);
-        if (current_place() && is_done_by_loop(node.op->name(), computed)) return Part::none;
+        if (!current_device()->is_host() && is_done_by_loop(node.op->name(), computed)) return Part::none;
         return fits && takes_element_operands(node) ? Part::element : Part::none;
     }
     if (role == Fusion::cast) {

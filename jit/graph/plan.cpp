@@ -42,7 +42,7 @@ class Planner {
         add_parameters();
         std::vector<Piece> pieces = cut_into_pieces({});
         Loops loops = loops_of(pieces);
-        if (const Nodes alone = called_for_short_rows(pieces, loops); !alone.empty()) {
+        if (const Nodes alone = called_for_short_rows(pieces, loops); !alone.empty() && !options_.generates_single) {
             pieces = cut_into_pieces(alone);
             loops = loops_of(pieces);
         }
@@ -62,7 +62,12 @@ class Planner {
     using Loops = std::vector<std::optional<Loop>>;  // the loops of the pieces that have one
 
     std::vector<Piece> cut_into_pieces(const Nodes& alone) const {
-        return cut(graph_, arrangements_, flat_.again, alone, options_.generate && backend_ && backend_->can_compile());
+        auto pieces =
+            cut(graph_, arrangements_, flat_.again, alone, options_.generate && backend_ && backend_->can_compile());
+        if (!options_.generates_single) return pieces;
+        for (Piece& piece : pieces)
+            piece.generated |= piece.nodes.size() == 1 && part_of(*piece.nodes[0], arrangements_) != Part::none;
+        return pieces;
     }
 
     Loops loops_of(const std::vector<Piece>& pieces) {

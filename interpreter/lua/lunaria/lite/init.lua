@@ -1,4 +1,5 @@
 -- ms.lite: light inference. Networks are quantised, pruned, distilled, converted to light files and run from them.
 return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.quantise", "quantize" },
+  { "lunaria.lite.convert", "convert" },
 })

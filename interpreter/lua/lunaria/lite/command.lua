@@ -1,0 +1,67 @@
+-- lunaria lite COMMAND: the words of the command line.
+
+local usage = [==[
+usage: lunaria lite convert MODEL -o FILE [options]     write a .mindir or .onnx file as a light model
+  --inputShape S          shapes of inputs: "name:1,3,32,32;other:1,8" (default: as the model states them)
+  --report                print each step: the operators in it, their cost, the line that they come from
+  --fmk F                 MINDIR or ONNX (default: by the file's name)]==]
+
+local function fail(message, ...) error("lunaria lite: " .. message:format(...) .. "\n  hint: lunaria lite --help", 0) end
+
+local commands = {}
+
+function commands.convert(words)
+  local options, model, report = {}, nil, false
+  local i = 1
+  local function value(name)
+    i = i + 1
+    return words[i] or fail("option %s needs an argument", name)
+  end
+  while i <= #words do
+    local word = words[i]
+    local name, given = word:match "^%-%-([%w]+)=(.*)$"
+    name = name or word:match "^%-%-([%w]+)$"
+    if word == "-o" or name == "outputFile" then
+      options.outputFile = given or value(word)
+    elseif name == "report" then
+      report = true
+    elseif name == "modelFile" then
+      model = given or value(word)
+    elseif name then
+      options[name] = given or value(word)
+    elseif word:find "^%-" or model then
+      fail("'%s' is not understood", word)
+    else
+      model = word
+    end
+    i = i + 1
+  end
+  if not model then fail "the model is missing" end
+  if not options.outputFile then fail "-o FILE is missing" end
+  local made = require "lunaria".lite.convert(model, options)
+  if report then print(made.text) end
+  print(("%s: %d steps, %d bytes of weights, %d bytes of temporaries"):format(options.outputFile, #made.steps, made.weights,
+    made.arena))
+end
+
+-- Commands that have a file of their own, which gives a table: usage, the text of its help, and run(words).
+local others = {}
+
+return function(command, ...)
+  local words = { ... }
+  if command == "--help" or command == nil then
+    local texts = { usage }
+    for _, file in pairs(others) do texts[#texts + 1] = require(file).usage end
+    table.sort(texts)
+    return print(table.concat(texts, "\n\n"))
+  end
+  local other = others[command] and require(others[command])
+  if words[1] == "--help" and (other or commands[command]) then return print(other and other.usage or usage) end
+  if other then return other.run(words) end
+  if commands[command] then return commands[command](words) end
+  local names = {}
+  for name in pairs(commands) do names[#names + 1] = name end
+  for name in pairs(others) do names[#names + 1] = name end
+  table.sort(names)
+  fail("there is no '%s'; there are: %s", command, table.concat(names, ", "))
+end
