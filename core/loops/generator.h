@@ -10,7 +10,7 @@
 namespace lunaria::graph {
 
 // Increased whenever the same program gives other machine code: part of the key of cached kernels.
-inline constexpr int kGeneratorVersion = 12;
+inline constexpr int kGeneratorVersion = 13;
 
 // The name of the function in generated code.
 inline constexpr const char* kLoopSymbol = "loop";

@@ -33,6 +33,8 @@ llvm::Value* apply(std::span<llvm::Value* const> args) {
         if (args.size() == 3) return apply<F>(args, std::make_index_sequence<3>());
     if constexpr (takes<F, 4>())
         if (args.size() == 4) return apply<F>(args, std::make_index_sequence<4>());
+    if constexpr (takes<F, 5>())
+        if (args.size() == 5) return apply<F>(args, std::make_index_sequence<5>());
     return nullptr;
 }
 
