@@ -33,7 +33,7 @@ Trace.__index = Trace
 function M.trace(network, inputs)
   local fine, traced = pcall(files.graph, network, handlers, table.unpack(inputs))
   if not fine or not traced then return nil end
-  local self = setmetatable({ nodes = traced.nodes, users = {}, calls = {}, owners = owners(network) }, Trace)
+  local self = setmetatable({ nodes = traced.nodes, results = traced.results, users = {}, calls = {}, owners = owners(network) }, Trace)
   local function use(value, node, name)
     if type(value) ~= "table" then return end
     if value.id then
