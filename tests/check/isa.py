@@ -1,6 +1,6 @@
-"""Reads the objects of backends/cpu/simd that are built for newer processors and fails if one of them emits a symbol that
-the rest of the program could end up with: an inline function outside the namespace of its instruction set. The linker
-keeps one copy of such a function, and the copy that uses AVX-512 would crash on a machine without it.
+"""Reads the objects of backends/cpu/simd and core/lite that are built for newer processors and fails if one of them emits a
+symbol that the rest of the program could end up with: an inline function outside the namespace of its instruction set. The
+linker keeps one copy of such a function, and the copy that uses AVX-512 would crash on a machine without it.
 
 usage: isa.py OBJECT..."""
 import re
@@ -10,13 +10,15 @@ import sys
 # Weak symbols with no code of ours: the unwinder's and the exception types' data.
 HARMLESS = re.compile(r"^(DW\.ref\.|typeinfo |vtable |guard variable )")
 
+SPACES = "lunaria::cpu", "lunaria::lite", "lunaria::lite::kernels"
+
 
 def leaks(path):
-    isa = "avx512" if "avx512" in path else "avx2"
+    isa = next(isa for isa in ("avx512vnni", "avx512", "avx2") if isa in path)
     listing = subprocess.run(["nm", "-C", "--defined-only", path], check=True, capture_output=True, text=True).stdout
     for line in listing.splitlines():
         kind, name = line[17:18], line[19:]
-        if kind in "WVu" and f"lunaria::cpu::{isa}::" not in name and not HARMLESS.match(name):
+        if kind in "WVu" and not any(f"{space}::{isa}::" in name for space in SPACES) and not HARMLESS.match(name):
             yield name
 
 

@@ -1,0 +1,330 @@
+// Products with weights in blocks (blocks.h). Compiled once for each instruction set.
+//
+// Rows of a are rounded to blocks of 8 bits with a float scale. A few rows are multiplied with the weights where they
+// are: the sum of a block is an integer, which both scales multiply. For many rows the weights are arranged in panels
+// of 16: with VNNI as bytes, for other sets as floats, which are then as fast as integers and take a as it is.
+#include "core/lite/kernels/block_rows.h"
+#include "core/lite/kernels/integer_products.h"
+#include "core/lite/kernels/rows.h"
+
+namespace lunaria::lite::kernels::LUNARIA_ISA {
+
+namespace {
+
+#if defined(__AVX512VNNI__)
+constexpr bool kDots = true;
+constexpr int64_t kFew = 4;
+#else
+constexpr bool kDots = false;
+constexpr int64_t kFew = 8;
+#endif
+
+// A row of a.
+struct BlockRow {
+    BlockRow() = default;
+    BlockRow(void* place, int64_t k)
+        : numbers(static_cast<int8_t*>(place)),
+          more(reinterpret_cast<uint8_t*>(numbers + k)),
+          scales(reinterpret_cast<float*>(more + k)) {}
+    int8_t* numbers = nullptr;
+    uint8_t* more =
+        nullptr;  // for panels: the numbers plus 128; for few rows: what the sums of a block begin with, by fours
+    float* scales = nullptr;
+};
+
+void round_row(const float* x, int64_t k, BlockRow row, int32_t offset, bool for_panels) {
+    for (int64_t b = 0; b < k / kBlock; ++b, x += kBlock) {
+        Floats most{};
+        for (int i = 0; i < kBlock; i += kLanes) {
+            const Floats v = load(x + i), a = (Floats)((Words)v & 0x7fffffffu);
+            most = choose(a > most, a, most);
+        }
+        float largest = 0;
+        for (int i = 0; i < kLanes; ++i) largest = most[i] > largest ? most[i] : largest;
+        const float scale = largest / 127, inverse = largest > 0 ? 127 / largest : 0;
+        row.scales[b] = scale;
+        int8_t* numbers = row.numbers + b * kBlock;
+        for (int i = 0; i < kBlock; i += kLanes) {
+            const Floats v = load(x + i) * broadcast(inverse);
+            const Ints q = (Ints)(v + broadcast(0x1.8p23f)) - broadcast(static_cast<int32_t>(0x4b400000));
+            for (int j = 0; j < kLanes; ++j) numbers[i + j] = static_cast<int8_t>(q[j]);
+        }
+        if (for_panels) {
+            for (int i = 0; i < kBlock; ++i) row.more[b * kBlock + i] = static_cast<uint8_t>(numbers[i] ^ 0x80);
+        } else {
+            for (int i = 0; i < kBlock / 4; ++i) {
+                const int8_t* q = numbers + 4 * i;
+                store(row.more + (b * kBlock / 4 + i) * 4, -offset * (q[0] + q[1] + q[2] + q[3]));
+            }
+        }
+    }
+}
+
+#if defined(__AVX2__)
+typedef float Eight __attribute__((vector_size(32)));
+// The sum of a block of unsigned weights, or of signed ones, and the numbers of a, in eight parts.
+[[gnu::always_inline]] inline Eight block_sum(WeightType type, const uint8_t* p, const BlockRow& row, int64_t block) {
+    const __m256i x = load<__m256i>(row.numbers + block * kBlock), begin = load<__m256i>(row.more + block * kBlock);
+    __m256i w;
+    if (type == WeightType::q8_0) {
+        w = load<__m256i>(p);
+#if defined(__AVX512VNNI__)
+        w = _mm256_xor_si256(w, _mm256_set1_epi8(static_cast<char>(0x80)));
+#else
+        // Magnitudes by numbers with the weights' signs: no sum of two overflows.
+        const __m256i words = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+        (void)begin;
+        return (Eight)_mm256_cvtepi32_ps(_mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+#endif
+    } else {
+        const __m128i bytes = load<__m128i>(p);
+        w = _mm256_inserti128_si256(_mm256_castsi128_si256(bytes), _mm_srli_epi16(bytes, 4), 1);
+        w = _mm256_and_si256(w, _mm256_set1_epi8(15));
+    }
+#if defined(__AVX512VNNI__)
+    const __m256i sum = _mm256_dpbusd_epi32(begin, w, x);
+#else
+    const __m256i sum = _mm256_add_epi32(begin, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1)));
+#endif
+    return (Eight)_mm256_cvtepi32_ps(sum);
+}
+[[gnu::always_inline]] inline float total(Eight x) {
+    return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7]));
+}
+#else
+typedef float Eight;
+[[gnu::always_inline]] inline Eight block_sum(WeightType type, const uint8_t* p, const BlockRow& row, int64_t block) {
+    const int8_t* x = row.numbers + block * kBlock;
+    int32_t sum = 0;
+    if (type == WeightType::q8_0) {
+        for (int i = 0; i < kBlock; ++i) sum += static_cast<int8_t>(p[i]) * x[i];
+    } else {
+        for (int i = 0; i < kBlock / 2; ++i) sum += ((p[i] & 15) - 8) * x[i] + ((p[i] >> 4) - 8) * x[i + kBlock / 2];
+    }
+    return static_cast<float>(sum);
+}
+[[gnu::always_inline]] inline float total(Eight x) { return x; }
+#endif
+
+constexpr int64_t kScales = 64;  // scales that are made at a time
+
+template <WeightType Type>
+[[gnu::noinline]] void few_rows(const Product& p, const BlockRow* rows, int64_t n0, int64_t n1, int64_t first) {
+    constexpr int64_t kBytesOf = Type == WeightType::q8_0 ? kBytesQ8 : kBytesQ4;
+    const int64_t blocks = p.k / kBlock, count = p.m - first < kFew ? p.m - first : kFew;
+    for (int64_t j = n0; j < n1; ++j) {
+        const uint8_t* w = static_cast<const uint8_t*>(p.b) + j * blocks * kBytesOf;
+        float sums[kFew] = {};
+        for (int64_t b = 0; b < blocks; b += kScales) {
+            const int64_t part = blocks - b < kScales ? blocks - b : kScales;
+            alignas(64) F16 halves[kScales];
+            alignas(64) float scales[kScales], both[kScales];
+            const uint8_t* at = w + b * kBytesOf;
+            for (int64_t i = 0; i < part; ++i) halves[i].bits = load<uint16_t>(at + i * kBytesOf);
+            for (int64_t i = 0; i < part; i += kLanes) store(scales + i, load_floats(halves + i));
+            for (int64_t r = 0; r < count; ++r) {
+                const BlockRow& row = rows[r];
+                for (int64_t i = 0; i < part; i += kLanes) {
+                    const int64_t rest = part - i;
+                    store(both + i, load(scales + i) * (rest < kLanes ? load_part(row.scales + b + i, rest)
+                                                                      : load(row.scales + b + i)));
+                }
+                Eight sum[4] = {};
+                int64_t i = 0;
+                for (; i + 4 <= part; i += 4)
+#pragma GCC unroll 4
+                    for (int64_t s = 0; s < 4; ++s)
+                        sum[s] += block_sum(Type, at + (i + s) * kBytesOf + 2, row, b + i + s) * both[i + s];
+                for (; i < part; ++i) sum[0] += block_sum(Type, at + i * kBytesOf + 2, row, b + i) * both[i];
+                sums[r] += total((sum[0] + sum[1]) + (sum[2] + sum[3]));
+            }
+        }
+        for (int64_t r = 0; r < count; ++r) p.c[(first + r) * p.c_row + j] = sums[r];
+    }
+}
+
+void finish(const Product& p, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    Epilogue e = p.epilogue;
+    if (!e.bias && !e.scale && !e.residual && e.activation == Activation::none) return;
+    if (e.bias) e.bias += n0;
+    if (e.scale) e.scale += n0;
+    if (e.residual) e.residual += m0 * e.residual_row + n0;
+    float* c = p.c + m0 * p.c_row + n0;
+    apply(e, m1 - m0, n1 - n0, c, p.c_row, c, p.c_row);
+}
+
+void multiply_few(const Product& p, const BlockScratch& sizes, char* scratch, int64_t first, const Workers& workers) {
+    BlockRow rows[kFew];
+    const int64_t count = p.m - first < kFew ? p.m - first : kFew;
+    for (int64_t r = 0; r < count; ++r) rows[r] = BlockRow(scratch + r * sizes.row_bytes, p.k);
+    const int64_t pieces = is_shared(workers) && p.n * p.k > (1 << 18) ? 4 * workers.workers : 1;
+    each_task(workers, pieces, [&](int64_t i, int) {
+        const int64_t n0 = p.n * i / pieces, n1 = p.n * (i + 1) / pieces;
+        if (p.type == WeightType::q8_0)
+            few_rows<WeightType::q8_0>(p, rows, n0, n1, first);
+        else
+            few_rows<WeightType::q4_0>(p, rows, n0, n1, first);
+        finish(p, first, first + count, n0, n1);
+    });
+}
+
+#if defined(__AVX512VNNI__)
+// Sixteen rows of weights side by side: words of four bytes, and for each block the scales and what sums begin with,
+// since the numbers of a have 128 added.
+struct BlockPanel {
+    BlockPanel(void* place, int64_t k)
+        : words(static_cast<int32_t*>(place)),
+          scales(reinterpret_cast<float*>(words + k * kPanel / 4)),
+          begins(reinterpret_cast<int32_t*>(scales + k / kBlock * kPanel)) {}
+    int32_t* words;
+    float* scales;
+    int32_t* begins;
+};
+
+void arrange(const Product& p, int64_t panel, BlockPanel to) {
+    const int64_t blocks = p.k / kBlock, bytes = p.type == WeightType::q8_0 ? kBytesQ8 : kBytesQ4;
+    for (int64_t j = 0; j < kPanel; ++j) {
+        const int64_t column = panel * kPanel + j;
+        const auto* row = static_cast<const uint8_t*>(p.b) + column * blocks * bytes;
+        for (int64_t b = 0; b < blocks; ++b, row += bytes) {
+            int8_t q[kBlock] = {};
+            float scale = 0;
+            if (column < p.n) {
+                scale = half_to_float(load<uint16_t>(row));
+                if (p.type == WeightType::q8_0)
+                    for (int i = 0; i < kBlock; ++i) q[i] = static_cast<int8_t>(row[2 + i]);
+                else
+                    for (int i = 0; i < kBlock / 2; ++i) {
+                        q[i] = static_cast<int8_t>((row[2 + i] & 15) - 8);
+                        q[i + kBlock / 2] = static_cast<int8_t>((row[2 + i] >> 4) - 8);
+                    }
+            }
+            int32_t sum = 0;
+            for (int i = 0; i < kBlock; ++i) sum += q[i];
+            to.scales[b * kPanel + j] = scale;
+            to.begins[b * kPanel + j] = -128 * sum;
+            for (int i = 0; i < kBlock / 4; ++i) to.words[(b * kBlock / 4 + i) * kPanel + j] = load<int32_t>(q + 4 * i);
+        }
+    }
+}
+
+struct BlockTile {
+    const uint8_t* a;  // numbers plus 128
+    int64_t a_row;     // bytes
+    const float* scales;
+    BlockPanel panel;
+    int64_t blocks;
+    float* c;
+    int64_t c_row, columns;
+};
+template <int Rows>
+void block_tile(const BlockTile& t) {
+    constexpr int kTriples = (Rows + 2) / 3;
+    Floats sums[Rows];
+#pragma GCC unroll 12
+    for (int r = 0; r < Rows; ++r) sums[r] = Floats{};
+    const uint8_t* a[kTriples];
+    const uint8_t* d[kTriples];
+#pragma GCC unroll 4
+    for (int g = 0; g < kTriples; ++g) {
+        a[g] = t.a + 3 * g * t.a_row;
+        d[g] = reinterpret_cast<const uint8_t*>(t.scales) + 3 * g * t.a_row;
+    }
+    const int64_t row = t.a_row;
+    const int32_t* w = t.panel.words;
+    for (int64_t b = 0; b < t.blocks; ++b) {
+        __m512i parts[Rows];
+        const __m512i begin = load<__m512i>(t.panel.begins + b * kPanel);
+#pragma GCC unroll 12
+        for (int r = 0; r < Rows; ++r) parts[r] = begin;
+#pragma GCC unroll 8
+        for (int i = 0; i < kBlock / 4; ++i) {
+            const __m512i four = load<__m512i>(w + i * kPanel);
+#pragma GCC unroll 12
+            for (int r = 0; r < Rows; ++r)
+                parts[r] = _mm512_dpbusd_epi32(
+                    parts[r], _mm512_set1_epi32(load<int32_t>(a[r / 3] + (r % 3) * row + 4 * i)), four);
+        }
+        const Floats scales = load(t.panel.scales + b * kPanel);
+#pragma GCC unroll 12
+        for (int r = 0; r < Rows; ++r)
+            sums[r] += (Floats)_mm512_cvtepi32_ps(parts[r]) * scales * broadcast(load<float>(d[r / 3] + (r % 3) * row));
+        w += kBlock / 4 * kPanel;
+#pragma GCC unroll 4
+        for (int g = 0; g < kTriples; ++g) {
+            a[g] += kBlock;
+            d[g] += 4;
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < Rows; ++r) {
+        if (t.columns == kPanel)
+            store(t.c + r * t.c_row, sums[r]);
+        else
+            store_part(t.c + r * t.c_row, sums[r], t.columns);
+    }
+}
+
+using BlockLoop = void (*)(const BlockTile&);
+constexpr BlockLoop kBlockTiles[12] = {block_tile<1>, block_tile<2>,  block_tile<3>,  block_tile<4>,
+                                       block_tile<5>, block_tile<6>,  block_tile<7>,  block_tile<8>,
+                                       block_tile<9>, block_tile<10>, block_tile<11>, block_tile<12>};
+
+void multiply_panels(const Product& p, const BlockScratch& sizes, char* scratch, int64_t first,
+                     const Workers& workers) {
+    const int64_t count = p.m - first < sizes.rows ? p.m - first : sizes.rows, tiles = (count + 11) / 12;
+    each_task(workers, panels_of(p.n), [&](int64_t i, int worker) {
+        const BlockPanel panel(scratch + sizes.rows * sizes.row_bytes + worker * sizes.worker_bytes, p.k);
+        arrange(p, i, panel);
+        const int64_t rest = p.n - i * kPanel, columns = rest < kPanel ? rest : kPanel;
+        for (int64_t b = 0; b < tiles; ++b) {
+            const int64_t r0 = count * b / tiles, r1 = count * (b + 1) / tiles;
+            const BlockRow row(scratch + r0 * sizes.row_bytes, p.k);
+            const BlockTile t{row.more, sizes.row_bytes, row.scales,
+                              panel,    sizes.blocks,    p.c + (first + r0) * p.c_row + i * kPanel,
+                              p.c_row,  columns};
+            kBlockTiles[r1 - r0 - 1](t);
+        }
+        finish(p, first, first + count, i * kPanel, i * kPanel + columns);
+    });
+}
+#else
+void multiply_panels(const Product& p, const BlockScratch& sizes, char* scratch, int64_t, const Workers& workers) {
+    const RowsTask task{p.m, p.n, p.k, p.b, p.type, p.c, p.c_row, &p.epilogue};
+    const int64_t panels = panels_of(p.n), pieces = is_shared(workers) ? (panels + 7) / 8 : 1;
+    each_task(workers, pieces, [&](int64_t i, int worker) {
+        auto* gathered = reinterpret_cast<float*>(scratch + sizes.rows * sizes.row_bytes + worker * sizes.worker_bytes);
+        const DirectRows direct{p.a, p.a_row};
+        RowsLoop(task, gathered + kGatheredBytes / 4)
+            .run(0, p.m, panels * i / pieces, panels * (i + 1) / pieces, (p.a_row * 4) % 2048 != 0 ? &direct : nullptr,
+                 gathered, [&](int64_t first, int rows, int64_t k, int64_t count, float* to) {
+                     for (int r = 0; r < rows; ++r) copy(to + r * kGatheredRow, p.a + (first + r) * p.a_row + k, count);
+                 });
+    });
+}
+#endif
+
+}  // namespace
+
+void block_product(const Product& p, void* scratch, const Workers& workers) {
+    const BlockScratch sizes(p, is_shared(workers) ? workers.workers : 1);
+    auto* place = static_cast<char*>(scratch);
+    const bool few = p.m <= kFew;
+    if (!few && !kDots) {
+        multiply_panels(p, sizes, place, 0, workers);
+        return;
+    }
+    const int32_t offset = p.type == WeightType::q4_0 ? 8 : 128;
+    for (int64_t first = 0; first < p.m; first += sizes.rows) {
+        const int64_t count = p.m - first < sizes.rows ? p.m - first : sizes.rows;
+        each_task(workers, count, [&](int64_t r, int) {
+            round_row(p.a + (first + r) * p.a_row, p.k, BlockRow(place + r * sizes.row_bytes, p.k), offset, !few);
+        });
+        if (few)
+            multiply_few(p, sizes, place, first, workers);
+        else
+            multiply_panels(p, sizes, place, first, workers);
+    }
+}
+
+}  // namespace lunaria::lite::kernels::LUNARIA_ISA

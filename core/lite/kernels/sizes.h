@@ -1,0 +1,44 @@
+// Questions about descriptions of products and convolutions that several files ask.
+#pragma once
+
+#include "core/lite/kernels/table.h"
+
+namespace lunaria::lite::kernels {
+
+[[gnu::always_inline]] inline bool is_blocks(WeightType type) {
+    return type == WeightType::q8_0 || type == WeightType::q4_0;
+}
+[[gnu::always_inline]] inline int64_t bytes_of(WeightType type) { return type == WeightType::f32 ? 4 : 2; }
+[[gnu::always_inline]] inline int64_t taps_of(const ConvolutionShape& s) {
+    return s.kernel[0] * s.kernel[1] * s.kernel[2];
+}
+[[gnu::always_inline]] inline bool is_depthwise(const ConvolutionShape& s) {
+    return s.groups > 1 && s.groups == s.channels && s.groups == s.out_channels && !s.transposed;
+}
+
+// Rows of a tile times this many columns of a lie in scratch while panels pass by.
+inline constexpr int64_t kDepth = 256, kGatheredRow = kDepth + 16;
+// Bytes of weights that stay in the second cache while rows pass by, and panels beside one another.
+inline constexpr int64_t kCached = 512 << 10, kWide = 24;
+// One worker's scratch: gathered rows, then weights of small types made f32.
+inline constexpr int64_t kGatheredBytes = 12 * kGatheredRow * 4;
+[[gnu::always_inline]] inline int64_t rows_bytes(WeightType type) {
+    return kGatheredBytes + (type == WeightType::f32 ? 0 : kCached + kWide * kPanel * kDepth * 4);
+}
+
+// Scratch of products with weights in blocks. All rows of a are rounded to blocks first; where a product has more rows
+// than kBlockRows, in pieces. Then each worker has panels of its own.
+struct BlockScratch {
+    static constexpr int64_t kBlockRows = 512;
+    BlockScratch(const Product& p, int workers) {
+        rows = p.m < kBlockRows ? p.m : kBlockRows;
+        blocks = p.k / kBlock;
+        row_bytes = round_up(p.k * 2 + blocks * 4, 64) + 64;
+        worker_bytes = round_up(p.k * kPanel + blocks * kPanel * 8, 64);
+        if (worker_bytes < rows_bytes(WeightType::q8_0)) worker_bytes = round_up(rows_bytes(WeightType::q8_0), 64);
+        bytes = rows * row_bytes + (workers > 1 ? workers : 1) * worker_bytes;
+    }
+    int64_t rows, blocks, row_bytes, worker_bytes, bytes;
+};
+
+}  // namespace lunaria::lite::kernels
