@@ -31,7 +31,7 @@ std::string extension_of(const std::string& path) {
             "\"weights.safetensors\")");
 }
 
-enum class Format { npy, npz, safetensors, idx, mindir, onnx };
+enum class Format { npy, npz, safetensors, gguf, idx, mindir, onnx };
 
 Format format_of_content(const std::string& path) {
     auto source = open_source(path);
@@ -40,8 +40,10 @@ Format format_of_content(const std::string& path) {
     if (start.starts_with(kNpyMagic)) return Format::npy;
     if (start.starts_with("PK")) return Format::npz;
     if (start.size() == 9 && start[8] == '{') return Format::safetensors;
+    if (start.starts_with("GGUF")) return Format::gguf;
     if (start.starts_with("\x1f\x8b") || start.starts_with(std::string_view("\0\0", 2))) return Format::idx;
-    throw source->error("has an unknown format; .npy, .npz, .safetensors, .mindir, .onnx and idx files can be loaded");
+    throw source->error(
+        "has an unknown format; .npy, .npz, .safetensors, .gguf, .mindir, .onnx and idx files can be loaded");
 }
 
 Format format_to_load(const std::string& path) {
@@ -146,6 +148,8 @@ int load(lua_State* L) {
             return read_npz_file(L);
         case Format::safetensors:
             return read_safetensors_file(L);
+        case Format::gguf:
+            return load_gguf(L);
         case Format::mindir:
             return load_mindir(L);
         case Format::onnx:

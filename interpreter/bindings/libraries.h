@@ -73,6 +73,7 @@ void bind_context(lua_State* L);
 void bind_devices(lua_State* L);
 void bind_io(lua_State* L);
 void bind_checkpoints(lua_State* L);
+void bind_gguf(lua_State* L);
 void bind_events(lua_State* L);
 void bind_session(lua_State* L);
 void bind_json(lua_State* L);
@@ -83,6 +84,7 @@ void bind_display(lua_State* L);
 // ms.load_mindir(path) -> a function of the network's inputs, and its weights by name. ms.load of such a file calls it
 // too.
 int load_mindir(lua_State* L);
+int load_gguf(lua_State* L);
 // The same for an ONNX file.
 int load_onnx(lua_State* L);
 

@@ -571,6 +571,7 @@ int open_lunaria(lua_State* L) {
     bind_devices(L);
     bind_io(L);
     bind_checkpoints(L);
+    bind_gguf(L);
     bind_events(L);
     bind_session(L);
     bind_json(L);

@@ -96,6 +96,23 @@ ms.save_safetensors(path, values, options): Writes a table of tensors by name to
     > ms.save_safetensors("/tmp/lunaria_help.safetensors", { w = ms.ones { 2 } }, { metadata = { epoch = "3" } })
     > select(2, ms.load_safetensors("/tmp/lunaria_help.safetensors")).epoch --> 3
     > (os.remove("/tmp/lunaria_help.safetensors")) --> true
+ms.load_gguf(path, options): Reads a .gguf file: a table of tensors by name, the file's metadata (texts, numbers, booleans and lists of
+  them), and a table of the forms in blocks. A tensor in blocks of weights is one of bytes, each row the blocks of a row of numbers, and the
+  table of forms has "q8_0", "q4_0", "q4_k" or "q6_k" under its name. options: names, a list of the tensors that are wanted; mmap = false:
+  the tensors are read, where by default they stay in the file until they are looked at, whose length must not change meanwhile;
+  float = true: blocks are made numbers of float32, and no form remains. F32, F16, BF16, F64, whole numbers, Q8_0, Q4_0, Q4_K and Q6_K are
+  read; a damaged file is an error that names the byte.
+    > ms.save_gguf("/tmp/lunaria_help.gguf", { w = ms.ones { 2, 32 } }, { forms = { w = "q8_0" } })
+    > tensors, metadata, forms = ms.load_gguf("/tmp/lunaria_help.gguf")
+    > tensors.w.shape, tensors.w.dtype, forms.w --> (2, 34)	UInt8	q8_0
+    > ms.load_gguf("/tmp/lunaria_help.gguf", { float = true }).w:sum():item() --> 63.99609375
+    > (os.remove("/tmp/lunaria_help.gguf")) --> true
+ms.save_gguf(path, values, options): Writes a table of tensors by name to a .gguf file. options: metadata, texts, numbers, booleans and lists
+  of them by name; forms, which tensors are in blocks: "q8_0" or "q4_0" for floats, which are quantised, and the form for tensors of bytes
+  that are in blocks already, as ms.load_gguf gives them.
+    > ms.save_gguf("/tmp/lunaria_help.gguf", { w = ms.ones { 2 } }, { metadata = { ["general.name"] = "ones", sizes = { 1, 2 } } })
+    > select(2, ms.load_gguf("/tmp/lunaria_help.gguf")).sizes[2] --> 2
+    > (os.remove("/tmp/lunaria_help.gguf")) --> true
 ms.load_torch(path): Always an error that says how to convert the file: reading a pickle can run any program that is in it.
     > (pcall(ms.load_torch, "net.pt")) --> false
 ms.save_mindir(f, path, ...): Writes a function for inputs like these as MindIR: as ms.export does, of tensors, numbers, texts and tables.
