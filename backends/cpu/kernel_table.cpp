@@ -1,5 +1,7 @@
 #include "backends/cpu/kernel_table.h"
 
+#include "backends/cpu/language.h"
+
 namespace lunaria::cpu {
 
 std::vector<Kernel> KernelTable::kernels(std::string_view op, bool plain_only) const {
@@ -38,6 +40,7 @@ const KernelTable& kernel_table() {
         add_pool_kernels(t);
         add_channel_pool_kernels(t);
         add_attention_kernels(t);
+        add_language_kernels(t);
         add_state_kernels(t);
         add_optimizer_kernels(t);
         return t;

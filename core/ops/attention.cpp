@@ -286,6 +286,7 @@ void add_attention_ops(Registry& ops) {
     add_image_ops(ops);
     add_placed_ops(ops);
     add_fused_attention_ops(ops);
+    add_language_ops(ops);
 }
 
 }  // namespace lunaria

@@ -59,6 +59,7 @@ void add_einsum_ops(Registry& ops);  // called by the family linalg
 void add_image_ops(Registry& ops);   // called by the family attention
 void add_placed_ops(Registry& ops);  // called by the family attention
 void add_fused_attention_ops(Registry& ops);
+void add_language_ops(Registry& ops);  // called by the family attention
 void add_solve_ops(Registry& ops);     // called by the family linalg
 void add_distance_ops(Registry& ops);  // called by the family linalg
 void add_fourier_ops(Registry& ops);   // called by the family linalg

@@ -65,6 +65,9 @@ local elsewhere = {
   ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",
   ["slopes, by central differences below"] = "log_igamma_slope log_betainc_slope zeta_slope",
   ["parts of gradients that have cases: grad_extremes_test"] = "sinc_slope cumprod_grad cofactor_slope reciprocal_gaps",
+  ["against gguf and transformers: tests/core/io/gguf_test.cpp, lite/language_test"] = [[
+    dequantize_blocks quantize_blocks block_dense cache_write cache_attention
+  ]],
   ["against mpmath: special_test"] = "erfcx ndtr ndtri log_ndtr log_odds tgamma betaln betainc log_betainc log_igamma",
   ["parts of operators that have cases: ctc_loss, the losses of labels, the distributions, loss scaling"] = [[
     ctc_path valid_parameter without_overflow

@@ -68,6 +68,7 @@ blank: the class that stands for no label
 block_shape block_size: the sizes of a block, one for each of the last axes
 block_table: must be nil: keys lie in one piece
 boost_level: the level of ms.boost.AutoBoost: "O0" (nothing), "O1" or "O2"
+blocks: rows in blocks, a tensor of uint8
 boundaries: the limits of the buckets, ascending
 box_indices: the number of the image that each box is cut out of
 c_and_lower: { factor, whether it is lower }, as cho_factor gives them
@@ -462,6 +463,7 @@ actual_seq_lengths.prompt_flash_attention: must be nil: attn_mask hides queries
 alpha.LeakyReLU alpha.leaky_relu: the slope for negative x
 axis.fake_quantize: the axis whose places, or blocks of them, have scales of their own; nil: scale and zero_point broadcast
 axis.permute: the axes in their new order
+cache.cache_write: the keys or the values of earlier tokens
 b.betainc b.log_betainc b.log_betainc_slope: the exponent of 1 - x, above 0
 beta.SmoothL1Loss beta.smooth_l1_loss: where squares go over into absolute values
 beta.softplus: how sharp the bend is
@@ -486,10 +488,12 @@ method.minimize: "BFGS" or "L-BFGS"
 mode.choose: what becomes of numbers out of range: "clip", "wrap" or "raise"
 mode.Pad: "CONSTANT": zeros, "REFLECT": the input mirrored
 name.valid_parameter: the parameter's name for messages
+form.block_dense form.dequantize_blocks form.quantize_blocks: the form of the blocks, by its name in GGUF files
 p.bernoulli: the probability of 1
 p.cdist p.triplet_margin_loss: the p of the distance
 p.multi_margin_loss: the exponent of the margins
 padding_value.col2im: how many rows and columns of zeros the image had around it
+position.cache_attention position.cache_write: the first place, a tensor of one integer
 scale.fake_quantize scale.fake_quantize_element: the width of a step
 segment_ids.sparse_segment_mean: the row of the result that each of them belongs to; they must not fall
 sigma.cauchy: half the width between its quartiles (1)
