@@ -4,4 +4,9 @@ return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.prune", "ChannelPruning MagnitudePruning prune" },
   { "lunaria.lite.quantise", "quantize" },
   { "lunaria.lite.convert", "convert" },
+  { "lunaria.lite.language.decoder", "Decoder" },
+  { "lunaria.lite.language.generate", "generate perplexity" },
+  { "lunaria.lite.language.load", "load_decoder save_decoder" },
+  { "lunaria.lite.language.lora", "add_lora merge_lora" },
+  { "lunaria.lite.language.sample", "Sampler" },
 })
