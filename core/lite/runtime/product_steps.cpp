@@ -1,0 +1,247 @@
+// Products and convolutions, by the kernels of core/lite/kernels.
+#include <algorithm>
+
+#include "core/lite/kernels/convolution.h"
+#include "core/lite/runtime/step.h"
+
+namespace lunaria::lite {
+
+namespace {
+
+constexpr std::string_view kActivations[] = {"none", "relu",         "relu6",      "clip",    "leaky_relu",
+                                             "elu",  "hard_sigmoid", "hard_swish", "sigmoid", "silu",
+                                             "gelu", "gelu_tanh",    "tanh",       "mish"};
+constexpr std::string_view kTypes[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
+constexpr std::string_view kMethods[] = {"direct", "winograd2", "winograd4", "depthwise"};
+
+template <class T, size_t N>
+bool read_name(const std::string_view (&names)[N], std::string_view name, T& to) {
+    if (name.empty()) return true;
+    const auto found = std::ranges::find(names, name);
+    if (found == std::end(names)) return false;
+    to = static_cast<T>(found - std::begin(names));
+    return true;
+}
+
+// The epilogue but for its pointers; operands from `first` on are bias, scale and residual.
+bool read_epilogue(const StepForm& form, size_t first, int64_t columns, kernels::Epilogue& e, std::string& fault) {
+    if (!read_name(kActivations, form.text("activation"), e.activation)) {
+        fault = "there is no activation '" + std::string(form.text("activation")) + "'";
+        return false;
+    }
+    e.alpha = static_cast<float>(form.number("alpha"));
+    e.beta = static_cast<float>(form.number("beta"));
+    e.residual_last = form.integer("residual_last") != 0;
+    for (size_t i = first; i < first + 2; ++i) {
+        const Operand& o = form.operand(i);
+        if (!o.is_there()) continue;
+        if (o.dtype != DType::f32 || o.size() != columns || !o.is_dense()) fault = "its bias or scale has another form";
+    }
+    const Operand& residual = form.operand(first + 2);
+    if (residual.is_there()) {
+        if (residual.dtype != DType::f32 || !residual.is_dense() || residual.size() != form.out[0].size())
+            fault = "its residual has another form";
+        e.residual_row = columns;
+    }
+    return fault.empty();
+}
+void set_pointers(kernels::Epilogue& e, const Call& call, size_t first, size_t count) {
+    auto at = [&](size_t i) { return i < count ? reinterpret_cast<const float*>(call.in[i]) : nullptr; };
+    e.bias = at(first);
+    e.scale = at(first + 1);
+    e.residual = at(first + 2);
+}
+
+bool demand(bool holds, std::string_view otherwise, std::string& fault) {
+    if (!holds && fault.empty()) fault = otherwise;
+    return holds;
+}
+
+std::unique_ptr<Work> prepare_product(const StepForm& form, std::string& fault) {
+    if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
+    kernels::Product p;
+    p.k = form.integer("k");
+    p.n = form.integer("n");
+    bool good = demand(read_name(kTypes, form.text("type"), p.type), "its weight has an unknown type", fault);
+    good = good && demand(p.k > 0 && p.n > 0 && !x.shape.empty() && x.shape.back() == p.k && x.is_dense() &&
+                              x.dtype == DType::f32 && y.dtype == DType::f32 && y.is_dense(),
+                          "its operands do not fit", fault);
+    if (!good) return nullptr;
+    p.m = x.size() / p.k;
+    const int64_t bytes = w.size() * (w.form == Form::plain ? w.width() : 1);
+    const bool packed = w.form != Form::plain || bytes >= kernels::weight_bytes(p.type, p.k, p.n);
+    if (!demand(packed && w.is_there() && y.size() == p.m * p.n, "its operands do not fit", fault)) return nullptr;
+    if (w.form != Form::plain &&
+        !demand(w.size() == p.k * p.n && (p.type == kernels::WeightType::q8_0 || p.type == kernels::WeightType::q4_0),
+                "its weight has another form", fault))
+        return nullptr;
+    if (!read_epilogue(form, 2, p.n, p.epilogue, fault)) return nullptr;
+    p.a_row = p.k;
+    p.c_row = p.n;
+    const size_t count = form.in.size();
+    return work(
+        [p, count, isa = form.isa](const Call& call) {
+            kernels::Product now = p;
+            now.a = reinterpret_cast<const float*>(call.in[0]);
+            now.b = call.in[1];
+            now.c = reinterpret_cast<float*>(call.out[0]);
+            set_pointers(now.epilogue, call, 2, count);
+            kernels::product(isa, now, call.scratch, call.workers);
+        },
+        kernels::product_scratch(p, form.workers));
+}
+
+// Leading axes that both operands go through in equal steps are the batch of one call; the others are gone through.
+struct Batches {
+    kernels::BatchedProduct product;
+    std::vector<int64_t> sizes, a, b, c;  // of the outer axes, in elements
+    int64_t count = 1;
+};
+void run_batches(const Batches& all, const Call& call, kernels::Isa isa, size_t operands) {
+    kernels::BatchedProduct p = all.product;
+    set_pointers(p.epilogue, call, 2, operands);
+    p.epilogue.residual = nullptr;
+    for (int64_t i = 0; i < all.count; ++i) {
+        int64_t rest = i, a = 0, b = 0, c = 0;
+        for (size_t axis = all.sizes.size(); axis-- > 0;) {
+            const int64_t at = rest % all.sizes[axis];
+            rest /= all.sizes[axis];
+            a += at * all.a[axis];
+            b += at * all.b[axis];
+            c += at * all.c[axis];
+        }
+        p.a = reinterpret_cast<const float*>(call.in[0]) + a;
+        p.b = reinterpret_cast<const float*>(call.in[1]) + b;
+        p.c = reinterpret_cast<float*>(call.out[0]) + c;
+        kernels::batched_product(isa, p, call.scratch, call.workers);
+    }
+}
+
+std::unique_ptr<Work> prepare_batched(const StepForm& form, std::string& fault) {
+    if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    const Operand &a = form.in[0], &b = form.in[1], &y = form.out[0];
+    const size_t rank = a.shape.size();
+    bool fits = rank >= 2 && b.shape.size() == rank && y.shape.size() == rank && y.is_dense();
+    for (const Operand* o : {&a, &b, &y}) fits = fits && o->dtype == DType::f32;
+    for (size_t i = 0; fits && i + 2 < rank; ++i) fits = a.shape[i] == b.shape[i] && a.shape[i] == y.shape[i];
+    fits = fits && a.shape[rank - 1] == b.shape[rank - 2] && y.shape[rank - 2] == a.shape[rank - 2] &&
+           y.shape[rank - 1] == b.shape[rank - 1];
+    if (!demand(fits, "its operands do not fit", fault)) return nullptr;
+    Batches all;
+    kernels::BatchedProduct& p = all.product;
+    p.m = a.shape[rank - 2];
+    p.k = a.shape[rank - 1];
+    p.n = b.shape[rank - 1];
+    p.a_row = a.strides[rank - 2];
+    p.a_column = a.strides[rank - 1];
+    p.b_row = b.strides[rank - 2];
+    p.b_column = b.strides[rank - 1];
+    p.c_row = p.n;
+    p.factor = static_cast<float>(form.number("factor", 1));
+    if (!read_epilogue(form, 2, p.n, p.epilogue, fault)) return nullptr;
+    p.batch = 1;
+    int64_t step = p.m * p.n;
+    size_t outer = rank - 2;
+    while (outer > 0) {
+        const size_t axis = outer - 1;
+        const int64_t size = a.shape[axis];
+        const bool joins =
+            p.batch == 1 || (a.strides[axis] == p.a_batch * p.batch && b.strides[axis] == p.b_batch * p.batch);
+        if (size != 1 && !joins) break;
+        if (size != 1) {
+            if (p.batch == 1) {
+                p.a_batch = a.strides[axis];
+                p.b_batch = b.strides[axis];
+                p.c_batch = step;
+            }
+            p.batch *= size;
+        }
+        step *= size;
+        --outer;
+    }
+    for (size_t i = 0; i < outer; ++i) {
+        all.sizes.push_back(a.shape[i]);
+        all.a.push_back(a.strides[i]);
+        all.b.push_back(b.strides[i]);
+        all.c.push_back(y.strides[i]);
+        all.count *= a.shape[i];
+    }
+    if (y.size() == 0) all.count = 0;
+    return work([all, isa = form.isa, count = form.in.size()](const Call& call) { run_batches(all, call, isa, count); },
+                kernels::batched_product_scratch(p, form.workers));
+}
+
+bool read_three(const StepForm& form, std::string_view name, int64_t least, int64_t (&to)[3]) {
+    const std::vector<int64_t> list = form.integers(name);
+    if (list.size() > 3) return false;
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (list[i] < least || list[i] > (int64_t{1} << 30)) return false;
+        to[3 - list.size() + i] = list[i];
+    }
+    return true;
+}
+
+// The shape of a convolution: everything but the weight.
+bool read_shape(const StepForm& form, kernels::ConvolutionShape& s, std::string& fault) {
+    const Operand &x = form.in[0], &y = form.out[0];
+    const size_t rank = x.shape.size();
+    if (!demand(
+            rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() && form.in[1].is_there(),
+            "its operands do not fit", fault))
+        return false;
+    if (!demand(read_three(form, "kernel", 1, s.kernel) && read_three(form, "stride", 1, s.stride) &&
+                    read_three(form, "dilation", 1, s.dilation) && read_three(form, "pad", 0, s.pad),
+                "its attributes do not fit", fault))
+        return false;
+    s.batch = x.shape[0];
+    s.channels = form.integer("channels", x.shape.back());
+    s.out_channels = form.integer("out_channels", y.shape.back());
+    s.groups = form.integer("groups", 1);
+    s.transposed = form.integer("transposed") != 0;
+    for (size_t i = 1; i + 1 < rank; ++i) {
+        s.in[4 - rank + i] = x.shape[i];
+        s.out[4 - rank + i] = y.shape[i];
+    }
+    bool fits = s.channels == x.shape.back() && s.out_channels == y.shape.back() && y.shape[0] == s.batch &&
+                s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0;
+    // The windows of all results begin within the padded picture.
+    for (int i = 0; i < 3 && fits && !s.transposed; ++i)
+        fits = (s.out[i] - 1) * s.stride[i] - s.pad[i] < s.in[i] + s.pad[i] + s.kernel[i] * s.dilation[i];
+    return demand(fits, "its operands do not fit", fault);
+}
+
+std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fault) {
+    if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
+    kernels::Convolution c;
+    if (!demand(read_name(kTypes, form.text("type"), c.type) && read_name(kMethods, form.text("method"), c.method),
+                "it has an unknown method or type of weight", fault) ||
+        !demand(x.dtype == DType::f32 && y.dtype == DType::f32, "its operands do not fit", fault) ||
+        !read_shape(form, c.shape, fault))
+        return nullptr;
+    const kernels::ConvolutionShape& s = c.shape;
+    if (!demand(w.size() * w.width() >= kernels::convolution_weight_bytes(s, c.method, c.type),
+                "its weight does not fit", fault) ||
+        !read_epilogue(form, 2, s.out_channels, c.epilogue, fault))
+        return nullptr;
+    return work(
+        [c, count = form.in.size(), isa = form.isa](const Call& call) {
+            kernels::Convolution now = c;
+            now.x = reinterpret_cast<const float*>(call.in[0]);
+            now.weight = call.in[1];
+            now.y = reinterpret_cast<float*>(call.out[0]);
+            set_pointers(now.epilogue, call, 2, count);
+            kernels::convolution(isa, now, call.scratch, call.workers);
+        },
+        kernels::convolution_scratch(c, form.workers));
+}
+
+constexpr StepKind kKinds[] = {
+    {"product", prepare_product}, {"batched_product", prepare_batched}, {"convolution", prepare_convolution}};
+
+}  // namespace
+
+std::span<const StepKind> product_kinds() { return kKinds; }
+
+}  // namespace lunaria::lite

@@ -1,0 +1,262 @@
+// A model that is built, run, resized and given other weights through the C interface.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "core/lite/format/file.h"
+#include "core/lite/kernels/product.h"
+#include "core/lite/runtime/lunaria-lite.h"
+#include "tests/lite/runtime/allocations.h"
+
+namespace lunaria::lite {
+namespace {
+
+using graph::LoopInstruction;
+using graph::LoopOperand;
+
+constexpr int64_t kIn = 37, kHidden = 21;
+
+float weight(int64_t i, int64_t j) { return static_cast<float>((i * 7 + j * 3) % 11 - 5) / 9.0f; }
+
+// y = tanh(relu(x w + b)) with an open number of rows.
+std::vector<std::byte> network() {
+    static std::vector<std::byte> packed;
+    static float bias[kHidden], raw[kIn * kHidden];
+    for (int64_t i = 0; i < kIn; ++i)
+        for (int64_t j = 0; j < kHidden; ++j) raw[i * kHidden + j] = weight(i, j);
+    for (int64_t j = 0; j < kHidden; ++j) bias[j] = static_cast<float>(j) / 50.0f;
+    packed.resize(static_cast<size_t>(kernels::weight_bytes(kernels::WeightType::f32, kIn, kHidden)));
+    kernels::pack_weight(kernels::WeightType::f32, kIn, kHidden, raw, kHidden, 1, packed.data());
+
+    Model m;
+    m.dimensions.push_back({.name = "rows", .size = 3});
+    m.formulas.push_back({.terms = {{Formula::Kind::dimension, 0}}});
+    m.formulas.push_back(
+        {.terms = {{Formula::Kind::dimension, 0}, {Formula::Kind::constant, kHidden}, {Formula::Kind::multiply, 0}}});
+    auto value = [&](const char* name, Value::Home home, std::vector<Number> shape, DType t, const void* data,
+                     size_t bytes) {
+        Value v;
+        v.name = name;
+        v.home = home;
+        v.shape = std::move(shape);
+        v.dtype = t;
+        v.data = static_cast<const std::byte*>(data);
+        v.bytes = bytes;
+        m.values.push_back(std::move(v));
+        View view;
+        view.value = static_cast<uint32_t>(m.values.size() - 1);
+        return view;
+    };
+    const View x = value("x", Value::Home::input, {{3, 0}, kIn}, DType::f32, nullptr, 0);
+    const View w = value("w", Value::Home::constant, {static_cast<int64_t>(packed.size())}, DType::u8, packed.data(),
+                         packed.size());
+    const View b = value("b", Value::Home::constant, {kHidden}, DType::f32, bias, sizeof bias);
+    const View h = value("", Value::Home::arena, {{3, 0}, kHidden}, DType::f32, nullptr, 0);
+    const View y = value("y", Value::Home::output, {{3, 0}, kHidden}, DType::f32, nullptr, 0);
+    m.inputs = {x.value};
+    m.outputs = {y.value};
+    auto integer = [](const char* name, int64_t n) {
+        Attribute a;
+        a.name = name;
+        a.integers = {n};
+        return a;
+    };
+    auto text = [](const char* name, const char* t) {
+        Attribute a;
+        a.name = name;
+        a.kind = Attribute::Kind::text;
+        a.text = t;
+        return a;
+    };
+    Step product;
+    product.kind = "product";
+    product.operands = {x, w, b};
+    product.results = {h};
+    product.attributes = {integer("k", kIn), integer("n", kHidden), text("type", "f32"), text("activation", "relu")};
+    product.label = "dense relu";
+    m.steps.push_back(product);
+    Loop loop;
+    loop.program.operands = {{.written = false}, {.written = true}};
+    LoopInstruction load, tanh, store;
+    load.kind = LoopInstruction::Kind::load;
+    tanh.kind = LoopInstruction::Kind::formula;
+    tanh.name = "tanh";
+    tanh.args = {0};
+    store.kind = LoopInstruction::Kind::store;
+    store.index = 1;
+    store.args = {1};
+    loop.program.code = {load, tanh, store};
+    m.loops.push_back(loop);
+    Step step;
+    step.kind = "loop";
+    step.loop = 0;
+    step.operands = {h};
+    step.results = {y};
+    step.sizes = {{3 * kHidden, 1}};
+    step.label = "tanh";
+    m.steps.push_back(step);
+    std::vector<std::byte> file;
+    EXPECT_EQ(write_model(m,
+                          [&](std::span<const std::byte> part) {
+                              file.insert(file.end(), part.begin(), part.end());
+                              return true;
+                          }),
+              "");
+    return file;
+}
+
+float wanted(const float* x, int64_t j, float more = 0) {
+    double sum = static_cast<double>(j) / 50.0 + static_cast<double>(more);
+    for (int64_t i = 0; i < kIn; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(weight(i, j));
+    return static_cast<float>(std::tanh(std::max(sum, 0.0)));
+}
+void fill(float* x, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) x[i] = static_cast<float>(i % 17 - 8) / 13.0f;
+}
+void expect_right(lunaria_lite_model* model, int64_t rows, float more = 0) {
+    const lunaria_lite_tensor *x = lunaria_lite_model_inputs(model, nullptr),
+                              *y = lunaria_lite_model_outputs(model, nullptr);
+    ASSERT_EQ(y->bytes, static_cast<size_t>(rows * kHidden) * sizeof(float));
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < kHidden; ++j)
+            EXPECT_NEAR(static_cast<const float*>(y->data)[i * kHidden + j],
+                        wanted(static_cast<const float*>(x->data) + i * kIn, j, more), 1e-5);
+}
+
+struct Built {
+    lunaria_lite_context* context = lunaria_lite_context_create();
+    lunaria_lite_model* model = lunaria_lite_model_create();
+
+    explicit Built(const std::vector<std::byte>& file, int threads = 1, lunaria_lite_group* group = nullptr) {
+        EXPECT_EQ(lunaria_lite_context_set_threads(context, threads), 0);
+        if (group) {
+            EXPECT_EQ(lunaria_lite_group_add(group, model), 0);
+        }
+        EXPECT_EQ(lunaria_lite_model_build(model, file.data(), file.size(), context), 0) << lunaria_lite_error();
+    }
+    ~Built() {
+        lunaria_lite_context_free(context);
+        lunaria_lite_model_free(model);
+    }
+    lunaria_lite_tensor* input() const { return lunaria_lite_model_inputs(model, nullptr); }
+    int resize(int64_t rows) const {
+        lunaria_lite_tensor shape = *input();
+        shape.shape[0] = rows;
+        return lunaria_lite_model_resize(model, &shape, 1);
+    }
+    void predict(int64_t rows) const {
+        fill(static_cast<float*>(input()->data), rows * kIn);
+        ASSERT_EQ(lunaria_lite_model_predict(model, nullptr, nullptr, nullptr), 0) << lunaria_lite_error();
+    }
+};
+
+TEST(LightModel, is_built_from_memory_and_runs) {
+    const Built built(network());
+    ASSERT_STREQ(built.input()->name, "x");
+    EXPECT_EQ(built.input()->rank, 2);
+    built.predict(3);
+    expect_right(built.model, 3);
+}
+
+TEST(LightModel, is_resized_and_refuses_other_shapes) {
+    const Built built(network(), 2);
+    for (const int64_t rows : {1, 500, 2}) {
+        ASSERT_EQ(built.resize(rows), 0) << lunaria_lite_error();
+        built.predict(rows);
+        expect_right(built.model, rows);
+    }
+    lunaria_lite_tensor shape = *built.input();
+    shape.shape[1] = kIn + 1;
+    EXPECT_EQ(lunaria_lite_model_resize(built.model, &shape, 1), -1);
+    built.predict(2);
+    expect_right(built.model, 2);
+}
+
+TEST(LightModel, takes_no_memory_in_a_run) {
+    for (const int threads : {1, 3}) {
+        const Built built(network(), threads);
+        ASSERT_EQ(built.resize(400), 0);
+        built.predict(400);
+        const int64_t before = lunaria::testing::allocations();
+        for (int i = 0; i < 10; ++i)
+            if (lunaria_lite_model_predict(built.model, nullptr, nullptr, nullptr) != 0) FAIL();
+        EXPECT_EQ(lunaria::testing::allocations(), before);
+    }
+}
+
+TEST(LightModel, shares_temporaries_with_its_group) {
+    lunaria_lite_group* const group = lunaria_lite_group_create();
+    const std::vector<std::byte> file = network();
+    const Built first(file, 1, group), second(file, 1, group);
+    lunaria_lite_group_free(group);
+    ASSERT_EQ(second.resize(300), 0);
+    std::thread other([&] {
+        for (int i = 0; i < 20; ++i) first.predict(3);
+    });
+    for (int i = 0; i < 20; ++i) second.predict(300);
+    other.join();
+    expect_right(first.model, 3);
+    expect_right(second.model, 300);
+}
+
+TEST(LightModel, gets_other_weights_by_their_names) {
+    const Built built(network());
+    float bias[kHidden];
+    for (int64_t j = 0; j < kHidden; ++j) bias[j] = static_cast<float>(j) / 50.0f + 0.25f;
+    lunaria_lite_tensor weights{};
+    weights.name = "b";
+    weights.data = bias;
+    weights.bytes = sizeof bias;
+    ASSERT_EQ(lunaria_lite_model_update_weights(built.model, &weights, 1), 0) << lunaria_lite_error();
+    built.predict(3);
+    expect_right(built.model, 3, 0.25f);
+    weights.bytes -= 4;
+    EXPECT_EQ(lunaria_lite_model_update_weights(built.model, &weights, 1), -1);
+    weights.name = "c";
+    EXPECT_EQ(lunaria_lite_model_update_weights(built.model, &weights, 1), -1);
+    EXPECT_STREQ(lunaria_lite_error(), "there is no weight 'c'");
+}
+
+TEST(LightModel, calls_back_around_each_step_and_stops_when_told) {
+    const Built built(network());
+    fill(static_cast<float*>(built.input()->data), 3 * kIn);
+    std::string seen;
+    auto note = [](const lunaria_lite_step* step, void* user) {
+        static_cast<std::string*>(user)->append(step->operators).append(";");
+        return 0;
+    };
+    ASSERT_EQ(lunaria_lite_model_predict(built.model, note, note, &seen), 0);
+    EXPECT_EQ(seen, "dense relu;dense relu;tanh;tanh;");
+    auto stop = [](const lunaria_lite_step* step, void*) { return static_cast<int>(step->index); };
+    EXPECT_EQ(lunaria_lite_model_predict(built.model, stop, nullptr, nullptr), -1);
+}
+
+TEST(LightModel, uses_memory_of_the_caller) {
+    const Built built(network());
+    std::vector<float> x(3 * kIn), y(3 * kHidden);
+    fill(x.data(), 3 * kIn);
+    built.input()->data = x.data();
+    lunaria_lite_model_outputs(built.model, nullptr)->data = y.data();
+    for (int i = 0; i < 2; ++i) {
+        y[0] = 7;
+        ASSERT_EQ(lunaria_lite_model_predict(built.model, nullptr, nullptr, nullptr), 0);
+        EXPECT_EQ(lunaria_lite_model_outputs(built.model, nullptr)->data, y.data());
+        EXPECT_NEAR(y[0], wanted(x.data(), 0), 1e-5);
+    }
+}
+
+TEST(LightModel, says_what_is_wrong_with_a_file) {
+    std::vector<std::byte> file = network();
+    file[80] ^= std::byte{1};
+    lunaria_lite_model* const model = lunaria_lite_model_create();
+    EXPECT_EQ(lunaria_lite_model_build(model, file.data(), file.size(), nullptr), -1);
+    EXPECT_NE(std::string(lunaria_lite_error()).find("byte"), std::string::npos) << lunaria_lite_error();
+    EXPECT_EQ(lunaria_lite_model_build_from_file(model, "/nowhere/model.lite", nullptr), -1);
+    EXPECT_EQ(lunaria_lite_model_predict(model, nullptr, nullptr, nullptr), -1);
+    lunaria_lite_model_free(model);
+}
+
+}  // namespace
+}  // namespace lunaria::lite
