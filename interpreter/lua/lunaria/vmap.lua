@@ -107,14 +107,21 @@ return function(core, check_callable, describe, as_tensor)
     return #leaves
   end
 
-  -- The results of f for all samples in one run: of each a form, and what gives its leaves, stacked along an axis. False
-  -- when the function is not one for this, nil when it was not tried.
-  local function in_one_run(f, count, arguments, axes, like)
-    local tensors = {}
-    for k = 1, arguments.n do
-      if axes[k] ~= false then each_leaf(arguments[k], function(x) tensors[#tensors + 1] = x end) end
+  -- What gives a leaf of the results of a run, stacked along an axis. first: the place of the first leaf in the results.
+  local function leaf_of(results, first, count, like)
+    local half = results.n // 2
+    return function(k, axis)
+      local x = results[first + k - 1]
+      if results[half + first + k - 1] then return axis == 0 and x or ops.moveaxis(x, 0, axis) end
+      local list = {}
+      for i = 1, count do list[i] = x end
+      return stack_of(list, axis, like)
     end
-    local results = table.pack(core.batch(count, function(...)
+  end
+
+  -- The same function as f with the arguments that are mapped only, and with the forms of the results in front of their leaves.
+  local function with_forms(f, arguments, axes)
+    return function(...)
       local samples, at = { ... }, 0
       local function sample()
         at = at + 1
@@ -128,16 +135,67 @@ return function(core, check_callable, describe, as_tensor)
         forms[k] = spread(given[k], leaves)
       end
       return forms, table.unpack(leaves)
-    end, table.unpack(tensors)))
-    if not results[results.n] then return results[results.n] end
-    local forms, n = results[1], results.n // 2
-    return forms, function(k, axis)
-      local x = results[k + 1]
-      if results[n + k + 1] then return axis == 0 and x or ops.moveaxis(x, 0, axis) end
-      local list = {}
-      for i = 1, count do list[i] = x end
-      return stack_of(list, axis, like)
     end
+  end
+
+  local function bound(f, first) return function(...) return f(first, ...) end end
+
+  -- f as a function of its mapped arguments, which stand side by side, and the place of the first and the last of them; nil
+  -- where they do not. A short function: within the batch every instruction counts.
+  local function of_mapped(f, arguments, axes)
+    local from, to = nil, nil
+    for k = 1, arguments.n do
+      if axes[k] ~= false then
+        if not is_tensor(arguments[k]) or to and to < k - 1 then return end
+        from, to = from or k, k
+      end
+    end
+    if to < arguments.n then
+      if to > 1 then return end
+      local rest, count = { table.unpack(arguments, 2, arguments.n) }, arguments.n - 1
+      return function(x) return f(x, table.unpack(rest, 1, count)) end, 1, 1
+    end
+    for k = 1, from - 1 do f = bound(f, arguments[k]) end
+    return f, from, to
+  end
+
+  -- The results of a function of mapped tensors that gives tensors and numbers; nil where it gives something else.
+  local function plain_run(f, count, arguments, axes, like)
+    local from, to
+    f, from, to = of_mapped(f, arguments, axes)
+    if not f then return end
+    local results = table.pack(core.batch(count, f, table.unpack(arguments, from, to)))
+    if not results[results.n] then return results[results.n] end
+    local forms = {}
+    for k = 1, results.n // 2 do
+      if not is_tensor(results[k]) and type(results[k]) ~= "number" then return end
+      forms[k] = k
+    end
+    return forms, leaf_of(results, 1, count, like)
+  end
+
+  local function run_with_forms(f, count, arguments, axes, like)
+    local tensors = {}
+    for k = 1, arguments.n do
+      if axes[k] ~= false then each_leaf(arguments[k], function(x) tensors[#tensors + 1] = x end) end
+    end
+    local results = table.pack(core.batch(count, with_forms(f, arguments, axes), table.unpack(tensors)))
+    if not results[results.n] then return results[results.n] end
+    return results[1], leaf_of(results, 2, count, like)
+  end
+
+  -- The results of f for all samples in one run: of each a form, and what gives its leaves, stacked along an axis. False
+  -- when the function is not one for this, nil when it was not tried. Changes of what is known of f are effects: they are
+  -- left out where effects are watched.
+  local function in_one_run(known, f, ...)
+    local forms, leaf = nil, nil
+    if known.is_plain then
+      forms, leaf = plain_run(f, ...)
+      if forms == nil and not watched() then known.is_plain = false end
+    end
+    if forms == nil then forms, leaf = run_with_forms(f, ...) end
+    if forms == false and not watched() then known.attempts = known.attempts - 1 end
+    return forms, leaf
   end
 
   --- The function that applies f to every element along an axis of its arguments and stacks the results. in_axes: one
@@ -149,7 +207,7 @@ return function(core, check_callable, describe, as_tensor)
     in_axes, out_axes = named("vmap", { "in_axes", "out_axes" }, in_axes, out_axes)
     if in_axes == nil then in_axes = 0 end
     if out_axes == nil then out_axes = 0 end
-    local attempts = 3
+    local known = { attempts = 3, is_plain = true }
     return function(...)
       local arguments = table.pack(...)
       local count, like
@@ -183,15 +241,13 @@ return function(core, check_callable, describe, as_tensor)
       end
       local stacked = {}
       local forms, leaf = nil, nil
-      if attempts > 0 then forms, leaf = in_one_run(f, count, arguments, axes, like) end
+      if known.attempts > 0 then forms, leaf = in_one_run(known, f, count, arguments, axes, like) end
       if forms then
         for k = 1, #forms do
           stacked[k] = each_leaf(forms[k], function(i) return leaf(i, axis_of(k)) end)
         end
         return table.unpack(stacked, 1, #forms)
       end
-      -- A count is an effect: it is left out where effects are watched.
-      if forms == false and attempts > 0 and not watched() then attempts = attempts - 1 end
       local columns, results, call = {}, 0, {}
       for k = 1, arguments.n do call[k] = arguments[k] end
       for i = 0, count - 1 do
