@@ -1,5 +1,8 @@
 // CPU kernels: weights in blocks, and attention to a cache of keys and values.
+#include <omp.h>
+
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <vector>
 
@@ -8,6 +11,7 @@
 #include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/row_loops.h"
+#include "core/lite/kernels/product.h"
 #include "core/operator/op.h"
 #include "core/tensor/blocks.h"
 #include "core/threads/threads.h"
@@ -69,6 +73,59 @@ bool block_dense(const KernelCall& c) {
     return true;
 }
 
+// The threads of parallel_for for kernels of the light library, through which nothing may be thrown.
+class Threads {
+  public:
+    lite::kernels::Workers workers() { return {run, this, num_threads()}; }
+    void rethrow() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+
+  private:
+    static void run(void* pool, int64_t count, lite::kernels::Workers::Task task, void* closure) {
+        try {
+            parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) task(closure, i, omp_get_thread_num());
+            });
+        } catch (...) {
+            static_cast<Threads*>(pool)->error_ = std::current_exception();
+        }
+    }
+    std::exception_ptr error_;
+};
+
+// Large products by blocks in place, with the input's rows rounded to blocks of 8 bits: the sums of a block are those
+// of integers, and the speed of a single row is that of memory.
+bool product_of_blocks(const KernelCall& c) {
+    namespace kernels = lite::kernels;
+    const std::string& form = c.args[2].string();
+    const Tensor &x = c.tensor(0), &weight = c.tensor(1), &out = c.out[0];
+    // Less is done in no time, and then exactly.
+    constexpr int64_t kFewest = 16384;
+    if (c.dtype != DType::f32 || (form != "q8_0" && form != "q4_0") || weight.size() < kFewest) return false;
+    kernels::Product p;
+    p.n = weight.dim(0);
+    p.k = x.dim(x.rank() - 1);
+    p.m = out.size() / p.n;
+    if (p.m == 0) return true;
+    p.a = x.data<float>();
+    p.a_row = p.k;
+    p.b = weight.raw();
+    p.type = form == "q8_0" ? kernels::WeightType::q8_0 : kernels::WeightType::q4_0;
+    p.c = out.data<float>();
+    p.c_row = p.n;
+    if (c.has(3)) p.epilogue.bias = c.tensor(3).data<float>();
+    Threads threads;
+    // Other threads are woken for what takes longer than the waking.
+    constexpr int64_t kWorthWaking = int64_t{1} << 18;
+    const auto bytes = static_cast<int64_t>(weight.nbytes());
+    const kernels::Workers workers = p.m * bytes < kWorthWaking ? kernels::Workers{} : threads.workers();
+    const Tensor scratch = Tensor::empty(DType::u8, {std::max<int64_t>(1, product_scratch(p, workers.workers))});
+    kernels::product(kernels::best_isa(), p, scratch.raw(), workers);
+    threads.rethrow();
+    return true;
+}
+
 bool block_product(const KernelCall& c) {
     return with_real(c.dtype, [&](auto zero) { return block_dense<decltype(zero)>(c); });
 }
@@ -121,6 +178,7 @@ bool attend_to_cache(const KernelCall& c) {
 void add_language_kernels(KernelTable& table) {
     table.plain("dequantize_blocks", dequantize);
     table.plain("quantize_blocks", quantize);
+    table.fast("block_dense", product_of_blocks);
     table.fast("block_dense", block_product);
     table.fast("cache_attention", attend_to_cache);
 }

@@ -69,6 +69,27 @@ t.test("weights in blocks stay in blocks, from a file or put there", function()
   os.remove(path .. "2")
 end)
 
+t.test("large products by blocks are those of their numbers, but for 8 bits of the input", function()
+  ms.set_seed(5)
+  for form, size in pairs { q8_0 = 320, q4_0 = 320, q6_k = 512 } do
+    local weight
+    if form == "q6_k" then
+      weight = ops.randint(0, 60, { 300, size // 256 * 210 }):astype(ms.uint8)
+    else
+      weight = ops.quantize_blocks(ops.randn { 300, size }, form)
+    end
+    local numbers, bias = ops.dequantize_blocks(weight, form), ops.randn { 300 }
+    for _, rows in ipairs { 1, 5, 40 } do
+      local x = ops.randn { 2, rows, size }
+      local got, wanted = ops.block_dense(x, weight, form, bias), ops.dense(x, numbers, bias)
+      t.equal((ops.norm(got - wanted) / ops.norm(wanted)):item() < (form == "q6_k" and 1e-5 or 0.01), true)
+    end
+  end
+  local long = ops.quantize_blocks(ops.ones { 3, 64 }, "q8_0")
+  t.fails({ "block_dense", "rows of", "64 numbers" }, ops.block_dense, ops.ones { 2, 32 }, long, "q8_0")
+  t.fails("whole blocks of q8_0", ops.dequantize_blocks, ops.zeros({ 3, 33 }, ms.uint8), "q8_0")
+end)
+
 t.test("several texts at once, and another beginning", function()
   ms.set_seed(4)
   local net = ms.lite.Decoder { vocabulary = 20, width = 16, layers = 1, heads = 2, kv_heads = 1, inner = 24, length = 48 }
