@@ -116,15 +116,16 @@ t.test("GPTQ makes up for what rounding took from columns before", function()
     local dense = nn.SequentialCell(nn.Dense(64, 48))
     -- Inputs that depend on one another.
     local y = ops.matmul(ops.randn { 300, 16 }, ops.randn { 16, 64 })
-    local options = { quant_type = "WEIGHT_QUANT", bit_num = 4, block_size = block, calibrate_data = { y }, calibrate_size = 300 }
+    local options = { quant_type = "WEIGHT_QUANT", bit_num = 4, block_size = block, calibrate_data = { y }, calibrate_size = 300,
+      quant_strategy = "MAX_MIN" }
     local _, plain = ms.lite.quantize(dense, options)
     options.quant_strategy = "GPTQ"
     local _, better = ms.lite.quantize(dense, options)
     t.equal(better.layers[1].method, "GPTQ")
     assert(better.sqnr > plain.sqnr + 4, ("%.1f against %.1f dB"):format(better.sqnr, plain.sqnr))
   end
-  local _, plain = ms.lite.quantize(net, { calibrate_data = samples, bit_num = 4 })
-  local _, better = ms.lite.quantize(net, { calibrate_data = samples, bit_num = 4, quant_strategy = "GPTQ" })
+  local _, plain = ms.lite.quantize(net, { calibrate_data = samples, bit_num = 4, quant_strategy = "MAX_MIN" })
+  local _, better = ms.lite.quantize(net, { calibrate_data = samples, bit_num = 4 })
   assert(better.sqnr > plain.sqnr + 1, ("%.1f against %.1f dB"):format(better.sqnr, plain.sqnr))
 end)
 
@@ -187,6 +188,37 @@ t.test("layers stay floating by name, or where the results would be too far off"
   assert(io.open(folder .. "/output_summary.csv"):read "a":find "^sqnr,cosine\n")
   assert(kept:plot():text():find "Signal over rounding noise")
   os.execute("rm -r " .. folder)
+end)
+
+t.test("a training that knows of the rounding makes up for it", function()
+  local batches = {}
+  for i = 1, 8 do
+    local v = ops.randn { 32, 1, 8, 8 }
+    batches[i] = { v, ops.cast(ops.greater(ops.sum(ops.narrow(v, 2, 0, 4), { 1, 2, 3 }), 0), ms.int64) }
+  end
+  local trained = Net()
+  ms.Model(trained, nn.CrossEntropyLoss(), nn.Adam(trained:trainable_params(), 0.005)):train(4, batches)
+  local function accuracy(f) return ms.Model(f, nn.CrossEntropyLoss(), nil, { "accuracy" }):eval(batches).accuracy end
+  local plain = ms.lite.quantize(trained, { calibrate_data = batches, bit_num = 2, activation_bit_num = 3, quant_strategy = "MAX_MIN" })
+  for _, range in ipairs { "moving_average", "learned" } do
+    local aware = ms.lite.quantize_aware(trained, { bit_num = 2, activation_bit_num = 3, range = range, calibrate_data = batches })
+    -- The convolution knows of the normalisation behind it, and computes what it computed.
+    assert(aware.first.norm and not aware.norm.gamma)
+    local before = aware:trainable_params()
+    t.equal(#before, range == "learned" and 16 or 7)
+    ms.Model(aware, nn.CrossEntropyLoss(), nn.Adam(before, 0.003)):train(12, batches)
+    local small = ms.lite.quantize_trained(aware)
+    assert(accuracy(small) > accuracy(plain) + 0.05 and accuracy(small) > 0.85,
+      ("%s: %.3f after %.3f"):format(range, accuracy(small), accuracy(plain)))
+    -- The same numbers as while it was trained, but for the order of products and sums.
+    assert(sqnr(aware:set_train(false)(x), small(x)) > 25)
+    t.equal({ small.first.weight_min, small.first.weight_max, small.first.input_min, small.first.input_max }, { -1, 1, -4, 3 })
+    local scale = ops.reshape(small.first.weight_scale, { 16, 1, 1, 1 })
+    t.near(small.first.weight / scale, ops.round(small.first.weight / scale), 1e-5)
+    assert(small.first.bias and small:parameters_dict()["first.input_scale"] and small:parameters_dict()["last.input_scale"])
+  end
+  local fine = ms.lite.quantize_aware(trained, { bit_num = 16, activation_bit_num = 16, calibrate_data = batches })
+  assert(sqnr(trained:set_train(false)(x), fine:set_train(false)(x)) > 60)
 end)
 
 t.test("a quantised network goes through an ONNX file: pairs become fake_quantize again, weights take a quarter", function()

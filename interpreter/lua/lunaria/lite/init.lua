@@ -3,6 +3,7 @@ return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.distil", "Distillation" },
   { "lunaria.lite.prune", "ChannelPruning MagnitudePruning prune" },
   { "lunaria.lite.quantise", "quantize" },
+  { "lunaria.lite.quantise_train", "quantize_aware quantize_trained" },
   { "lunaria.lite.convert", "convert" },
   { "lunaria.lite.language.decoder", "Decoder" },
   { "lunaria.lite.language.generate", "generate perplexity" },

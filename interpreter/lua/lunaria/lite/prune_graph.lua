@@ -97,7 +97,8 @@ end
 local function mean_place(node, from)
   local axes, axis = node.args.axis, from.axis
   if type(axes) ~= "table" or #axes == 0 then return nil end
-  local rank, keeps = #node.args.input.shape, #node.shape == #node.args.input.shape
+  local rank = #graph.operand(node).shape
+  local keeps = #node.shape == rank
   for _, a in ipairs(axes) do
     a = a < 0 and a + rank or a
     if a == from.axis then return nil end
@@ -108,7 +109,7 @@ end
 
 -- The axes behind the channels joined with theirs.
 local function flat_place(node, from)
-  local shape = node.args.input and node.args.input.shape or node.args.x.shape
+  local shape = graph.operand(node).shape
   if from.axis ~= 1 or #node.shape ~= 2 or node.shape[1] ~= shape[1] then return nil end
   local repeats = from.repeats
   for i = 3, #shape do repeats = repeats * shape[i] end
@@ -133,7 +134,7 @@ function Sets:place(node)
     return self:convolution(node, cell)
   end
   if joining[node.op] then return self:joined(node) end
-  local from = self:of(node.args.input or node.args.x or node.args.input_x)
+  local from = self:of(graph.operand(node))
   if not from then return nil end
   if pointwise[node.op] or pools[node.op] and from.axis == 1 then return from end
   if node.op == "mean" then return mean_place(node, from) end

@@ -13,6 +13,7 @@ local weights = require "lunaria.lite.quantise_weights"
 local ops = ms.ops
 local fail, describe = arguments.fail, arguments.describe
 local where = "quantize"
+local M = {}
 
 local function within(low, high)
   return function(value)
@@ -48,9 +49,11 @@ local known = {
   target_sqnr = "number",
 }
 
+M.known = known
+
 local defaults = {
   quant_type = "FULL_QUANT", bit_num = 8, activation_bit_num = 8, min_quant_weight_size = 0, min_quant_weight_channel = 16,
-  quant_strategy = "MAX_MIN", per_channel = true, bias_correction = true, init_scale = 0.02, auto_tune = false,
+  per_channel = true, bias_correction = true, init_scale = 0.02, auto_tune = false,
   max_iterations = 40, activation_quant_method = "MSE", smooth_alpha = 0.5, smooth = false, equalize = false,
   calibrate_size = 100,
 }
@@ -90,26 +93,23 @@ local function read_options(given)
   if o.block_size == nil then
     o.block_size = o.quant_type == "WEIGHT_QUANT" and o.per_channel and o.bit_num ~= 0 and o.bit_num <= 4 and 32 or 0
   end
+  local is_coarse = o.bit_num ~= 0 and o.bit_num <= 4
+  o.quant_strategy = o.quant_strategy or is_coarse and o.calibrate_data and "GPTQ" or "MAX_MIN"
   check_together(o, given)
-  o.skip = {}
-  for _, name in ipairs(o.skip_quant_node or {}) do
-    if type(name) ~= "string" then fail(where, "skip_quant_node must be a list of names, got " .. describe(name)) end
-    o.skip[name] = true
-  end
   return o
 end
 
--- The first `count` samples as lists of the network's inputs.
-local function read_samples(network, data, count)
+--- The first `count` samples as lists of the network's inputs.
+function M.read_samples(caller, network, data, count)
   local info = debug.getinfo(network.construct, "u")
   local inputs = info.isvararg and 1 or math.max(info.nparams - 1, 1)
   local batches, seen = {}, 0
-  for first, second, third, fourth in source(where, data).epoch() do
+  for first, second, third, fourth in source(caller, data).epoch() do
     local batch = { first, second, third, fourth }
     local own = {}
     for i = 1, inputs do
       if batch[i] == nil and i == 1 or batch[i] ~= nil and not ms.is_tensor(batch[i]) then
-        fail(where, ("calibrate_data: input %d of a batch must be a tensor, got %s"):format(i - 1, describe(batch[i])))
+        fail(caller, ("calibrate_data: input %d of a batch must be a tensor, got %s"):format(i - 1, describe(batch[i])))
       end
       own[i] = batch[i]
     end
@@ -122,7 +122,7 @@ local function read_samples(network, data, count)
     batches[#batches + 1] = own
     if seen >= count then break end
   end
-  if #batches == 0 then fail(where, "calibrate_data gives no batch") end
+  if #batches == 0 then fail(caller, "calibrate_data gives no batch") end
   return batches
 end
 
@@ -147,8 +147,13 @@ local function observe(layers, f)
   for _, layer in ipairs(layers) do layer.cell.observe = f and function(cell, x) return f(layer, cell, x) end or nil end
 end
 
--- The layers of a network that are to be quantised: { cell, kind, name }.
-local function find_layers(network, o)
+--- The layers of a network that are to be quantised: { cell, kind, name }.
+function M.find_layers(caller, network, o)
+  local skip = {}
+  for _, name in ipairs(o.skip_quant_node or {}) do
+    if type(name) ~= "string" then fail(caller, "skip_quant_node must be a list of names, got " .. describe(name)) end
+    skip[name] = true
+  end
   local list, names = {}, {}
   for name, cell in network:cells_and_names() do
     local kind = layers_of.kind_of(cell)
@@ -156,19 +161,23 @@ local function find_layers(network, o)
       names[name] = true
       local w = cell[kind.weight]
       local few = o.quant_type ~= "FULL_QUANT" and kind.is_convolution and w.shape[1] < o.min_quant_weight_channel
-      if not o.skip[name] and not few and w.size > o.min_quant_weight_size then
+      if not skip[name] and not few and w.size > o.min_quant_weight_size then
         list[#list + 1] = { cell = cell, kind = kind, name = name }
       end
     end
   end
-  for name in pairs(o.skip) do
+  for name in pairs(skip) do
     if not names[name] then
       local all = {}
       for other in pairs(names) do all[#all + 1] = other end
       table.sort(all)
-      fail(where, ("skip_quant_node: no layer has the name '%s'; there are: %s"):format(name, table.concat(all, ", ")),
+      fail(caller, ("skip_quant_node: no layer has the name '%s'; there are: %s"):format(name, table.concat(all, ", ")),
         arguments.nearest(name, all))
     end
+  end
+  if #list == 0 then
+    fail(caller, "the network has no layer that could be quantised: nn.Dense, nn.Conv1d ... nn.Conv3d, their transposed forms, and "
+      .. "for weights nn.Embedding")
   end
   return list
 end
@@ -176,9 +185,7 @@ end
 -- The axis of a weight's scales, and the size of a block along it.
 local function layout(layer, o)
   if not o.per_channel then return nil, 0 end
-  -- A convolution of few inputs has rows that are shorter than a block.
-  local w = layers_of.weight_of(layer.cell)
-  if o.block_size > 0 and not layer.kind.is_transposed and w.shape[2] >= o.block_size then return 1, o.block_size end
+  if o.block_size > 0 and not layer.kind.is_transposed then return 1, o.block_size end
   return layer.kind.outputs, 0
 end
 
@@ -216,7 +223,8 @@ local function channel_magnitude(x)
   return ops.amax(rows, 0)
 end
 
-local function calibrate(network, layers, batches, o)
+--- What the layers' inputs are for the samples, as far as the options need it: layer.observer and layer.moments.
+function M.calibrate(network, layers, batches, o)
   local full, gptq = o.quant_type == "FULL_QUANT", o.quant_strategy == "GPTQ"
   for _, layer in ipairs(layers) do layer.observer, layer.moments = ranges.observer(), nil end
   if full or gptq then
@@ -242,22 +250,22 @@ end
 
 local function round_weight(layer, bits, o)
   local cell = layer.cell
-  local parameter = layers_of.weight_of(cell)
-  local w = ops.stop_gradient(layer.exact)
   local axis, block = layout(layer, o)
-  local scale = weights.scale(w, bits, axis, block)
+  local w = ops.stop_gradient(layer.exact)
+  -- Blocks lie along all inputs of an output: the weight as a matrix.
+  local form = block > 0 and ops.reshape(w, { w.shape[1], -1 }) or w
+  local scale = weights.scale(form, bits, axis, block)
   local rounded
-  if o.quant_strategy == "GPTQ" and layer.moments and not (block > 0 and w.ndim > 2) then
+  if o.quant_strategy == "GPTQ" and layer.moments then
     local n = w.shape[1]
-    local columns = ops.reshape(w, { n, -1 })
     local rows = block > 0 and scale or ops.reshape(ops.broadcast_to(ops.reshape(scale, { -1 }), { n }), { n, 1 })
-    rounded = ops.reshape(weights.gptq(columns, bits, rows, block, layer.moments), w.shape)
+    rounded = weights.gptq(ops.reshape(w, { n, -1 }), bits, rows, block, layer.moments)
     layer.method = "GPTQ"
   else
-    rounded = weights.nearest(w, bits, scale, axis, block)
+    rounded = weights.nearest(form, bits, scale, axis, block)
     layer.method = "MAX_MIN"
   end
-  parameter:set_data(rounded)
+  layers_of.weight_of(cell):set_data(ops.reshape(rounded, w.shape))
   layers_of.set_weight(cell, bits, scale, axis, block)
   cell.weight_min, cell.weight_max = weights.limits(bits, block)
   layer.bits = bits
@@ -266,9 +274,10 @@ end
 -- Whether a weight needs this many bits for the error of its rounding to stay below the share of its size.
 local function bits_for(layer, o, bound)
   local axis, block = layout(layer, o)
+  local w = block > 0 and ops.reshape(layer.exact, { layer.exact.shape[1], -1 }) or layer.exact
   for bits = 2, 15 do
-    local scale = weights.scale(layer.exact, bits, axis, block)
-    local sqnr = weights.compare(layer.exact, weights.nearest(layer.exact, bits, scale, axis, block))
+    local scale = weights.scale(w, bits, axis, block)
+    local sqnr = weights.compare(w, weights.nearest(w, bits, scale, axis, block))
     if sqnr >= -20 * math.log(bound, 10) then return bits end
   end
   return 16
@@ -397,11 +406,7 @@ local function tuned_scale(network, layers, batches, exact, o)
 end
 
 local function prepare(network, o, batches)
-  local layers = find_layers(network, o)
-  if #layers == 0 then
-    fail(where, "the network has no layer that could be quantised: nn.Dense, nn.Conv1d ... nn.Conv3d, their transposed forms, and "
-      .. "for weights nn.Embedding")
-  end
+  local layers = M.find_layers(where, network, o)
   local folded = batches and o.quant_type ~= "WEIGHT_QUANT" and graph.fold_normalisations(network, layers, batches[1]) or 0
   local equalised = o.equalize and graph.equalise(network, layers, batches[1]) or 0
   for _, layer in ipairs(layers) do layers_of.prepare(layer.cell, layer.kind) end
@@ -422,8 +427,6 @@ local function prepare(network, o, batches)
   return layers, { folded = folded, equalised = equalised, smoothed = smoothed }
 end
 
-local M = {}
-
 --- A quantised copy of a network: the weights of its dense layers and convolutions, and with FULL_QUANT their inputs too, are rounded to
 --- the numbers of an integer format as they are used (ops.fake_quantize), so that what it computes is what it will compute in integers.
 --- Gives the copy and a report of what each layer lost.
@@ -434,8 +437,9 @@ local M = {}
 --- so many inputs of an output have one scale (32 up to four bits, else 0: one for a channel); per_channel (true);
 --- calibrate_data: a data set, list or iterator of batches, whose first values are the inputs; calibrate_size (100): how many samples;
 --- activation_quant_method: "MSE" (the range of least squared error), "MAX_MIN", "KL" or "REMOVAL_OUTLIER"; quant_strategy: "MAX_MIN"
---- (to the nearest) or "GPTQ"; bias_correction (true, where there are samples); equalize (false): channels between two layers are
---- brought to like ranges; smooth (false), smooth_alpha (0.5): SmoothQuant; skip_quant_node: names of layers that stay as they are;
+--- (to the nearest) or "GPTQ" (errors are made up for; what up to four bits get where there are samples); bias_correction (true, where
+--- there are samples); equalize (false): channels between two layers are brought to like ranges; smooth (false), smooth_alpha (0.5):
+--- SmoothQuant; skip_quant_node: names of layers that stay as they are;
 --- min_quant_weight_size (0), min_quant_weight_channel (16): weights up to that size, and convolutions of fewer channels, stay as they
 --- are if not all is quantised; target_sqnr: layers stay floating, the worst first, until the results have so many decibels;
 --- init_scale (0.02), auto_tune, max_iterations (40): for bit_num = 0, the share that rounding may take of a weight, and whether
@@ -448,15 +452,16 @@ function M.quantize(network, options)
   if not cells.is_cell(network) then fail(where, "the network must be a cell, got " .. describe(network)) end
   local o = read_options(options)
   local quantised = copy(network):set_train(false)
-  local batches = o.calibrate_data and read_samples(quantised, o.calibrate_data, o.calibrate_size)
+  local batches = o.calibrate_data and M.read_samples(where, quantised, o.calibrate_data, o.calibrate_size)
   local exact = batches and run_samples(quantised, batches)
   local layers, changes = prepare(quantised, o, batches)
-  if batches then calibrate(quantised, layers, batches, o) end
+  if batches then M.calibrate(quantised, layers, batches, o) end
   for _, layer in ipairs(layers) do
     layer.exact = layers_of.weight_of(layer.cell):copy()
     layer.bias = layer.cell.bias and layer.cell.bias:copy()
   end
-  local bound = o.bit_num == 0 and (o.auto_tune and tuned_scale(quantised, layers, batches, exact, o) or o.init_scale) or nil
+  local bound
+  if o.bit_num == 0 then bound = o.auto_tune and tuned_scale(quantised, layers, batches, exact, o) or o.init_scale end
   set_all(layers, o, bound)
   if batches then measure(quantised, layers, batches, o, o.bias_correction) end
   local kept = {}

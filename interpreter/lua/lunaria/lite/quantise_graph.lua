@@ -88,7 +88,8 @@ local function set_bias(layer, bias)
 end
 M.set_bias = set_bias
 
-local function replace(network, old, new)
+--- Puts a cell in another one's place, wherever that is.
+function M.replace(network, old, new)
   for _, cell in network:cells_and_names() do
     for _, key in ipairs(rawget(cell, "_order")) do
       if rawget(cell, key) == old then cell[key] = new end
@@ -96,25 +97,31 @@ local function replace(network, old, new)
   end
 end
 
---- Puts normalisations with fixed statistics into the convolution or dense layer before them. Gives their number.
-function M.fold_normalisations(network, layers, inputs)
-  local trace = M.trace(network, inputs)
-  local count = 0
+--- The normalisations with fixed statistics that alone get a convolution's or dense layer's result, by layer.
+function M.normalisations(network, layers, inputs)
+  local trace, found = M.trace(network, inputs), {}
   for _, layer in ipairs(trace and layers or {}) do
     local node = trace:call_of(layer.cell)
     local use = node and not layer.cell.activation and trace:only_use(node)
     local norm = use and use.node.op == "batch_norm" and use.name == "input_x" and use.node.args or nil
     local owner = norm and not norm.training and trace:owner(norm.running_mean)
-    if owner and trace:call_of(owner.cell) == use.node and layer.kind.outputs == 0 then
-      local bn, cell = owner.cell, layer.cell
-      local factor = bn.gamma / ops.sqrt(bn.moving_variance + norm.eps)
-      local w = cell.weight
-      w:set_data(w * per_channel(factor, w, 0))
-      local bias = cell.bias and cell.bias - bn.moving_mean or ops.neg(bn.moving_mean)
-      set_bias(cell, bias * factor + bn.beta)
-      replace(network, bn, activation.Identity())
-      count = count + 1
-    end
+    if owner and trace:call_of(owner.cell) == use.node and layer.kind.outputs == 0 then found[layer] = owner.cell end
+  end
+  return found
+end
+
+--- Puts such normalisations into the layers before them. Gives their number.
+function M.fold_normalisations(network, layers, inputs)
+  local count = 0
+  for layer, norm in pairs(M.normalisations(network, layers, inputs)) do
+    local cell = layer.cell
+    local factor = norm.gamma / ops.sqrt(norm.moving_variance + norm.eps)
+    local w = cell.weight
+    w:set_data(w * per_channel(factor, w, 0))
+    local bias = cell.bias and cell.bias - norm.moving_mean or ops.neg(norm.moving_mean)
+    set_bias(cell, bias * factor + norm.beta)
+    M.replace(network, norm, activation.Identity())
+    count = count + 1
   end
   return count
 end
@@ -125,10 +132,14 @@ local homogeneous = {
   flatten = true, stop_gradient = true,
 }
 
+--- The first operand of a node, which operators call by several names.
+function M.operand(node) return node.args.input or node.args.x or node.args.input_x end
+
 -- Means over a picture alone.
 local function is_picture_mean(node)
-  local axes, rank = node.args.axis, #node.args.input.shape
+  local axes, x = node.args.axis, M.operand(node)
   if node.op ~= "mean" or type(axes) ~= "table" then return false end
+  local rank = #x.shape
   for _, axis in ipairs(axes) do
     if (axis < 0 and axis + rank or axis) < 2 then return false end
   end

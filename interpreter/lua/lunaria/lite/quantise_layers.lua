@@ -39,9 +39,13 @@ local kinds = {
     weight = "embedding_table", is_table = true },
 }
 
-local function constant(value, name)
+--- A name for a parameter of the cell that the weight belongs to: "fc.weight" and "scale" give "fc.scale".
+function M.beside(weight, name) return (weight.name:gsub("[^.]*$", name)) end
+
+-- A parameter that is not trained.
+local function set_constant(layer, name, value)
   local t = ms.is_tensor(value) and value or ms.tensor(value, ms.float32)
-  return ms.Parameter(t, name, false)
+  layer[name] = ms.Parameter(t, M.beside(layer[layer.kind.weight], name), false)
 end
 
 -- The input, rounded: to a fixed range, or to that of this very call.
@@ -57,7 +61,13 @@ local function rounded_input(self, x)
   return fake_quantize(x, scale, zero, least, most)
 end
 
+-- Blocks of a convolution's weight lie along all inputs of an output: channels and window.
 local function rounded_weight(self, w)
+  if self.weight_block > 0 and w.ndim > 2 then
+    local rows = ops.reshape(w, { w.shape[1], w.size // w.shape[1] })
+    rows = fake_quantize(rows, self.weight_scale, 0.0, self.weight_min, self.weight_max, 1, self.weight_block)
+    return ops.reshape(rows, w.shape)
+  end
   return fake_quantize(w, self.weight_scale, 0.0, self.weight_min, self.weight_max, self.weight_axis, self.weight_block)
 end
 
@@ -86,6 +96,8 @@ for _, kind in ipairs(kinds) do
     return text
   end
 end
+
+M.kinds = kinds
 
 --- What a cell is, if it is a layer that can be quantised: a row of the table above. A layer that computes something of its own
 --- (a class that extends one of these) is none.
@@ -118,15 +130,21 @@ end
 function M.set_input(layer, bits, low, high)
   layer.input_min, layer.input_max = ranges.limits(bits)
   if not low then return end
-  local scale, zero = ranges.affine(low, high, bits)
-  layer.input_scale, layer.input_zero_point = constant(scale, "input_scale"), constant(zero, "input_zero_point")
+  M.set_fixed_input(layer, layer.input_min, layer.input_max, ranges.affine(low, high, bits))
+end
+
+--- Has the layer round its input to a format with this scale and zero point.
+function M.set_fixed_input(layer, least, most, scale, zero)
+  layer.input_min, layer.input_max = least, most
+  set_constant(layer, "input_scale", scale)
+  set_constant(layer, "input_zero_point", zero)
 end
 
 --- Has the layer round its weight: scale is one number, or a tensor for the axis and the block.
 function M.set_weight(layer, bits, scale, axis, block)
   layer.weight_min, layer.weight_max = ranges.limits(bits, true)
   layer.weight_axis, layer.weight_block = axis, block or 0
-  layer.weight_scale = constant(scale, "weight_scale")
+  set_constant(layer, "weight_scale", scale)
 end
 
 function M.weight_of(layer) return layer[layer.kind.weight] end
