@@ -31,10 +31,10 @@ void copy(const float* a, float* out) {
     for (long i = 0; i < kCount; i += 8) put<around_cache>(out + i, _mm256_load_ps(a + i));
 }
 
-float sum(const float* a) {
+float sum(const float* a, long rows = kRows) {
     float total = 0;
 #pragma omp parallel for schedule(static) reduction(+ : total)
-    for (long row = 0; row < kRows; ++row) {
+    for (long row = 0; row < rows; ++row) {
         __m256 part[8] = {};
         for (long i = 0; i < kColumns; i += 64) {
             for (int k = 0; k < 8; ++k)
@@ -77,6 +77,19 @@ direct::Run summing() {
     });
 }
 
+// Reads as many bytes as there are in the weights of the networks of bench/lite/language.lua.
+template <long bytes>
+direct::Run reading() {
+    constexpr long rows = bytes / 4 / kColumns;
+    const float* a = direct::randn(rows * kColumns);
+    return [a](long calls) {
+        for (long i = 0; i < calls; ++i) {
+            volatile float total = sum(a, rows);
+            (void)total;
+        }
+    };
+}
+
 }  // namespace
 
 int main() {
@@ -85,5 +98,7 @@ int main() {
                           {"relu_4M", copying},
                           {"sum_4M", summing},
                           {"sum_axis0_4M", summing},
-                          {"sum_axis1_4M", summing}});
+                          {"sum_axis1_4M", summing},
+                          {"decode_q8_0", reading<106328064>},
+                          {"decode_q4_0", reading<56291328>}});
 }

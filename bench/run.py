@@ -23,12 +23,12 @@ import machine
 
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled",
-         "optimizers", "index_rules", "imported", "science"]
+         "optimizers", "index_rules", "imported", "science", "lite/language"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "insight", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
           "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
-          "index_rules": "index"}
+          "index_rules": "index", "lite/language": "bandwidth"}
 BATCHES = 3  # of a turn
 KEEPS = 0.97  # of its speed before
 
