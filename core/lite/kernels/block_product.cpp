@@ -89,7 +89,9 @@ typedef float Eight __attribute__((vector_size(32)));
     return (Eight)_mm256_cvtepi32_ps(sum);
 }
 [[gnu::always_inline]] inline float total(Eight x) {
-    return ((x[0] + x[4]) + (x[1] + x[5])) + ((x[2] + x[6]) + (x[3] + x[7]));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 #else
 typedef float Eight;
@@ -104,6 +106,100 @@ typedef float Eight;
     return static_cast<float>(sum);
 }
 [[gnu::always_inline]] inline float total(Eight x) { return x; }
+#endif
+
+#if defined(__AVX2__)
+// A single row takes eight blocks of weights at a time: their scales are made in registers, since a vector that is
+// loaded from halves that were just stored one by one has to wait for the stores.
+constexpr int64_t kAtOnce = 8;
+
+template <int64_t Bytes>
+[[gnu::always_inline]] inline Eight eight_scales(const uint8_t* p) {
+#if defined(__AVX512BW__)
+    if constexpr (Bytes == kBytesQ4) {
+        const __m512i at = _mm512_castsi128_si512(_mm_setr_epi16(0, 9, 18, 27, 36, 45, 54, 63));
+        return (Eight)_mm256_cvtph_ps(
+            _mm512_castsi512_si128(_mm512_permutex2var_epi16(load<__m512i>(p), at, load<__m512i>(p + 64))));
+    }
+#endif
+    __m128i halves = _mm_cvtsi32_si128(load<uint16_t>(p));
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + Bytes), 1);
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + 2 * Bytes), 2);
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + 3 * Bytes), 3);
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + 4 * Bytes), 4);
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + 5 * Bytes), 5);
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + 6 * Bytes), 6);
+    halves = _mm_insert_epi16(halves, load<int16_t>(p + 7 * Bytes), 7);
+    return (Eight)_mm256_cvtph_ps(halves);
+}
+
+// Adds to sums of four: unsigned bytes, of at most 15 without VNNI, times signed ones.
+[[gnu::always_inline]] inline __m256i add_fours(__m256i sum, __m256i w, __m256i x) {
+#if defined(__AVX512VNNI__)
+    return _mm256_dpbusd_epi32(sum, w, x);
+#else
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), _mm256_set1_epi16(1)));
+#endif
+}
+
+// Blocks of 4 bits in pairs, whose low halves and high halves are multiplied together: a sum has four parts for each of
+// the two. Brings the numbers of the row into the order low, low, high, high, and its beginnings into that of the sums.
+void arrange_pairs(BlockRow row, int64_t blocks) {
+    for (int64_t b = 0; b + kAtOnce <= blocks; b += kAtOnce)
+        for (int64_t i = b; i < b + kAtOnce; i += 2) {
+            int8_t* numbers = row.numbers + i * kBlock;
+            const __m128i middle = load<__m128i>(numbers + 16);
+            store(numbers + 16, load<__m128i>(numbers + 32));
+            store(numbers + 32, middle);
+            uint8_t* begins = row.more + i * kBlock;
+            const __m256i first = load<__m256i>(begins), second = load<__m256i>(begins + 32);
+            store(begins, _mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
+                                           _mm256_permute2x128_si256(first, second, 0x31)));
+        }
+}
+
+template <WeightType Type>
+[[gnu::always_inline]] inline void add_blocks(const uint8_t* p, const BlockRow& row, int64_t block, Eight (&sum)[4]) {
+    constexpr int64_t kBytesOf = Type == WeightType::q8_0 ? kBytesQ8 : kBytesQ4;
+    const Eight scales = eight_scales<kBytesOf>(p) * load<Eight>(row.scales + block);
+    if constexpr (Type == WeightType::q8_0) {
+        alignas(32) float each[kAtOnce];
+        store(each, scales);
+#pragma GCC unroll 8
+        for (int i = 0; i < kAtOnce; ++i) sum[i % 4] += block_sum(Type, p + i * kBytesOf + 2, row, block + i) * each[i];
+        return;
+    }
+    const __m256i low = _mm256_set1_epi8(15);
+#pragma GCC unroll 4
+    for (int i = 0; i < kAtOnce; i += 2) {
+        const uint8_t* at = p + i * kBytesOf + 2;
+        const int8_t* x = row.numbers + (block + i) * kBlock;
+        const __m256i w =
+            _mm256_inserti128_si256(_mm256_castsi128_si256(load<__m128i>(at)), load<__m128i>(at + kBytesOf), 1);
+        __m256i parts = load<__m256i>(row.more + (block + i) * kBlock);
+        parts = add_fours(parts, _mm256_and_si256(w, low), load<__m256i>(x));
+        parts = add_fours(parts, _mm256_and_si256(_mm256_srli_epi16(w, 4), low), load<__m256i>(x + 32));
+        const __m256i places = _mm256_setr_epi32(i, i, i, i, i + 1, i + 1, i + 1, i + 1);
+        sum[i / 2 % 2] += (Eight)_mm256_cvtepi32_ps(parts) * (Eight)_mm256_permutevar8x32_ps((__m256)scales, places);
+    }
+}
+
+template <WeightType Type>
+[[gnu::noinline]] void one_row(const Product& p, const BlockRow& row, int64_t n0, int64_t n1, float* c) {
+    constexpr int64_t kBytesOf = Type == WeightType::q8_0 ? kBytesQ8 : kBytesQ4;
+    const int64_t blocks = p.k / kBlock;
+    for (int64_t j = n0; j < n1; ++j) {
+        const uint8_t* w = static_cast<const uint8_t*>(p.b) + j * blocks * kBytesOf;
+        Eight sum[4] = {};
+        int64_t b = 0;
+        for (; b + kAtOnce <= blocks; b += kAtOnce) add_blocks<Type>(w + b * kBytesOf, row, b, sum);
+        for (; b < blocks; ++b) {
+            const float scale = half_to_float(load<uint16_t>(w + b * kBytesOf)) * row.scales[b];
+            sum[0] += block_sum(Type, w + b * kBytesOf + 2, row, b) * scale;
+        }
+        c[j] = total((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    }
+}
 #endif
 
 constexpr int64_t kScales = 64;  // scales that are made at a time
@@ -158,6 +254,18 @@ void multiply_few(const Product& p, const BlockScratch& sizes, char* scratch, in
     const int64_t count = p.m - first < kFew ? p.m - first : kFew;
     for (int64_t r = 0; r < count; ++r) rows[r] = BlockRow(scratch + r * sizes.row_bytes, p.k);
     const int64_t pieces = is_shared(workers) && p.n * p.k > (1 << 18) ? 4 * workers.workers : 1;
+#if defined(__AVX2__)
+    if (count == 1) {
+        const bool q8 = p.type == WeightType::q8_0;
+        if (!q8) arrange_pairs(rows[0], p.k / kBlock);
+        each_task(workers, pieces, [&](int64_t i, int) {
+            const int64_t n0 = p.n * i / pieces, n1 = p.n * (i + 1) / pieces;
+            (q8 ? one_row<WeightType::q8_0> : one_row<WeightType::q4_0>)(p, rows[0], n0, n1, p.c + first * p.c_row);
+            finish(p, first, first + 1, n0, n1);
+        });
+        return;
+    }
+#endif
     each_task(workers, pieces, [&](int64_t i, int) {
         const int64_t n0 = p.n * i / pieces, n1 = p.n * (i + 1) / pieces;
         if (p.type == WeightType::q8_0)
