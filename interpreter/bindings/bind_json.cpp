@@ -18,6 +18,7 @@ namespace lunaria {
 namespace {
 
 constexpr int kMaxDepth = 200;
+constexpr const char* kKeys = "keys";
 constexpr const char* kArrayMetatable = "lunaria.json.array";
 // Registry key of json.null.
 constexpr const char* kNull = "lunaria.json.null";
@@ -25,7 +26,7 @@ constexpr const char* kNull = "lunaria.json.null";
 // Builds tables on the stack while the text is read.
 class TableBuilder final : public JsonEvents {
   public:
-    explicit TableBuilder(lua_State* L) : L_(L) {}
+    TableBuilder(lua_State* L, bool ordered) : L_(L), ordered_(ordered) {}
 
     void null() override {
         lua_getfield(L_, LUA_REGISTRYINDEX, kNull);
@@ -49,7 +50,10 @@ class TableBuilder final : public JsonEvents {
     }
     void begin_object() override { begin(false); }
     void begin_array() override { begin(true); }
-    void key(const std::string& name) override { push(L_, std::string_view(name)); }
+    void key(const std::string& name) override {
+        if (ordered_) remember(name);
+        push(L_, std::string_view(name));
+    }
     void end_object() override { end(); }
     void end_array() override { end(); }
 
@@ -63,11 +67,30 @@ class TableBuilder final : public JsonEvents {
         luaL_checkstack(L_, 6, "JSON text");
         lua_newtable(L_);
         if (is_array) luaL_setmetatable(L_, kArrayMetatable);
+        if (!is_array && ordered_) {
+            lua_createtable(L_, 0, 1);
+            lua_newtable(L_);
+            lua_setfield(L_, -2, kKeys);
+            lua_setmetatable(L_, -2);
+        }
         open_.push_back({is_array, 0});
     }
     void end() {
         open_.pop_back();
         store();
+    }
+    // A name of the table on top of the stack, unless the table has it.
+    void remember(const std::string& name) {
+        luaL_checkstack(L_, 6, "JSON text");
+        push(L_, std::string_view(name));
+        const bool is_new = lua_rawget(L_, -2) == LUA_TNIL;
+        lua_pop(L_, 1);
+        if (!is_new) return;
+        lua_getmetatable(L_, -1);
+        lua_getfield(L_, -1, kKeys);
+        push(L_, std::string_view(name));
+        lua_rawseti(L_, -2, static_cast<lua_Integer>(lua_rawlen(L_, -2)) + 1);
+        lua_pop(L_, 2);
     }
     // Moves the value on top of the stack into the table below, or under the key below.
     void store() {
@@ -80,6 +103,7 @@ class TableBuilder final : public JsonEvents {
     }
 
     lua_State* L_;
+    const bool ordered_;
     std::vector<Open> open_;
 };
 
@@ -197,7 +221,28 @@ class Encoder {
         out_ += ']';
     }
 
-    // Keys in alphabetical order: the same table always gives the same text.
+    // The names in the order that the table knows, if that has all of them.
+    bool takes_order(int index, std::vector<std::string>& names) {
+        if (!lua_getmetatable(L_, index)) return false;
+        std::vector<std::string> known;
+        if (lua_getfield(L_, -1, kKeys) == LUA_TTABLE)
+            for (lua_Integer i = 1; lua_rawgeti(L_, -1, i) == LUA_TSTRING; ++i, lua_pop(L_, 1)) {
+                size_t size = 0;
+                const char* text = lua_tolstring(L_, -1, &size);
+                known.emplace_back(text, size);
+                lua_pushvalue(L_, -1);
+                if (lua_rawget(L_, index) == LUA_TNIL) known.pop_back();
+                lua_pop(L_, 1);
+            }
+        else
+            lua_pushnil(L_);
+        lua_pop(L_, 3);
+        if (known.size() != names.size()) return false;
+        names = std::move(known);
+        return true;
+    }
+
+    // Keys in alphabetical order, unless the table knows another one: the same table always gives the same text.
     void object(int index, int depth) {
         std::vector<std::string> names;
         lua_pushnil(L_);
@@ -207,7 +252,7 @@ class Encoder {
             const char* text = lua_tolstring(L_, -1, &size);
             names.emplace_back(text, size);
         }
-        std::ranges::sort(names);
+        if (!takes_order(index, names)) std::ranges::sort(names);
         out_ += '{';
         bool first = true;
         for (const std::string& name : names) {
@@ -247,10 +292,18 @@ int encode(lua_State* L) {
     return 1;
 }
 
+// json.decode(text [, {ordered = false}])
 int decode(lua_State* L) {
     size_t size = 0;
     const char* text = luaL_checklstring(L, 1, &size);
-    TableBuilder builder(L);
+    bool ordered = false;
+    if (!lua_isnoneornil(L, 2)) {
+        luaL_checktype(L, 2, LUA_TTABLE);
+        check_options(L, 2, "json.decode", {"ordered"});
+        if (push_option(L, 2, "ordered")) ordered = lua_toboolean(L, -1);
+        lua_settop(L, 2);
+    }
+    TableBuilder builder(L, ordered);
     read_json({text, size}, builder, kMaxDepth);
     return 1;
 }

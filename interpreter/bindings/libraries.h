@@ -40,6 +40,9 @@ int open_data(lua_State* L);
 // The module behind the transforms of lunaria/dataset/.
 int open_steps(lua_State* L);
 
+// The module behind lunaria/lite/words/.
+int open_words(lua_State* L);
+
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
 // "file:line" of the running line of the program, in Lua or in the virtual machine.

@@ -62,6 +62,29 @@ bool Pattern::find(std::string_view text, size_t from, Match& match) const {
     return true;
 }
 
+std::vector<Pattern::Match> Pattern::all(std::string_view text) const {
+    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> data(
+        pcre2_match_data_create_from_pattern(body_->code, nullptr), &pcre2_match_data_free);
+    if (!data) throw memory_error(body_->where, "there is no memory for a match");
+    std::vector<Match> list;
+    // The first match looks whether the text is UTF-8.
+    for (size_t from = 0, options = 0; from <= text.size(); options = PCRE2_NO_UTF_CHECK) {
+        const int found = pcre2_match(body_->code, body_->bytes(text), text.size(), from,
+                                      static_cast<uint32_t>(options), data.get(), body_->context);
+        if (found == PCRE2_ERROR_NOMATCH) break;
+        if (found < 0) body_->fail(found);
+        const PCRE2_SIZE* places = pcre2_get_ovector_pointer(data.get());
+        if (places[1] < from || places[0] > places[1]) body_->fail(PCRE2_ERROR_BADOFFSET);
+        list.push_back({places[0], places[1]});
+        from = places[1];
+        if (places[0] < places[1]) continue;
+        // After an empty match the search goes on a character later.
+        ++from;
+        while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
+    }
+    return list;
+}
+
 std::string Pattern::replaced(std::string_view text, std::string_view with, bool all) const {
     const uint32_t options = PCRE2_SUBSTITUTE_OVERFLOW_LENGTH | PCRE2_SUBSTITUTE_UNSET_EMPTY |
                              PCRE2_SUBSTITUTE_UNKNOWN_UNSET | (all ? PCRE2_SUBSTITUTE_GLOBAL : 0);

@@ -79,6 +79,33 @@ std::string normalized(std::string_view where, std::string_view text, Form form)
     return std::string(text);
 }
 
+namespace {
+
+std::string changed(std::string_view where, std::string_view text, utf8proc_int32_t (*change)(utf8proc_int32_t),
+                    int32_t special, std::string_view with) {
+    std::string out;
+    for (const Character& c : characters(where, text)) {
+        if (c.code == special) {
+            out += with;
+            continue;
+        }
+        utf8proc_uint8_t bytes[4];
+        const utf8proc_ssize_t size = utf8proc_encode_char(change(c.code), bytes);
+        out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+    }
+    return out;
+}
+
+}  // namespace
+
+// Of the characters whose other case is two characters, only these two are common.
+std::string upper(std::string_view where, std::string_view text) {
+    return changed(where, text, utf8proc_toupper, 0xDF, "SS");
+}
+std::string lower(std::string_view where, std::string_view text) {
+    return changed(where, text, utf8proc_tolower, 0x130, "i\xCC\x87");
+}
+
 std::string folded(std::string_view where, std::string_view text) {
     return mapped(where, text,
                   UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE);

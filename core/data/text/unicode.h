@@ -31,6 +31,10 @@ std::string normalized(std::string_view where, std::string_view text, Form form)
 // Lower case by Unicode's case folding, with compatibility characters unified (NFKC).
 std::string folded(std::string_view where, std::string_view text);
 
+// Characters that have another letter case in that one.
+std::string upper(std::string_view where, std::string_view text);
+std::string lower(std::string_view where, std::string_view text);
+
 // A regular expression of PCRE2 over Unicode.
 class Pattern {
   public:
@@ -43,6 +47,8 @@ class Pattern {
     Pattern(Pattern&&) noexcept;
     // The first match from `from` on; false: there is none. Throws when it takes too long.
     bool find(std::string_view text, size_t from, Match& match) const;
+    // All matches, one after the other.
+    std::vector<Match> all(std::string_view text) const;
     // Replaces all matches, or the first one, by `with`, in which $1 is the first group.
     std::string replaced(std::string_view text, std::string_view with, bool all) const;
 

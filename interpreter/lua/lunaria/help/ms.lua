@@ -152,7 +152,7 @@ ms.help(value): Explains a value: an operator or a function with its parameters 
 ms.json.encode(value, options): A value as JSON. Tables with items 1..n are arrays, an empty one is an object unless json.array made it,
   tensors are nested arrays, ms.json.null is null. options: {indent = 2, allow_nan = false}.
     > ms.json.encode({ a = { 1, 2 }, b = ms.json.null }) --> {"a":[1,2],"b":null}
-ms.json.decode(text): The value of a JSON text.
+ms.json.decode(text, options): The value of a JSON text. { ordered = true }: json.encode writes its tables in the order that they have there.
     > ms.json.decode('{"a": [1, 2.5]}').a[2] --> 2.5
 ms.json.array(table): Marks a table (or a new one) as an array for ms.json.encode, even while it is empty.
     > ms.json.encode({ list = ms.json.array({}) }) --> {"list":[]}

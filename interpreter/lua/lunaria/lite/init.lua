@@ -10,4 +10,6 @@ return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.language.load", "load_decoder save_decoder" },
   { "lunaria.lite.language.lora", "add_lora merge_lora" },
   { "lunaria.lite.language.sample", "Sampler" },
+  { "lunaria.lite.words.tokenizer", "Tokenizer" },
+  { "lunaria.lite.words.chat_template", "chat_template" },
 })
