@@ -31,6 +31,7 @@ struct Question {
     std::vector<std::string> path;  // the parts between slashes
     std::multimap<std::string, std::string, std::less<>> parameters;
     std::string body;
+    std::string content_type;
     bool reads_gzip = false;
 
     bool is_reading() const { return method == "GET" || method == "HEAD"; }

@@ -42,6 +42,8 @@ int open_steps(lua_State* L);
 
 // The module behind lunaria/lite/words/.
 int open_words(lua_State* L);
+// The module behind lunaria/lite/serve.lua.
+int open_serving(lua_State* L);
 
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);

@@ -94,8 +94,12 @@ std::optional<Answer> Gate::refusal(const HttpRequest& request) const {
     if (!reads && (site == "cross-site" || site == "same-site")) return forbidden("a page of another site asked");
     if (!reads && request.method != "POST" && request.method != "PUT")
         return error_answer(405, "GET, HEAD, POST and PUT are understood");
-    if (!reads && !header_of(request, "Content-Type").starts_with("application/json"))
-        return error_answer(415, "the content must be application/json");
+    const std::string_view type = header_of(request, "Content-Type");
+    if (!reads && std::ranges::none_of(types_, [&](const std::string& known) { return type.starts_with(known); })) {
+        std::string all;
+        for (const std::string& known : types_) all += (all.empty() ? "" : ", ") + known;
+        return error_answer(415, "the content must be " + all);
+    }
     if (knows_token(request)) return std::nullopt;
     // The address that the server printed has the token; from then on the browser sends it as a cookie.
     const Question question = taken_apart(request);

@@ -15,7 +15,9 @@ class Gate {
   public:
     // `hosts`: names allowed in Host besides those of this machine. `token`: empty where the server is bound to the
     // loopback device only, or what a request has to know.
-    Gate(std::vector<std::string> hosts, std::string token) : hosts_(std::move(hosts)), token_(std::move(token)) {}
+    // `types`: those of contents that are taken. None may be one that a page of another site can send unasked.
+    Gate(std::vector<std::string> hosts, std::string token, std::vector<std::string> types)
+        : hosts_(std::move(hosts)), token_(std::move(token)), types_(std::move(types)) {}
 
     // The answer to a request that may not pass; nothing for one that may.
     std::optional<Answer> refusal(const HttpRequest& request) const;
@@ -30,6 +32,7 @@ class Gate {
     bool knows_token(const HttpRequest& request) const;
     std::vector<std::string> hosts_;
     std::string token_;
+    std::vector<std::string> types_;
 };
 
 }  // namespace lunaria::serve

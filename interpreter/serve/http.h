@@ -19,23 +19,27 @@ using HttpHandler = std::function<Answer(const HttpRequest&)>;
 // The transport compresses nothing itself. It tells by this header that the other side reads gzip.
 inline constexpr const char* kAcceptsGzip = "X-Accepts-Gzip";
 
+// Limits that the transport keeps.
+struct HttpLimits {
+    size_t most_body = 1 << 20;
+    size_t most_connections = 64;
+};
+inline constexpr size_t kMostHead = 8 << 10;  // bytes of a request before its body
+inline constexpr int kIdle = 10;              // s without a byte from the other side
+
 // A listening socket and its threads. The destructor closes all connections and waits for the threads.
 class HttpTransport {
   public:
     virtual ~HttpTransport() = default;
+    // Accepts no more connections, and waits until the requests that have arrived are answered and sent.
+    virtual void drain() = 0;
 };
 
 // What the library defines. `socket`: bound and listening, it becomes the transport's.
 inline constexpr const char* kStartTransport = "lunaria_http";
-using StartTransport = HttpTransport* (*)(int socket, HttpHandler handler);
+using StartTransport = HttpTransport* (*)(int socket, HttpHandler handler, const HttpLimits& limits);
 
 // The path and the parameters of a request's target, decoded.
 Question taken_apart(const HttpRequest& request);
-
-// Limits that the transport keeps.
-inline constexpr size_t kMostHead = 8 << 10;  // bytes of a request before its body
-inline constexpr size_t kMostBody = 1 << 20;
-inline constexpr size_t kMostConnections = 64;
-inline constexpr int kIdle = 10;  // s without a byte from the other side
 
 }  // namespace lunaria::serve

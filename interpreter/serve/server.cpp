@@ -189,10 +189,12 @@ Server::Server(Answering answering, const ServerOptions& options) : about_(optio
     hosts.push_back(address.name);
     url_ = str("http://", address.name, ':', port_, prefix, '/');
     if (!token.empty()) url_ += "?token=" + token;
-    site_.emplace(std::move(answering), SiteOptions{prefix, std::move(hosts), token, options.embeddable});
+    site_.emplace(std::move(answering),
+                  SiteOptions{prefix, std::move(hosts), token, options.types, options.embeddable});
     const StartTransport start = start_transport();
     announce();
-    transport_.reset(start(socket_.release(), [this](const HttpRequest& request) { return site_->answer(request); }));
+    transport_.reset(start(
+        socket_.release(), [this](const HttpRequest& request) { return site_->answer(request); }, options.limits));
     guard_ = std::thread([this] { guard(); });
 }
 
@@ -204,6 +206,12 @@ Server::~Server() {
     }
     guard_.join();
     close();
+}
+
+void Server::drain() {
+    // The guard thread may close the server meanwhile.
+    const std::lock_guard lock(mutex_);
+    if (transport_) transport_->drain();
 }
 
 void Server::close() {

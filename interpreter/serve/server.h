@@ -19,6 +19,8 @@ struct ServerOptions {
     std::string prefix;
     std::vector<std::string> hosts;
     bool embeddable = false;
+    std::vector<std::string> types{"application/json"};  // of contents that are taken
+    HttpLimits limits{};
 };
 
 class Server {
@@ -32,6 +34,8 @@ class Server {
 
     const std::string& url() const { return url_; }
     int port() const { return port_; }
+    // Answers what has arrived and ends; a request that comes later finds no server.
+    void drain();
     // Whether another program ended it (`lunaria insight stop`).
     bool has_ended() const { return ended_; }
 

@@ -3,7 +3,9 @@
 namespace lunaria::serve {
 
 Site::Site(Answering answering, SiteOptions options)
-    : answering_(std::move(answering)), options_(std::move(options)), gate_(options_.hosts, options_.token) {}
+    : answering_(std::move(answering)),
+      options_(std::move(options)),
+      gate_(options_.hosts, options_.token, options_.types) {}
 
 Answer Site::answer(const HttpRequest& request) const {
     Answer answer;

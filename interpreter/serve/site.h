@@ -8,10 +8,11 @@ namespace lunaria::serve {
 using Answering = std::function<Answer(const Question&)>;
 
 struct SiteOptions {
-    std::string prefix{};              // of all addresses: "" or "/a/b"
-    std::vector<std::string> hosts{};  // names besides those of this machine
-    std::string token{};               // empty: none is asked for
-    bool embeddable = false;           // pages of this machine may show these in frames
+    std::string prefix{};                                // of all addresses: "" or "/a/b"
+    std::vector<std::string> hosts{};                    // names besides those of this machine
+    std::string token{};                                 // empty: none is asked for
+    std::vector<std::string> types{"application/json"};  // of contents that are taken
+    bool embeddable = false;                             // pages of this machine may show these in frames
 };
 
 class Site {

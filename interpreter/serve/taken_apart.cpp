@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "interpreter/serve/http.h"
 
 namespace lunaria::serve {
@@ -40,7 +42,13 @@ Question taken_apart(const HttpRequest& request) {
     Question question;
     question.method = request.method;
     question.body = request.body;
-    for (const auto& [name, value] : request.headers) question.reads_gzip |= name == kAcceptsGzip;
+    for (const auto& [name, value] : request.headers) {
+        question.reads_gzip |= name == kAcceptsGzip;
+        if (name.size() == 12 && std::ranges::equal(name, std::string_view("content-type"), {}, [](char c) {
+                return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+            }))
+            question.content_type = value;
+    }
     std::string_view target = request.target;
     target = target.substr(0, target.find('#'));
     const size_t query = target.find('?');

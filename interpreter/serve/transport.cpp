@@ -10,8 +10,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "interpreter/serve/http.h"
@@ -20,15 +20,15 @@ namespace lunaria::serve {
 
 namespace {
 
-// One connection. read() gives at most kMostHead bytes until body() is called, kMostBody thereafter.
+// One connection. read() gives at most kMostHead bytes until body() is called, the largest body thereafter.
 class Connection final : public httplib::Stream {
   public:
-    explicit Connection(int socket) : socket_(socket) {}
+    Connection(int socket, size_t most_body) : socket_(socket), most_body_(most_body) {}
 
     void next_request() { left_ = kMostHead; }
     // Whether the other side has sent something, or will within the time for which a connection may be idle.
     bool wait() const { return at_ < there_ || is_ready(POLLIN); }
-    void body() { left_ = kMostBody + kMostHead; }
+    void body() { left_ = most_body_ + kMostHead; }
 
     bool is_readable() const override { return true; }
     bool is_writable() const override { return is_ready(POLLOUT); }
@@ -61,6 +61,7 @@ class Connection final : public httplib::Stream {
         return poll(&one, 1, kIdle * 1000) == 1 && (one.revents & events);
     }
     int socket_;
+    size_t most_body_;
     char kept_[4096];
     size_t at_ = 0, there_ = 0, left_ = 0;
 };
@@ -68,8 +69,9 @@ class Connection final : public httplib::Stream {
 // The threads run one connection each.
 class Transport final : public HttpTransport, private httplib::Server {
   public:
-    Transport(int socket, HttpHandler handler) : listening_(socket), handler_(std::move(handler)) {
-        set_payload_max_length(kMostBody);
+    Transport(int socket, HttpHandler handler, const HttpLimits& limits)
+        : listening_(socket), handler_(std::move(handler)), limits_(limits) {
+        set_payload_max_length(limits.most_body);
         set_keep_alive_timeout(kIdle);
         // The library writes parts of answers only while it has a socket to listen at.
         svr_sock_ = socket;
@@ -91,11 +93,22 @@ class Transport final : public HttpTransport, private httplib::Server {
             const std::lock_guard lock(mutex_);
             stopping_ = true;
             svr_sock_ = INVALID_SOCKET;
-            for (const int socket : open_) shutdown(socket, SHUT_RDWR);
+            for (const auto& [socket, busy] : open_) shutdown(socket, SHUT_RDWR);
         }
-        shutdown(listening_, SHUT_RDWR);
-        thread_.join();
+        stop_listening();
         close(listening_);
+        std::unique_lock lock(mutex_);
+        ended_.wait(lock, [&] { return open_.empty(); });
+    }
+    void drain() override {
+        {
+            const std::lock_guard lock(mutex_);
+            draining_ = true;
+            // What an idle connection has sent is still read; one that is busy ends after its answer.
+            for (const auto& [socket, busy] : open_)
+                if (!busy) shutdown(socket, SHUT_RD);
+        }
+        stop_listening();
         std::unique_lock lock(mutex_);
         ended_.wait(lock, [&] { return open_.empty(); });
     }
@@ -128,23 +141,28 @@ class Transport final : public HttpTransport, private httplib::Server {
                                               });
     }
 
+    void stop_listening() {
+        shutdown(listening_, SHUT_RDWR);
+        if (thread_.joinable()) thread_.join();
+    }
+
     void listen() {
-        while (!stopping_) {
+        while (!stopping_ && !draining_) {
             const int socket = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
             if (socket < 0) {
                 // The limit of open files, or a connection that ended meanwhile.
-                if (!stopping_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                if (!stopping_ && !draining_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
                 continue;
             }
             // The library sends head and body one after the other: the body must not wait for the head's receipt.
             const int on = 1;
             setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
             const std::lock_guard lock(mutex_);
-            if (stopping_ || open_.size() >= kMostConnections) {
+            if (stopping_ || draining_ || open_.size() >= limits_.most_connections) {
                 refuse(socket);
                 continue;
             }
-            open_.insert(socket);
+            open_[socket] = false;
             std::thread([this, socket] { serve(socket); }).detach();
         }
     }
@@ -160,23 +178,32 @@ class Transport final : public HttpTransport, private httplib::Server {
         sigset_t all;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, nullptr);
-        Connection connection(socket);
+        Connection connection(socket, limits_.most_body);
         bool is_closed = false, goes_on = true;
         while (goes_on && !is_closed && !stopping_ && connection.wait()) {
             connection.next_request();
-            goes_on = process_request(connection, false, is_closed, [&](httplib::Request& request) {
+            const bool is_last = is_busy(socket, true);
+            goes_on = process_request(connection, is_last, is_closed, [&](httplib::Request& request) {
                 connection.body();
                 // Answers are sent as they are: whole, and compressed only where they are kept so.
                 request.ranges.clear();
                 request.headers.erase("Range");
                 say_gzip(request);
             });
+            if (is_busy(socket, false)) break;
         }
         shutdown(socket, SHUT_RDWR);
         const std::lock_guard lock(mutex_);
         close(socket);
         open_.erase(socket);
         ended_.notify_all();
+    }
+
+    // Marks a connection; says whether the server accepts no more.
+    bool is_busy(int socket, bool busy) {
+        const std::lock_guard lock(mutex_);
+        open_[socket] = busy;
+        return draining_;
     }
 
     static void say_gzip(httplib::Request& request) {
@@ -188,10 +215,11 @@ class Transport final : public HttpTransport, private httplib::Server {
 
     const int listening_;
     const HttpHandler handler_;
+    const HttpLimits limits_;
     std::mutex mutex_;  // of open_
     std::condition_variable ended_;
-    std::set<int> open_;
-    std::atomic<bool> stopping_ = false;
+    std::map<int, bool> open_;  // connections, and whether they have a request
+    std::atomic<bool> stopping_ = false, draining_ = false;
     std::thread thread_;
 };
 
@@ -200,6 +228,6 @@ class Transport final : public HttpTransport, private httplib::Server {
 }  // namespace lunaria::serve
 
 extern "C" __attribute__((visibility("default"))) lunaria::serve::HttpTransport* lunaria_http(
-    int socket, lunaria::serve::HttpHandler handler) {
-    return new lunaria::serve::Transport(socket, std::move(handler));
+    int socket, lunaria::serve::HttpHandler handler, const lunaria::serve::HttpLimits& limits) {
+    return new lunaria::serve::Transport(socket, std::move(handler), limits);
 }

@@ -262,7 +262,11 @@ void leave_out_library(Outcome& outcome) {
     if (of_library || !has_place) outcome.traceback.clear();
 }
 
-// lunaria onnx-run ... and the like: a file of the library handles the words.
+// The first words of command lines whose other words a file of the library handles.
+constexpr std::pair<std::string_view, const char*> kLibraryCommands[] = {
+    {"onnx-run", "lunaria.onnx.run"}, {"ascend", "lunaria.ascend.command"},      {"insight", "lunaria.insight.command"},
+    {"lite", "lunaria.lite.command"}, {"serve", "lunaria.lite.serving.command"}, {"chat", "lunaria.lite.serving.chat"}};
+
 int run_words(const char* module, int count, char** words) {
     ProgramState state({.ignore_environment = false});
     interruptible = &state;
@@ -296,14 +300,8 @@ int main(int count, char** arguments) {
     std::atexit(check_output);
     try {
         if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
-        if (count > 1 && std::string_view(arguments[1]) == "onnx-run")
-            return run_words("lunaria.onnx.run", count - 2, arguments + 2);
-        if (count > 1 && std::string_view(arguments[1]) == "ascend")
-            return run_words("lunaria.ascend.command", count - 2, arguments + 2);
-        if (count > 1 && std::string_view(arguments[1]) == "insight")
-            return run_words("lunaria.insight.command", count - 2, arguments + 2);
-        if (count > 1 && std::string_view(arguments[1]) == "lite")
-            return run_words("lunaria.lite.command", count - 2, arguments + 2);
+        for (const auto& [name, module] : kLibraryCommands)
+            if (count > 1 && arguments[1] == name) return run_words(module, count - 2, arguments + 2);
         const CommandLine command = parse_command_line(count, arguments);
         if (command.help) {
             std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
