@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "core/base/interrupt.h"
 #include "core/base/signals.h"
 #include "core/io/npy.h"
 #include "core/io/safetensors.h"
@@ -10,6 +11,7 @@
 #include "interpreter/protect.h"
 #include "interpreter/serve/inbox.h"
 #include "interpreter/serve/server.h"
+#include "interpreter/state.h"
 #include "interpreter/values/values.h"
 #include "interpreter/workers/data_handles.h"
 
@@ -218,6 +220,31 @@ int npy(lua_State* L) {
     return 1;
 }
 
+std::atomic<State*> attempting = nullptr;
+void interrupt_attempt(int) {
+    if (State* state = attempting) state->interrupt();
+}
+
+// attempt(f, arguments...) -> true and what f gives; false and the message; or nil where Ctrl-C ended it, which is then
+// over for the rest of the program.
+int attempt(lua_State* L) {
+    struct sigaction before {};
+    sigaction(SIGINT, nullptr, &before);
+    attempting = &State::of(L);
+    handle_signal(SIGINT, interrupt_attempt);
+    const int status = lua_pcall(L, lua_gettop(L) - 1, LUA_MULTRET, 0);
+    sigaction(SIGINT, &before, nullptr);
+    attempting = nullptr;
+    if (interrupt_requested()) {
+        State::of(L).clear_interrupt();
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pushboolean(L, status == LUA_OK);
+    lua_insert(L, 1);
+    return lua_gettop(L);
+}
+
 }  // namespace
 
 int open_serving(lua_State* L) {
@@ -238,6 +265,7 @@ int open_serving(lua_State* L) {
                                       {"tensor_of", protect<tensor_of>},
                                       {"safetensors", protect<safetensors>},
                                       {"npy", protect<npy>},
+                                      {"attempt", protect<attempt>},
                                       {nullptr, nullptr}};
     luaL_newlib(L, functions);
     return 1;

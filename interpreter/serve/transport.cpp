@@ -1,10 +1,12 @@
 // The transport of servers, by cpp-httplib. Its own server reads lines of any length and looks for the next
 // request a hundred times a second; here, a connection's bytes come by way of a stream that counts them and waits in
 // poll().
+#include <fcntl.h>
 #include <httplib.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,6 +75,7 @@ class Transport final : public HttpTransport, private httplib::Server {
         : listening_(socket), handler_(std::move(handler)), limits_(limits) {
         set_payload_max_length(limits.most_body);
         set_keep_alive_timeout(kIdle);
+        fcntl(socket, F_SETFL, O_NONBLOCK);
         // The library writes parts of answers only while it has a socket to listen at.
         svr_sock_ = socket;
         const auto answer = [this](const httplib::Request& request, httplib::Response& response) {
@@ -97,6 +100,7 @@ class Transport final : public HttpTransport, private httplib::Server {
         }
         stop_listening();
         close(listening_);
+        close(wake_);
         std::unique_lock lock(mutex_);
         ended_.wait(lock, [&] { return open_.empty(); });
     }
@@ -142,27 +146,36 @@ class Transport final : public HttpTransport, private httplib::Server {
     }
 
     void stop_listening() {
-        shutdown(listening_, SHUT_RDWR);
+        const uint64_t one = 1;
+        (void)!::write(wake_, &one, sizeof one);
         if (thread_.joinable()) thread_.join();
+    }
+    // Waits for a connection; false when there will be no more. Those that clients have made before the end are
+    // accepted.
+    bool awaits_connection() const {
+        pollfd both[] = {{listening_, POLLIN, 0}, {wake_, POLLIN, 0}};
+        return poll(both, 2, -1) > 0 ? both[0].revents != 0 && !stopping_ : errno == EINTR && !stopping_;
     }
 
     void listen() {
-        while (!stopping_ && !draining_) {
+        while (awaits_connection()) {
             const int socket = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
             if (socket < 0) {
                 // The limit of open files, or a connection that ended meanwhile.
-                if (!stopping_ && !draining_) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                if (errno != EAGAIN) std::this_thread::sleep_for(std::chrono::milliseconds(10));
                 continue;
             }
             // The library sends head and body one after the other: the body must not wait for the head's receipt.
             const int on = 1;
             setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
             const std::lock_guard lock(mutex_);
-            if (stopping_ || draining_ || open_.size() >= limits_.most_connections) {
+            if (stopping_ || open_.size() >= limits_.most_connections) {
                 refuse(socket);
                 continue;
             }
             open_[socket] = false;
+            // What the client has sent is read, and no more waited for.
+            if (draining_) shutdown(socket, SHUT_RD);
             std::thread([this, socket] { serve(socket); }).detach();
         }
     }
@@ -214,6 +227,7 @@ class Transport final : public HttpTransport, private httplib::Server {
     }
 
     const int listening_;
+    const int wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);  // the end of listening
     const HttpHandler handler_;
     const HttpLimits limits_;
     std::mutex mutex_;  // of open_

@@ -12,4 +12,5 @@ return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.language.sample", "Sampler" },
   { "lunaria.lite.words.tokenizer", "Tokenizer" },
   { "lunaria.lite.words.chat_template", "chat_template" },
+  { "lunaria.lite.serving.serve", "serve" },
 })
