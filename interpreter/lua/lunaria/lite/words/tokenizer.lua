@@ -129,7 +129,7 @@ function Tokenizer:token_to_id(token)
   return (native.number(self._handle, text_of("Tokenizer:token_to_id", "token", token)))
 end
 
---- The token of a number, or nil; and whether it is a special one.
+--- The token of a number, id, or nil; and whether it is a special one.
 ---     > words = ms.lite.Tokenizer.from_json '{"model": {"type": "WordLevel", "vocab": {"day": 0, "?": 1}, "unk_token": "?"}}'
 ---     > words:id_to_token(0) --> day	false
 function Tokenizer:id_to_token(id) return native.token(self._handle, check.integer("Tokenizer:id_to_token", "id", id)) end
