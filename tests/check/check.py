@@ -27,7 +27,7 @@ LAYERS = {
     "core/lite": {"core", "core/lite"},  # of core only what the library brings along: CMakeLists.txt
     "core/data": {"core", "core/data"},
     "core/insight": {"core", "core/data", "core/insight"},
-    "backends": {"core", "backends"},
+    "backends": {"core", "core/lite", "backends"},
     "jit": {"core", "core/lite", "jit"},
     "jit/runtime": {"core", "backends", "jit", "jit/runtime"},
     "interpreter": {"core", "core/data", "core/insight", "core/lite", "core/lite/runtime", "backends", "jit", "interpreter"},
