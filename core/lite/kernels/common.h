@@ -1,4 +1,4 @@
-// Common parts of the light runtime's kernels: the choice of an instruction set, threads lent by the caller, activations.
+// Common parts of the light runtime's kernels: the choice of an instruction set, threads lent by the caller,
 // activations.
 //
 // Kernels work on raw pointers and never allocate: memory beside the operands is scratch, whose size in bytes a

@@ -7,13 +7,16 @@ namespace lunaria::lite::kernels::LUNARIA_ISA {
 
 namespace {
 
-// Channels whose weights stay in the first cache while the pixels of a line pass by.
-constexpr int64_t kChannels = 256;
+// Channels at a time, and bytes of the picture that stay in the first cache while a strip of it is passed downwards.
+constexpr int64_t kChannels = 128, kStrip = 20 << 10;
+constexpr int kMostRows = 5;
 
-// Neighbouring results of one line, `side` of them, from rows of the picture: rows[ky] is the pixel under the left tap
-// of the first result, or null outside the picture.
+// Neighbouring results of one line. rows[ky] is the pixel under the left tap of the first result, or null outside the
+// picture. Of the columns under the taps those in [begin, end) are in the picture.
 struct Group {
-    const float* const* rows;
+    const float* rows[kMostRows];
+    int begin, end;
+    int results;
     int64_t pixel;  // elements from a pixel to the next
     const float* weight;
     int64_t tap;  // elements from a tap's weights to the next
@@ -26,55 +29,49 @@ struct Group {
     float low, high;
 };
 
-template <class Sum>
-[[gnu::always_inline]] inline void finish(const Group& g, int64_t c, int64_t result, Sum sum, int64_t count) {
-    const auto at = [&](const float* p) __attribute__((always_inline)) {
-        return count == kLanes ? load(p) : load_part(p, count);
-    };
-    Floats v = sum;
-    if (g.bias) v += at(g.bias + c);
-    if (g.residual) v += at(g.residual + result * g.residual_pixel + c);
+[[gnu::always_inline]] inline Floats load_some(const float* p, int64_t count) {
+    return count >= kLanes ? load(p) : load_part(p, count);
+}
+[[gnu::always_inline]] inline void finish(const Group& g, int64_t c, int64_t result, Floats v, int64_t count) {
+    if (g.bias) v += load_some(g.bias + c, count);
+    if (g.residual) v += load_some(g.residual + result * g.residual_pixel + c, count);
     v = smaller(larger(v, broadcast(g.low)), broadcast(g.high));
     float* y = g.y + result * g.y_pixel + c;
-    if (count == kLanes)
+    if (count >= kLanes)
         store(y, v);
     else
         store_part(y, v, count);
 }
 
-template <int Height, int Width, int Stride, int Side>
-void group_of(const Group& g) {
+// Whole: all columns are in the picture, and all results are wanted.
+template <int Height, int Width, int Stride, int Side, bool Whole>
+void group_of(const Group& group) {
+    const Group g = group;  // results could be anywhere, also in the argument
     constexpr int kColumns = (Side - 1) * Stride + Width;
     for (int64_t c = 0; c < g.channels; c += kLanes) {
-        const int64_t count = g.channels - c < kLanes ? g.channels - c : kLanes;
+        const int64_t count = g.channels - c;
         Floats sums[Side];
 #pragma GCC unroll 8
         for (int i = 0; i < Side; ++i) sums[i] = Floats{};
-        auto line = [&](int ky, auto at) __attribute__((always_inline)) {
+#pragma GCC unroll 1
+        for (int ky = 0; ky < Height; ++ky) {
+            const float* row = g.rows[ky];
+            if (!row) continue;
             Floats w[Width];
 #pragma GCC unroll 8
-            for (int kx = 0; kx < Width; ++kx) w[kx] = at(g.weight + (ky * Width + kx) * g.tap + c);
+            for (int kx = 0; kx < Width; ++kx) w[kx] = load_some(g.weight + (ky * Width + kx) * g.tap + c, count);
 #pragma GCC unroll 16
             for (int j = 0; j < kColumns; ++j) {
-                const Floats x = at(g.rows[ky] + j * g.pixel + c);
+                if (!Whole && (j < g.begin || j >= g.end)) continue;
+                const Floats x = load_some(row + j * g.pixel + c, count);
 #pragma GCC unroll 8
                 for (int i = 0; i < Side; ++i)
                     if (j - i * Stride >= 0 && j - i * Stride < Width) sums[i] += x * w[j - i * Stride];
             }
-        };
-        if (count == kLanes) {
-            for (int ky = 0; ky < Height; ++ky)
-                if (g.rows[ky])
-                    line(
-                        ky, [](const float* p) __attribute__((always_inline)) { return load(p); });
-#pragma GCC unroll 8
-            for (int i = 0; i < Side; ++i) finish(g, c, i, sums[i], kLanes);
-        } else {
-            for (int ky = 0; ky < Height; ++ky)
-                if (g.rows[ky]) line(ky, [=](const float* p) { return load_part(p, count); });
-#pragma GCC unroll 8
-            for (int i = 0; i < Side; ++i) finish(g, c, i, sums[i], count);
         }
+#pragma GCC unroll 8
+        for (int i = 0; i < Side; ++i)
+            if (Whole || i < g.results) finish(g, c, i, sums[i], count);
     }
 }
 
@@ -87,10 +84,7 @@ struct Taps {
 void single(const Group& g, const Taps& t, int64_t x, int64_t channel) {
     const ConvolutionShape& s = t.c->shape;
     for (int64_t c = 0; c < g.channels; c += kLanes) {
-        const int64_t count = g.channels - c < kLanes ? g.channels - c : kLanes;
-        const auto at = [&](const float* p) __attribute__((always_inline)) {
-            return count == kLanes ? load(p) : load_part(p, count);
-        };
+        const int64_t count = g.channels - c;
         Floats sum{};
         for (int64_t kz = 0; kz < s.kernel[0]; ++kz) {
             const int64_t iz = t.z * s.stride[0] - s.pad[0] + kz * s.dilation[0];
@@ -103,7 +97,8 @@ void single(const Group& g, const Taps& t, int64_t x, int64_t channel) {
                 const float* w = g.weight + (kz * s.kernel[1] + ky) * s.kernel[2] * g.tap + c;
                 for (int64_t kx = 0; kx < s.kernel[2]; ++kx) {
                     const int64_t ix = x * s.stride[2] - s.pad[2] + kx * s.dilation[2];
-                    if (ix >= 0 && ix < s.in[2]) sum += at(line + ix * t.pixel) * at(w + kx * g.tap);
+                    if (ix >= 0 && ix < s.in[2])
+                        sum += load_some(line + ix * t.pixel, count) * load_some(w + kx * g.tap, count);
                 }
             }
         }
@@ -113,69 +108,106 @@ void single(const Group& g, const Taps& t, int64_t x, int64_t channel) {
 
 using GroupLoop = void (*)(const Group&);
 struct Loops {
-    GroupLoop loop = nullptr;
+    GroupLoop whole = nullptr, edge = nullptr;
     int side = 1;
 };
+template <int Height, int Stride>
+constexpr Loops loops_for() {
+    constexpr int kSideBySide = Stride == 1 ? 4 : 3;
+    return {group_of<Height, Height, Stride, kSideBySide, true>, group_of<Height, Height, Stride, kSideBySide, false>,
+            kSideBySide};
+}
 Loops loops_of(const ConvolutionShape& s) {
-    for (int d = 0; d < 3; ++d)
-        if (s.dilation[d] != 1) return {};
-    if (s.kernel[0] != 1) return {};
-    const int64_t h = s.kernel[1], w = s.kernel[2], stride = s.stride[2];
-    if (h == 3 && w == 3 && stride == 1) return {group_of<3, 3, 1, 4>, 4};
-    if (h == 3 && w == 3 && stride == 2) return {group_of<3, 3, 2, 2>, 2};
-    if (h == 5 && w == 5 && stride == 1) return {group_of<5, 5, 1, 4>, 4};
-    if (h == 5 && w == 5 && stride == 2) return {group_of<5, 5, 2, 2>, 2};
+    if (s.dilation[0] != 1 || s.dilation[1] != 1 || s.dilation[2] != 1 || s.kernel[0] != 1 ||
+        s.kernel[1] != s.kernel[2])
+        return {};
+    const int64_t size = s.kernel[1], stride = s.stride[2];
+    if (size == 3 && stride == 1) return loops_for<3, 1>();
+    if (size == 3 && stride == 2) return loops_for<3, 2>();
+    if (size == 5 && stride == 1) return loops_for<5, 1>();
+    if (size == 5 && stride == 2) return loops_for<5, 2>();
     return {};
 }
 
-void line_of(const Convolution& c, const float* weight, const TileEnd& end, int64_t picture, int64_t z, int64_t y) {
-    const ConvolutionShape& s = c.shape;
-    const int64_t pixel = c.x_pixel ? c.x_pixel : s.channels, y_pixel = c.y_pixel ? c.y_pixel : s.channels;
-    const Loops loops = loops_of(s);
-    const int64_t first = ((picture * s.out[0] + z) * s.out[1] + y) * s.out[2];
-    const Taps taps{&c, pixel, picture, z, y};
-    const Epilogue& e = c.epilogue;
-    // Results whose taps all lie within the line.
-    int64_t left = (s.pad[2] + s.stride[2] - 1) / s.stride[2], right = 0;
-    if (s.in[2] + s.pad[2] >= s.kernel[2]) right = (s.in[2] + s.pad[2] - s.kernel[2]) / s.stride[2] + 1;
-    right = right < s.out[2] ? right : s.out[2];
-    for (int64_t channel = 0; channel < s.channels; channel += kChannels) {
+class Strip {
+  public:
+    Strip(const Convolution& c, const float* weight, const TileEnd& end)
+        : c_(c), s_(c.shape), end_(end), loops_(loops_of(s_)), weight_(weight) {
+        pixel_ = c.x_pixel ? c.x_pixel : s_.channels;
+        y_pixel_ = c.y_pixel ? c.y_pixel : s_.channels;
+    }
+    int64_t width(int64_t channels) const {
+        const int64_t columns = kStrip / (4 * channels * (s_.kernel[1] + 1)) / s_.stride[2] / loops_.side * loops_.side;
+        return columns > loops_.side ? columns : loops_.side;
+    }
+    // Results [x0, x1) of a line.
+    void line(int64_t picture, int64_t z, int64_t y, int64_t x0, int64_t x1, int64_t channel, int64_t channels) const {
+        const Epilogue& e = c_.epilogue;
+        const int64_t first = ((picture * s_.out[0] + z) * s_.out[1] + y) * s_.out[2];
         Group g;
-        const float* rows[5] = {};
-        g.rows = rows;
-        g.pixel = pixel;
-        g.weight = weight + channel;
-        g.tap = s.channels;
-        g.channels = s.channels - channel < kChannels ? s.channels - channel : kChannels;
-        g.y_pixel = y_pixel;
-        g.bias = end.in_tile && e.bias ? e.bias + channel : nullptr;
+        g.pixel = pixel_;
+        g.weight = weight_ + channel;
+        g.tap = s_.channels;
+        g.channels = channels;
+        g.y_pixel = y_pixel_;
+        g.bias = end_.in_tile && e.bias ? e.bias + channel : nullptr;
         g.residual_pixel = e.residual_row;
-        g.low = end.low;
-        g.high = end.high;
-        for (int64_t x = 0; x < s.out[2];) {
-            g.y = c.y + (first + x) * y_pixel + channel;
-            g.residual = end.in_tile && e.residual ? e.residual + (first + x) * e.residual_row + channel : nullptr;
-            if (loops.loop && x >= left && x + loops.side <= right) {
-                for (int64_t ky = 0; ky < s.kernel[1]; ++ky) {
-                    const int64_t iy = y * s.stride[1] - s.pad[1] + ky;
-                    rows[ky] =
-                        iy < 0 || iy >= s.in[1]
-                            ? nullptr
-                            : c.x + ((picture * s.in[1] + iy) * s.in[2] + x * s.stride[2] - s.pad[2]) * pixel + channel;
-                }
-                loops.loop(g);
-                x += loops.side;
-            } else {
-                single(g, taps, x, channel);
-                ++x;
+        g.low = end_.low;
+        g.high = end_.high;
+        for (int64_t x = x0; x < x1; x += loops_.side) {
+            g.y = c_.y + (first + x) * y_pixel_ + channel;
+            g.residual = end_.in_tile && e.residual ? e.residual + (first + x) * e.residual_row + channel : nullptr;
+            if (!loops_.whole) {
+                single(g, {&c_, pixel_, picture, z, y}, x, channel);
+                continue;
             }
+            const int64_t ix = x * s_.stride[2] - s_.pad[2], columns = (loops_.side - 1) * s_.stride[2] + s_.kernel[2];
+            for (int64_t ky = 0; ky < s_.kernel[1]; ++ky) {
+                const int64_t iy = y * s_.stride[1] - s_.pad[1] + ky;
+                g.rows[ky] = iy < 0 || iy >= s_.in[1]
+                                 ? nullptr
+                                 : c_.x + ((picture * s_.in[1] + iy) * s_.in[2] + ix) * pixel_ + channel;
+            }
+            const int64_t rest = x1 - x, inside = s_.in[2] - ix;
+            if (ix >= 0 && inside >= columns && rest >= loops_.side) {
+                loops_.whole(g);
+                continue;
+            }
+            g.begin = static_cast<int>(ix < 0 ? -ix : 0);
+            g.end = static_cast<int>(inside < columns ? inside : columns);
+            g.results = static_cast<int>(rest < loops_.side ? rest : loops_.side);
+            loops_.edge(g);
         }
     }
-    if (!end.in_tile) {
-        Epilogue part = e;
-        if (part.residual) part.residual += first * e.residual_row;
-        apply(part, s.out[2], s.channels, c.y + first * y_pixel, y_pixel, c.y + first * y_pixel, y_pixel);
+    void finish_line(int64_t picture, int64_t z, int64_t y) const {
+        if (end_.in_tile) return;
+        const int64_t first = ((picture * s_.out[0] + z) * s_.out[1] + y) * s_.out[2];
+        Epilogue part = c_.epilogue;
+        if (part.residual) part.residual += first * part.residual_row;
+        float* to = c_.y + first * y_pixel_;
+        apply(part, s_.out[2], s_.channels, to, y_pixel_, to, y_pixel_);
     }
+
+  private:
+    const Convolution& c_;
+    const ConvolutionShape& s_;
+    const TileEnd& end_;
+    Loops loops_;
+    const float* weight_;
+    int64_t pixel_, y_pixel_;
+};
+
+// Lines [y0, y1) of one plane, in strips that are passed downwards, so that each pixel comes into the first cache once.
+void band_of(const Convolution& c, const Strip& strip, int64_t picture, int64_t z, int64_t y0, int64_t y1) {
+    const ConvolutionShape& s = c.shape;
+    for (int64_t channel = 0; channel < s.channels; channel += kChannels) {
+        const int64_t channels = s.channels - channel < kChannels ? s.channels - channel : kChannels,
+                      width = strip.width(channels);
+        for (int64_t x = 0; x < s.out[2]; x += width)
+            for (int64_t y = y0; y < y1; ++y)
+                strip.line(picture, z, y, x, x + width < s.out[2] ? x + width : s.out[2], channel, channels);
+    }
+    for (int64_t y = y0; y < y1; ++y) strip.finish_line(picture, z, y);
 }
 
 }  // namespace
@@ -196,8 +228,16 @@ void depthwise(const Convolution& c, void* scratch, const Workers& workers) {
         weight = wide;
     }
     const TileEnd end(c.epilogue);
-    each_task(workers, s.batch * s.out[0] * s.out[1], [&](int64_t i, int) {
-        line_of(c, weight, end, i / (s.out[0] * s.out[1]), i / s.out[1] % s.out[0], i % s.out[1]);
+    const Strip strip(c, weight, end);
+    const int64_t planes = s.batch * s.out[0];
+    int64_t bands = 1;
+    if (is_shared(workers) && planes < 3 * workers.workers) {
+        bands = (3 * workers.workers + planes - 1) / planes;
+        bands = bands < (s.out[1] + 3) / 4 ? bands : (s.out[1] + 3) / 4;
+    }
+    each_task(workers, planes * bands, [&](int64_t i, int) {
+        const int64_t plane = i / bands, band = i % bands;
+        band_of(c, strip, plane / s.out[0], plane % s.out[0], s.out[1] * band / bands, s.out[1] * (band + 1) / bands);
     });
 }
 

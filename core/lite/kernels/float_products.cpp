@@ -103,6 +103,7 @@ Epilogue of_group(const Epilogue& e, int64_t first) {
 void direct(const Convolution& c, void* scratch, const Workers& workers) {
     const ConvolutionShape& s = c.shape;
     if (s.transposed) return transposed(c, scratch, workers);
+    if (c.type == WeightType::f32 && PaddedLines(s).fits) return few_channels(c, scratch, workers);
     const int64_t m = s.batch * s.out[0] * s.out[1] * s.out[2], n = s.out_channels / s.groups;
     const int64_t k = s.channels / s.groups * s.kernel[0] * s.kernel[1] * s.kernel[2], panels = panels_of(n);
     const int64_t y_pixel = c.y_pixel ? c.y_pixel : s.out_channels, x_pixel = c.x_pixel ? c.x_pixel : s.channels;

@@ -16,7 +16,7 @@ namespace lunaria::lite::kernels {
 // constants.
 struct IntegerScratch {
     static constexpr int64_t kRows = 12, kWideBytes = 512 << 10;
-    IntegerScratch(int64_t n, int64_t k) {
+    [[gnu::always_inline]] IntegerScratch(int64_t n, int64_t k) {
         // Rows do not fall on the same lines of the first cache.
         row_bytes = round_up(k, 64) + 64;
         if (row_bytes % 1024 == 0) row_bytes += 64;
@@ -30,7 +30,7 @@ struct IntegerScratch {
 
 // One worker's scratch for depthwise convolutions: lines of the picture with their zeros, weights as words, constants.
 struct IntegerLines {
-    explicit IntegerLines(const ConvolutionShape& s) {
+    [[gnu::always_inline]] explicit IntegerLines(const ConvolutionShape& s) {
         height = (s.kernel[1] - 1) * s.dilation[1] + 1;
         // Results come four at a time: the last ones may read beyond the last pixel.
         width = (s.out[2] + 3) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;

@@ -7,7 +7,7 @@
 namespace lunaria::lite::kernels {
 
 struct Phase {
-    Phase(const ConvolutionShape& s, int axis, int64_t phase)
+    [[gnu::always_inline]] Phase(const ConvolutionShape& s, int axis, int64_t phase)
         : stride(s.stride[axis]), dilation(s.dilation[axis]), kernel(s.kernel[axis]) {
         first = 0;
         while (first < kernel && first * dilation % stride != phase) ++first;
@@ -15,7 +15,7 @@ struct Phase {
         while (step * dilation % stride != 0) ++step;
         count = first < kernel ? (kernel - first + step - 1) / step : 0;
     }
-    int64_t tap(int64_t i) const { return first + i * step; }
+    [[gnu::always_inline]] int64_t tap(int64_t i) const { return first + i * step; }
 
     int64_t stride, dilation, kernel;
     int64_t first, step, count;

@@ -22,8 +22,9 @@ class Pixels {
         int64_t y = rest % s_.out[1];
         rest /= s_.out[1];
         int64_t z = rest % s_.out[0], picture = rest / s_.out[0];
+        const Start start{k / line_ / s_.kernel[1], k / line_ % s_.kernel[1], k % line_};
         for (int r = 0; r < rows; ++r) {
-            row(picture, z, y, x, k, count, to + r * to_row);
+            row(picture, z, y, x, start, count, to + r * to_row);
             if (++x < s_.out[2]) continue;
             x = 0;
             if (++y < s_.out[1]) continue;
@@ -35,30 +36,38 @@ class Pixels {
     }
 
   private:
-    void row(int64_t picture, int64_t z, int64_t y, int64_t x, int64_t k, int64_t count, T* to) const {
-        const int64_t end = k + count;
-        while (k < end) {
-            const int64_t line = k / line_, in_line = k % line_;  // a row of the kernel and the place in it
-            const int64_t part = line_ - in_line < end - k ? line_ - in_line : end - k;
-            const int64_t iz = z * s_.stride[0] - s_.pad[0] + line / s_.kernel[1] * s_.dilation[0];
-            const int64_t iy = y * s_.stride[1] - s_.pad[1] + line % s_.kernel[1] * s_.dilation[1];
+    struct Start {
+        int64_t kz, ky, at;  // a row of the kernel and the place in it
+    };
+    void row(int64_t picture, int64_t z, int64_t y, int64_t x, Start start, int64_t count, T* to) const {
+        const int64_t ix = x * s_.stride[2] - s_.pad[2];
+        for (; count > 0; start.at = 0) {
+            const int64_t part = line_ - start.at < count ? line_ - start.at : count;
+            const int64_t iz = z * s_.stride[0] - s_.pad[0] + start.kz * s_.dilation[0];
+            const int64_t iy = y * s_.stride[1] - s_.pad[1] + start.ky * s_.dilation[1];
             if (iz < 0 || iz >= s_.in[0] || iy < 0 || iy >= s_.in[1]) {
                 fill(to, part, zero_);
             } else {
                 const int64_t first = ((picture * s_.in[0] + iz) * s_.in[1] + iy) * s_.in[2];
-                const int64_t ix = x * s_.stride[2] - s_.pad[2];
                 if (in_line_)
-                    whole(first, ix, in_line, part, to);
+                    whole(first, ix, start.at, part, to);
                 else
-                    taps(first, ix, in_line, part, to);
+                    taps(first, ix, start.at, part, to);
             }
-            k += part;
+            count -= part;
             to += part;
+            if (++start.ky < s_.kernel[1]) continue;
+            start.ky = 0;
+            ++start.kz;
         }
     }
     // `part` numbers from place `at` of the kernel's row at pixel ix on.
     void whole(int64_t first, int64_t ix, int64_t at, int64_t part, T* to) const {
         const int64_t begin = ix * depth_ + at, limit = s_.in[2] * depth_;
+        if (begin >= 0 && begin + part <= limit) {
+            copy(to, x_ + first * depth_ + begin, part);
+            return;
+        }
         int64_t before = begin < 0 ? -begin : 0;
         before = before < part ? before : part;
         int64_t inside = limit - (begin + before);

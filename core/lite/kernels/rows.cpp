@@ -87,7 +87,9 @@ void RowsLoop::panels(const float* a, int64_t a_row, int64_t first, int rows, in
     TileTask t;
     t.a = a;
     t.a_row = a_row;
-    t.k = count;
+    t.k = count / segments_;
+    t.segments = segments_;
+    t.a_segment = segment_step_;
     t.c_row = task_.c_row;
     t.low = end_.low;
     t.high = end_.high;
@@ -105,8 +107,9 @@ void RowsLoop::panels(const float* a, int64_t a_row, int64_t first, int rows, in
         t.c = task_.c + first * task_.c_row + j;
         t.bias = bias ? bias + j : nullptr;
         t.residual = residual ? residual + j : nullptr;
-        const Tile tile = w.tile(rows, side);
-        if (j + side * kPanel > task_.n)
+        const bool half = kLanes < kPanel && task_.n - j <= kPanel / 2;
+        const Tile tile = w.tile(rows, half ? 0 : side);
+        if (j + (half ? kPanel / 2 : side * kPanel) > task_.n)
             edge(tile, t, rows, static_cast<int>(task_.n - j));
         else
             tile(t);

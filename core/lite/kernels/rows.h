@@ -76,6 +76,13 @@ class RowsLoop {
         }
     }
 
+    // Rows [first, first + rows) by all panels, of f32 weights, where each row of a is `segments` pieces `step` apart.
+    void run_segments(const float* a, int64_t a_row, int64_t first, int rows, int64_t segments, int64_t step) {
+        segments_ = segments;
+        segment_step_ = step;
+        panels(a, a_row, first, rows, 0, panels_of(task_.n), 0, task_.k);
+    }
+
   private:
     void widen(int64_t p0, int64_t p1, int64_t k0, int64_t k1);
     void widen_blocks(int64_t p, int64_t k0, int64_t k1, float* to) const;
@@ -97,6 +104,7 @@ class RowsLoop {
     // What widen() has written.
     int64_t widened_panel_ = 0, widened_k_ = 0, widened_depth_ = 0;
     bool uses_widened_ = false;
+    int64_t segments_ = 1, segment_step_ = 0;
 };
 
 // How the work is cut among workers: `rows` x `columns` pieces of about equal size.

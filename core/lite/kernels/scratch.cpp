@@ -30,7 +30,8 @@ int64_t convolution_scratch(const Convolution& c, int workers) {
         case ConvolutionMethod::direct:
             break;
     }
-    return for_all(workers, rows_bytes(c.type));
+    const PaddedLines lines(c.shape);
+    return for_all(workers, lines.fits && c.type == WeightType::f32 ? lines.bytes : rows_bytes(c.type));
 }
 
 int64_t integer_product_scratch(const IntegerProduct& p, int workers) {

@@ -19,6 +19,10 @@ Tile find(int rows, int panels) {
         static constexpr auto kTwo = tiles_of<E, 2>(std::make_integer_sequence<int, Rows>{});
         if (panels == 2) return kTwo[static_cast<size_t>(rows - 1)];
     }
+    if constexpr (kLanes < kPanel) {
+        static constexpr auto kHalf = tiles_of<E, 0>(std::make_integer_sequence<int, Rows>{});
+        if (panels == 0) return kHalf[static_cast<size_t>(rows - 1)];
+    }
     return kOne[static_cast<size_t>(rows - 1)];
 }
 

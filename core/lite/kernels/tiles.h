@@ -25,7 +25,8 @@ struct TileTask {
     int64_t a_row;
     const void* b;
     int64_t b_panel;  // elements from a panel to the next
-    int64_t k;
+    int64_t k;        // columns of a in a row, `segments` times, each a_segment after the one before
+    int64_t segments, a_segment;
     float* c;
     int64_t c_row;
     const float* bias;      // added to the sums, if not null; 16 for each panel
@@ -36,9 +37,10 @@ struct TileTask {
     bool finish;      // the limits and the residual are applied
 };
 
+// Panels: 0 stands for the first half of one.
 template <int Rows, int Panels, class E>
 void tile(const TileTask& t) {
-    constexpr int kPerPanel = kPanel / kLanes, V = Panels * kPerPanel;
+    constexpr int kPerPanel = kPanel / kLanes, V = Panels ? Panels * kPerPanel : kPerPanel / 2;
     // Where few sums are under way, the latency of each would be waited for: several sets of them take turns.
     constexpr int kSets = Rows * V >= 8 ? 1 : Rows * V >= 4 ? 2 : 4;
     constexpr int kTriples = (Rows + 2) / 3;
@@ -67,26 +69,31 @@ void tile(const TileTask& t) {
             for (int v = 0; v < V; ++v) sums[set][r][v] += x * w[v];
         }
     };
-    int64_t i = 0;
-    for (; i + kSets <= t.k; i += kSets) {
-        if constexpr (Rows <= kSmallRows) {
-            // Weights come from memory here.
+    for (int64_t segment = 0;; ++segment) {
+        int64_t i = 0;
+        for (; i + kSets <= t.k; i += kSets) {
+            if constexpr (Rows <= kSmallRows) {
+                // Weights come from memory here.
 #pragma GCC unroll 2
-            for (int p = 0; p < Panels; ++p) __builtin_prefetch(b + p * panel + 24 * kPanel);
+                for (int p = 0; p < (Panels ? Panels : 1); ++p) __builtin_prefetch(b + p * panel + 24 * kPanel);
+            }
+#pragma GCC unroll 4
+            for (int s = 0; s < kSets; ++s) step(s, s);
+#pragma GCC unroll 4
+            for (int g = 0; g < kTriples; ++g) a[g] += kSets;
+            b += kSets * kPanel;
         }
+        if constexpr (kSets > 1)
+            for (; i < t.k; ++i) {
+                step(0, 0);
 #pragma GCC unroll 4
-        for (int s = 0; s < kSets; ++s) step(s, s);
+                for (int g = 0; g < kTriples; ++g) ++a[g];
+                b += kPanel;
+            }
+        if (segment + 1 >= t.segments) break;
 #pragma GCC unroll 4
-        for (int g = 0; g < kTriples; ++g) a[g] += kSets;
-        b += kSets * kPanel;
+        for (int g = 0; g < kTriples; ++g) a[g] += t.a_segment - t.k;
     }
-    if constexpr (kSets > 1)
-        for (; i < t.k; ++i) {
-            step(0, 0);
-#pragma GCC unroll 4
-            for (int g = 0; g < kTriples; ++g) ++a[g];
-            b += kPanel;
-        }
     const Floats low = broadcast(t.low), high = broadcast(t.high);
 #pragma GCC unroll 12
     for (int r = 0; r < Rows; ++r)
@@ -107,7 +114,7 @@ void tile(const TileTask& t) {
 }
 
 using Tile = void (*)(const TileTask&);
-// tiles<float>(rows, panels); of small types only up to kSmallRows rows.
+// tile_of<float>(rows, panels), with 0 panels for half of one; of small types only up to kSmallRows rows.
 template <class E>
 Tile tile_of(int rows, int panels);
 

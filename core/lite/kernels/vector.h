@@ -41,10 +41,18 @@ template <class V, class T>
 [[gnu::always_inline]] inline Floats broadcast(float x) { return x - Floats{}; }
 [[gnu::always_inline]] inline Ints broadcast(int32_t x) { return x - Ints{}; }
 
-// The first `count` lanes; zeros in the others.
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+[[gnu::always_inline]] inline __m256i first_lanes(int64_t count) {
+    alignas(64) static constexpr int32_t kBits[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return load<__m256i>(kBits + 8 - count);
+}
+#endif
+// The first `count` lanes; zeros in the others. Memory after them is not touched.
 [[gnu::always_inline]] inline Floats load_part(const float* p, int64_t count) {
 #if defined(__AVX512BW__)
     return (Floats)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), p);
+#elif defined(__AVX2__)
+    return (Floats)_mm256_maskload_ps(p, first_lanes(count));
 #else
     alignas(kBytes) float part[kLanes] = {};
     for (int64_t i = 0; i < count; ++i) part[i] = p[i];
@@ -54,6 +62,8 @@ template <class V, class T>
 [[gnu::always_inline]] inline void store_part(float* p, Floats x, int64_t count) {
 #if defined(__AVX512BW__)
     _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << count) - 1), (__m512)x);
+#elif defined(__AVX2__)
+    _mm256_maskstore_ps(p, first_lanes(count), (__m256)x);
 #else
     alignas(kBytes) float part[kLanes];
     store(part, x);

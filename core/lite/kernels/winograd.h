@@ -14,7 +14,7 @@ namespace lunaria::lite::kernels {
 inline constexpr double kPointA = 0.70710678118654752440, kPointB = 1.41421356237309504880;
 
 struct WinogradSizes {
-    WinogradSizes(const ConvolutionShape& s, ConvolutionMethod method, int workers) {
+    [[gnu::always_inline]] WinogradSizes(const ConvolutionShape& s, ConvolutionMethod method, int workers) {
         size = method == ConvolutionMethod::winograd2 ? 2 : 4;
         places = (size + 2) * (size + 2);
         rows = (s.out[1] + size - 1) / size;
@@ -35,7 +35,7 @@ struct WinogradSizes {
         worker_bytes = round_up(places * group * (in_row + out_row) * 4, 64);
     }
     // A row length that does not put all rows on the same lines of the first cache.
-    static int64_t padded(int64_t channels) {
+    [[gnu::always_inline]] static int64_t padded(int64_t channels) {
         const int64_t row = round_up(channels, kPanel);
         return row * 4 % 1024 == 0 ? row + kPanel : row;
     }

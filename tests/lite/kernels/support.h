@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
@@ -15,15 +16,22 @@
 
 namespace lunaria::lite::kernels {
 
-// Memory of exactly the size that was asked for, so that a sanitizer sees a step over its end.
+// Memory of exactly the size that was asked for: a step over its end is seen when it is given back.
 class Bytes {
   public:
     explicit Bytes(int64_t size)
-        : memory_(static_cast<char*>(std::aligned_alloc(64, static_cast<size_t>((size + 63) / 64 * 64 + 64))),
-                  &std::free) {}
+        : size_(static_cast<size_t>(size)),
+          memory_(static_cast<char*>(std::aligned_alloc(64, (size_ + 127) / 64 * 64)), &std::free) {
+        std::memset(memory_.get(), 0x5a, (size_ + 127) / 64 * 64);
+    }
+    ~Bytes() {
+        for (size_t i = size_; i < (size_ + 127) / 64 * 64; ++i)
+            EXPECT_EQ(memory_.get()[i], 0x5a) << "after " << size_ << " bytes";
+    }
     void* get() const { return memory_.get(); }
 
   private:
+    size_t size_;
     std::unique_ptr<char, decltype(&std::free)> memory_;
 };
 
