@@ -9,8 +9,10 @@
 #include "backends/cpu/language.h"
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/row_loops.h"
+#include "backends/cpu/simd/block_loops.h"
 #include "core/lite/kernels/product.h"
 #include "core/operator/op.h"
 #include "core/tensor/blocks.h"
@@ -126,6 +128,38 @@ bool product_of_blocks(const KernelCall& c) {
     return true;
 }
 
+const BlockLoops& block_loops() {
+    const Isa isa = current_isa();
+    return isa == Isa::avx512 ? avx512::block_loops : isa == Isa::avx2 ? avx2::block_loops : v2::block_loops;
+}
+
+// The same for a few rows and weights in blocks of 256; many rows are worth decoding the weights.
+bool product_of_long_blocks(const KernelCall& c) {
+    const std::string& form = c.args[2].string();
+    const Tensor &x = c.tensor(0), &weight = c.tensor(1), &out = c.out[0];
+    constexpr int64_t kFewest = 16384, kMostRows = 8;
+    if (c.dtype != DType::f32 || (form != "q4_k" && form != "q6_k") || weight.size() < kFewest) return false;
+    const int64_t outputs = weight.dim(0), inputs = x.dim(x.rank() - 1), rows = out.size() / outputs;
+    if (rows > kMostRows) return false;
+    const int64_t blocks = inputs / kLongBlock, row_bytes = weight.dim(1);
+    const BlockLoops& loops = block_loops();
+    const auto multiply = form == "q4_k" ? loops.q4_k : loops.q6_k;
+    const float* bias = c.has(3) ? c.tensor(3).data<float>() : nullptr;
+    std::vector<int8_t> numbers(static_cast<size_t>(inputs));
+    std::vector<int16_t> sums(static_cast<size_t>(inputs / kSummed));
+    std::vector<float> scales(static_cast<size_t>(blocks));
+    const RoundedRow rounded{numbers.data(), sums.data(), scales.data()};
+    for (int64_t r = 0; r < rows; ++r) {
+        loops.round(x.data<float>() + r * inputs, blocks, rounded);
+        float* to = out.data<float>() + r * outputs;
+        parallel_for(outputs, std::max<int64_t>(1, (int64_t{1} << 17) / row_bytes), [&](int64_t begin, int64_t end) {
+            multiply(weight.data<uint8_t>() + begin * row_bytes, end - begin, blocks, rounded, to + begin);
+            for (int64_t j = begin; bias && j < end; ++j) to[j] += bias[j];
+        });
+    }
+    return true;
+}
+
 bool block_product(const KernelCall& c) {
     return with_real(c.dtype, [&](auto zero) { return block_dense<decltype(zero)>(c); });
 }
@@ -179,6 +213,7 @@ void add_language_kernels(KernelTable& table) {
     table.plain("dequantize_blocks", dequantize);
     table.plain("quantize_blocks", quantize);
     table.fast("block_dense", product_of_blocks);
+    table.fast("block_dense", product_of_long_blocks);
     table.fast("block_dense", block_product);
     table.fast("cache_attention", attend_to_cache);
 }
