@@ -601,6 +601,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.insight_graph_core");
     lua_pushcfunction(L, protect<open_lite>);
     lua_setfield(L, -2, "lunaria.lite_core");
+    lua_pushcfunction(L, protect<open_lite_model>);
+    lua_setfield(L, -2, "lunaria.lite_model_core");
     lua_pushcfunction(L, protect<open_watch>);
     lua_setfield(L, -2, "lunaria.watching");
     lua_pushcfunction(L, protect<open_parts>);

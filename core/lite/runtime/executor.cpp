@@ -1,5 +1,10 @@
 #include "core/lite/runtime/executor.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -329,6 +334,39 @@ bool Executor::update(std::string_view name, const void* data, size_t bytes, std
         return true;
     }
     fault = "there is no weight '" + std::string(name) + "'";
+    return false;
+}
+
+bool Executor::save(const std::string& path, std::string& fault) const {
+    Model present = model_;
+    for (uint32_t v = 0; v < present.values.size(); ++v) {
+        Value& value = present.values[v];
+        const bool is_kept = value.home == Value::Home::constant || value.home == Value::Home::variable;
+        if (!is_kept || !own_[v].data()) continue;
+        value.data = reinterpret_cast<const std::byte*>(own_[v].data());
+        value.bytes = bytes_[v];
+    }
+    const std::string part = path + ".part";
+    const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) {
+        fault = part + ": " + std::strerror(errno);
+        return false;
+    }
+    fault = write_model(present, [&](std::span<const std::byte> bytes) {
+        while (!bytes.empty()) {
+            const ssize_t count = ::write(file, bytes.data(), bytes.size());
+            if (count < 0 && errno == EINTR) continue;
+            if (count <= 0) return false;
+            bytes = bytes.subspan(static_cast<size_t>(count));
+        }
+        return true;
+    });
+    const bool good = fault.empty() && fsync(file) == 0;
+    const std::string why = std::strerror(errno);
+    close(file);
+    if (good && std::rename(part.c_str(), path.c_str()) == 0) return true;
+    std::remove(part.c_str());
+    if (fault.empty()) fault = path + ": " + why;
     return false;
 }
 

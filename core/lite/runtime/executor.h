@@ -71,6 +71,10 @@ class Executor {
     // Sets the elements of constants or variables by name.
     bool update(std::string_view name, const void* data, size_t bytes, std::string& fault);
 
+    // The file of the model with its present weights and states: complete under its name, or not there at all, whenever
+    // the program ends.
+    bool save(const std::string& path, std::string& fault) const;
+
     size_t arena_bytes() const { return placement_bytes_; }
     size_t scratch_bytes() const { return scratch_bytes_; }
     // Of the model's own: results, variables, inputs.

@@ -334,6 +334,15 @@ int lunaria_lite_model_weight(lunaria_lite_model* model, size_t number, lunaria_
     return fail("there are no more weights");
 }
 
+int lunaria_lite_model_save(lunaria_lite_model* model, const char* path) {
+    return guarded([&] {
+        if (check_built(model) != 0) return -1;
+        if (!path) return fail("there is no path");
+        std::string fault;
+        return model->executor->save(path, fault) ? 0 : fail(fault);
+    });
+}
+
 int lunaria_lite_model_memory(const lunaria_lite_model* model, lunaria_lite_memory* memory) {
     if (check_built(model) != 0) return -1;
     const lite::Executor& e = *model->executor;

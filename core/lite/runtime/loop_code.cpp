@@ -71,11 +71,16 @@ class LoopMaker {
             const LoopOperand& o = p_.operands[k];
             // Sums lie in memory in the dtype of their terms.
             const auto width = static_cast<int64_t>(size_of(graph::dtype_in_memory(p_, k)));
-            LoopCode::Operand operand{o.dtype, o.step, {}, 0, {}};
+            LoopCode::Operand operand{o.dtype, o.step, {}, 0, {}, true};
             for (size_t i = 0; i < outer; ++i) operand.strides.push_back(sizes_[next++] * width);
             if (o.step == LoopOperand::Step::wide) operand.wide = sizes_[next++] * width;
             if (o.step == LoopOperand::Step::dense) operand.wide = width;
             for (size_t i = 0; i < p_.depth.size(); ++i) operand.points.push_back(sizes_[next++] * width);
+            int64_t row = code_->inner * width;
+            for (size_t i = outer; i-- > 0;) {
+                operand.is_flat = operand.is_flat && operand.strides[i] == row;
+                row *= code_->outer[i];
+            }
             code_->operands.push_back(std::move(operand));
         }
     }

@@ -79,6 +79,7 @@ struct LoopCode {
         std::vector<int64_t> strides;  // along the outer axes, in bytes
         int64_t wide = 0;              // along the row, in bytes
         std::vector<int64_t> points;   // along the axes of the depth, in bytes
+        bool is_flat = true;           // the rows are neighbours
     };
     struct Sum {
         uint16_t operand = 0;

@@ -162,17 +162,14 @@ class LoopRun {
     }
 
     // Whether the block of an operand is neighbouring memory of whole groups.
-    bool is_whole(uint16_t operand, size_t width) const {
+    bool is_whole(uint16_t operand) const {
         if (c_.batch == 1) return width_ % kGroup == 0;
-        if (c_.inner != c_.pitch) return false;
-        for (int64_t i = 1; i < count_; ++i)
-            if (row_of(operand, i) - row_of(operand, i - 1) != c_.inner * static_cast<int64_t>(width)) return false;
-        return true;
+        return c_.inner == c_.pitch && c_.operands[operand].is_flat;
     }
     // Where a result can be written by the operation that computes it.
     char* place_of(const Operation& o) const {
         const size_t width = size_of(c_.operands[o.operand].dtype);
-        if (!is_whole(o.operand, width)) return home(o.out);
+        if (!is_whole(o.operand)) return home(o.out);
         return row_of(o.operand, 0) + (c_.batch > 1 ? 0 : column_ * static_cast<int64_t>(width));
     }
 
@@ -182,8 +179,7 @@ class LoopRun {
         const auto form = static_cast<int64_t>(width_of(c_.values[o.out].lane));
         const bool dense = from.wide == width;
         char* const to = registers_[o.out] = home(o.out);
-        if (dense && is_same_in_memory(o.dtype) && o.dtype != DType::boolean &&
-            is_whole(o.operand, static_cast<size_t>(width))) {
+        if (dense && is_same_in_memory(o.dtype) && o.dtype != DType::boolean && is_whole(o.operand)) {
             registers_[o.out] = row_of(o.operand, 0) + (c_.batch > 1 ? 0 : column_ * width);
             return;
         }

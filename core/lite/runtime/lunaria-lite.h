@@ -111,6 +111,9 @@ LUNARIA_LITE_API int lunaria_lite_model_update_weights(lunaria_lite_model* model
  * are no more. */
 LUNARIA_LITE_API int lunaria_lite_model_weight(lunaria_lite_model* model, size_t number, lunaria_lite_tensor* weight);
 
+/* Writes the model with its present weights and states to a file, which is complete under its name or not there. */
+LUNARIA_LITE_API int lunaria_lite_model_save(lunaria_lite_model* model, const char* path);
+
 typedef struct {
     size_t file;    /* bytes of the mapped file */
     size_t arena;   /* of temporaries, exact */

@@ -85,6 +85,7 @@ class Model {
     bool update_weights(const std::vector<lunaria_lite_tensor>& weights) {
         return lunaria_lite_model_update_weights(get(), weights.data(), weights.size()) == 0;
     }
+    bool save(const std::string& path) { return lunaria_lite_model_save(get(), path.c_str()) == 0; }
     lunaria_lite_memory memory() const {
         lunaria_lite_memory m{};
         lunaria_lite_model_memory(get(), &m);

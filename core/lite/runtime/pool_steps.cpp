@@ -1,5 +1,5 @@
 // Pooling, channels-last: (batch, [depth, [height,]] width, channels).
-#include <cstring>
+#include <cmath>
 #include <limits>
 
 #include "core/lite/runtime/step.h"
@@ -15,11 +15,28 @@ struct Pool {
             after[3] = {0, 0, 0};
     bool counts_pad = true;
     int64_t divisor = 0;
+    // Of integers.
+    DType dtype = DType::f32;
+    int32_t x_zero = 0, zero = 0, low = 0, high = 0;
+    float multiplier = 1;
 };
 
 void read_three(const StepForm& form, std::string_view name, int64_t (&to)[3]) {
     const std::vector<int64_t> list = form.integers(name);
     for (size_t i = 0; i < list.size() && i < 3; ++i) to[3 - std::min<size_t>(3, list.size()) + i] = list[i];
+}
+
+bool check_windows(const Pool& p, std::string& fault) {
+    constexpr int64_t kMost = 1 << 24;
+    auto is_within = [](int64_t least, int64_t x) { return x >= least && x <= kMost; };
+    for (int i = 0; i < 3; ++i) {
+        if (is_within(1, p.kernel[i]) && is_within(1, p.stride[i]) && is_within(1, p.dilation[i]) &&
+            is_within(0, p.pad[i]))
+            continue;
+        fault = "its attributes do not fit";
+        return false;
+    }
+    return true;
 }
 
 bool read_pool(const StepForm& form, Pool& p, std::string& fault) {
@@ -29,11 +46,19 @@ bool read_pool(const StepForm& form, Pool& p, std::string& fault) {
     }
     const Operand &x = form.in[0], &y = form.out[0];
     const size_t rank = x.shape.size();
-    if (rank < 3 || rank > 5 || y.shape.size() != rank || !x.is_dense() || !y.is_dense() || x.dtype != DType::f32 ||
-        y.dtype != DType::f32 || x.shape[0] != y.shape[0] || x.shape.back() != y.shape.back()) {
+    const bool fits = rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() &&
+                      (x.dtype == DType::f32 || x.dtype == DType::i8 || x.dtype == DType::u8) && y.dtype == x.dtype &&
+                      x.shape[0] == y.shape[0] && x.shape.back() == y.shape.back();
+    if (!fits) {
         fault = "its operands do not fit";
         return false;
     }
+    p.dtype = x.dtype;
+    p.x_zero = static_cast<int32_t>(form.integer("x_zero"));
+    p.zero = static_cast<int32_t>(form.integer("zero"));
+    p.low = static_cast<int32_t>(form.integer("low", x.dtype == DType::u8 ? 0 : -128));
+    p.high = static_cast<int32_t>(form.integer("high", x.dtype == DType::u8 ? 255 : 127));
+    p.multiplier = static_cast<float>(form.number("multiplier", 1));
     p.batch = x.shape[0];
     p.channels = x.shape.back();
     for (size_t i = 1; i + 1 < rank; ++i) {
@@ -48,13 +73,7 @@ bool read_pool(const StepForm& form, Pool& p, std::string& fault) {
     read_three(form, "pad_after", p.after);
     p.counts_pad = form.integer("count_include_pad", 1) != 0;
     p.divisor = form.integer("divisor");
-    for (int i = 0; i < 3; ++i)
-        if (p.kernel[i] < 1 || p.stride[i] < 1 || p.dilation[i] < 1 || p.pad[i] < 0 || p.kernel[i] > (1 << 24) ||
-            p.dilation[i] > (1 << 24) || p.stride[i] > (1 << 24) || p.pad[i] > (1 << 24)) {
-            fault = "its attributes do not fit";
-            return false;
-        }
-    return true;
+    return check_windows(p, fault);
 }
 
 // The pixels of a window along an axis that lie in the picture: first, last + 1, as numbers of its elements.
@@ -70,70 +89,103 @@ Window window_of(const Pool& p, int axis, int64_t at) {
     return w;
 }
 
-template <bool Max>
-void join(const float* x, float* y, int64_t count) {
+// The number by which an average divides.
+int64_t divisor_of(const Pool& p, const Window (&windows)[3]) {
+    if (p.divisor != 0) return p.divisor;
+    int64_t count = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+        const Window& w = windows[axis];
+        if (p.counts_pad) {
+            const int64_t end = std::min(w.start + p.kernel[axis] * p.dilation[axis], p.in[axis] + p.after[axis]);
+            count *= std::max<int64_t>(0, end - w.start) / p.dilation[axis];
+        } else {
+            count *= std::max<int64_t>(0, w.to - w.from);
+        }
+    }
+    return count;
+}
+
+// A window is joined in two steps: its rows of pixels, which are long vectors, and then the pixels of these.
+template <bool Max, class T, class A>
+void join(const T* x, A* to, int64_t count, int32_t zero) {
     for (int64_t i = 0; i < count; ++i) {
         if constexpr (Max)
-            y[i] = (x[i] > y[i]) | (x[i] != x[i]) ? x[i] : y[i];
+            to[i] = x[i] > to[i] || x[i] != x[i] ? x[i] : to[i];
         else
-            y[i] += x[i];
+            to[i] += static_cast<A>(x[i]) - static_cast<A>(zero);
     }
 }
 
-template <bool Max>
-void pool_pixel(const Pool& p, const float* x, float* y, int64_t pixel) {
-    int64_t at[3], rest = pixel;
-    for (int axis = 2; axis >= 0; --axis) {
-        at[axis] = rest % p.out[axis];
-        rest /= p.out[axis];
+void store_average(const Pool&, const float* sums, float divisor, int64_t count, float* y) {
+    for (int64_t i = 0; i < count; ++i) y[i] = sums[i] / divisor;
+}
+// As core/lite/kernels/integer.h rounds, with the multiplier over the number of pixels.
+template <class T>
+void store_average(const Pool& p, const int32_t* sums, float divisor, int64_t count, T* y) {
+    const float factor = p.multiplier / divisor;
+    const auto low = static_cast<float>(p.low - p.zero), high = static_cast<float>(p.high - p.zero);
+    for (int64_t i = 0; i < count; ++i) {
+        const float f = std::min(std::max(static_cast<float>(sums[i]) * factor, low), high);
+        y[i] = static_cast<T>(static_cast<int32_t>(std::nearbyint(f)) + p.zero);
     }
-    const Window d = window_of(p, 0, at[0]), h = window_of(p, 1, at[1]), w = window_of(p, 2, at[2]);
-    std::fill_n(y, p.channels, Max ? -std::numeric_limits<float>::infinity() : 0.0f);
-    for (int64_t i = d.from; i < d.to; ++i)
-        for (int64_t j = h.from; j < h.to; ++j)
-            for (int64_t k = w.from; k < w.to; ++k) {
-                const int64_t z = d.start + i * p.dilation[0], r = h.start + j * p.dilation[1],
-                              c = w.start + k * p.dilation[2];
-                join<Max>(x + ((z * p.in[1] + r) * p.in[2] + c) * p.channels, y, p.channels);
-            }
-    if constexpr (!Max) {
-        int64_t count = p.divisor;
-        if (count == 0 && p.counts_pad) {
-            count = 1;
-            const Window* windows[] = {&d, &h, &w};
-            for (int axis = 0; axis < 3; ++axis)
-                count *= std::max<int64_t>(0, std::min(windows[axis]->start + p.kernel[axis] * p.dilation[axis],
-                                                       p.in[axis] + p.after[axis]) -
-                                                  windows[axis]->start) /
-                         p.dilation[axis];
-        } else if (count == 0) {
-            count = std::max<int64_t>(0, d.to - d.from) * std::max<int64_t>(0, h.to - h.from) *
-                    std::max<int64_t>(0, w.to - w.from);
+}
+
+// One row of results; `joined` has room for a row of the picture and one pixel.
+template <bool Max, class T, class A>
+void pool_row(const Pool& p, const T* x, T* y, int64_t at, A* joined) {
+    const int64_t row = p.in[2] * p.channels, channels = p.channels;
+    constexpr A kStart = !Max                          ? A(0)
+                         : std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity()
+                                                       : std::numeric_limits<A>::min();
+    Window w[3] = {window_of(p, 0, at / p.out[1]), window_of(p, 1, at % p.out[1]), {}};
+    const int32_t zero = p.x_zero;
+    std::fill_n(joined, row, kStart);
+    for (int64_t i = w[0].from; i < w[0].to; ++i)
+        for (int64_t j = w[1].from; j < w[1].to; ++j) {
+            const int64_t z = w[0].start + i * p.dilation[0], r = w[1].start + j * p.dilation[1];
+            join<Max>(x + (z * p.in[1] + r) * row, joined, row, zero);
         }
-        const float factor = count > 0 ? 1.0f / static_cast<float>(count) : std::numeric_limits<float>::quiet_NaN();
-        const auto divisor = static_cast<float>(count);
-        if (count > 0 && (count & (count - 1)) == 0)
-            for (int64_t i = 0; i < p.channels; ++i) y[i] *= factor;
+    A* const pixel = joined + row;
+    for (int64_t c = 0; c < p.out[2]; ++c, y += channels) {
+        w[2] = window_of(p, 2, c);
+        std::fill_n(pixel, channels, kStart);
+        for (int64_t k = w[2].from; k < w[2].to; ++k)
+            join<Max>(joined + (w[2].start + k * p.dilation[2]) * channels, pixel, channels, 0);
+        if constexpr (Max)
+            std::copy_n(pixel, channels, y);
         else
-            for (int64_t i = 0; i < p.channels; ++i) y[i] /= divisor;
+            store_average(p, pixel, static_cast<float>(divisor_of(p, w)), channels, y);
     }
+}
+
+template <bool Max, class T, class A>
+void run_pool(const Pool& p, const Call& call) {
+    const int64_t rows = p.out[0] * p.out[1], row = p.out[2] * p.channels,
+                  picture = p.in[0] * p.in[1] * p.in[2] * p.channels, room = (p.in[2] + 1) * p.channels;
+    const int64_t each = p.in[2] * p.channels * p.kernel[0] * p.kernel[1];
+    share(call.workers, p.batch * rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, each)),
+          [&](int64_t begin, int64_t end, int worker) {
+              auto* const joined = reinterpret_cast<A*>(call.scratch) + worker * room;
+              for (int64_t i = begin; i < end; ++i)
+                  pool_row<Max>(p, reinterpret_cast<const T*>(call.in[0]) + i / rows * picture,
+                                reinterpret_cast<T*>(call.out[0]) + i * row, i % rows, joined);
+          });
 }
 
 template <bool Max>
 std::unique_ptr<Work> prepare_pool(const StepForm& form, std::string& fault) {
     Pool p;
     if (!read_pool(form, p, fault)) return nullptr;
-    return work([p](const Call& call) {
-        const auto* const x = reinterpret_cast<const float*>(call.in[0]);
-        auto* const y = reinterpret_cast<float*>(call.out[0]);
-        const int64_t pixels = p.out[0] * p.out[1] * p.out[2], picture = p.in[0] * p.in[1] * p.in[2] * p.channels;
-        const int64_t each = p.channels * p.kernel[0] * p.kernel[1] * p.kernel[2];
-        share(call.workers, p.batch * pixels, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, each)),
-              [&](int64_t begin, int64_t end, int) {
-                  for (int64_t i = begin; i < end; ++i)
-                      pool_pixel<Max>(p, x + i / pixels * picture, y + i * p.channels, i % pixels);
-              });
-    });
+    return work(
+        [p](const Call& call) {
+            if (p.dtype == DType::f32)
+                run_pool<Max, float, float>(p, call);
+            else if (p.dtype == DType::i8)
+                run_pool<Max, int8_t, std::conditional_t<Max, int8_t, int32_t>>(p, call);
+            else
+                run_pool<Max, uint8_t, std::conditional_t<Max, uint8_t, int32_t>>(p, call);
+        },
+        (p.in[2] + 1) * p.channels * 4 * form.workers);
 }
 
 constexpr StepKind kKinds[] = {{"max_pool", prepare_pool<true>}, {"average_pool", prepare_pool<false>}};

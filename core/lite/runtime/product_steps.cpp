@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "core/lite/kernels/convolution.h"
-#include "core/lite/runtime/step.h"
+#include "core/lite/runtime/product_form.h"
 
 namespace lunaria::lite {
 
@@ -23,14 +23,65 @@ bool read_name(const std::string_view (&names)[N], std::string_view name, T& to)
     return true;
 }
 
+bool demand(bool holds, std::string_view otherwise, std::string& fault) {
+    if (!holds && fault.empty()) fault = otherwise;
+    return holds;
+}
+
+bool read_three(const StepForm& form, std::string_view name, int64_t least, int64_t (&to)[3]) {
+    const std::vector<int64_t> list = form.integers(name);
+    if (list.size() > 3) return false;
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (list[i] < least || list[i] > (int64_t{1} << 30)) return false;
+        to[3 - list.size() + i] = list[i];
+    }
+    return true;
+}
+
+}  // namespace
+
+bool read_activation(const StepForm& form, kernels::Activation& activation, float& alpha, float& beta,
+                     std::string& fault) {
+    alpha = static_cast<float>(form.number("alpha"));
+    beta = static_cast<float>(form.number("beta"));
+    if (read_name(kActivations, form.text("activation"), activation)) return true;
+    fault = "there is no activation '" + std::string(form.text("activation")) + "'";
+    return false;
+}
+
+bool read_convolution(const StepForm& form, kernels::ConvolutionShape& s, std::string& fault) {
+    const Operand &x = form.in[0], &y = form.out[0];
+    const size_t rank = x.shape.size();
+    if (!demand(
+            rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() && form.in[1].is_there(),
+            "its operands do not fit", fault))
+        return false;
+    if (!demand(read_three(form, "kernel", 1, s.kernel) && read_three(form, "stride", 1, s.stride) &&
+                    read_three(form, "dilation", 1, s.dilation) && read_three(form, "pad", 0, s.pad),
+                "its attributes do not fit", fault))
+        return false;
+    s.batch = x.shape[0];
+    s.channels = form.integer("channels", x.shape.back());
+    s.out_channels = form.integer("out_channels", y.shape.back());
+    s.groups = form.integer("groups", 1);
+    s.transposed = form.integer("transposed") != 0;
+    for (size_t i = 1; i + 1 < rank; ++i) {
+        s.in[4 - rank + i] = x.shape[i];
+        s.out[4 - rank + i] = y.shape[i];
+    }
+    bool fits = s.channels == x.shape.back() && s.out_channels == y.shape.back() && y.shape[0] == s.batch &&
+                s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0;
+    // The windows of all results begin within the padded picture.
+    for (int i = 0; i < 3 && fits && !s.transposed; ++i)
+        fits = (s.out[i] - 1) * s.stride[i] - s.pad[i] < s.in[i] + s.pad[i] + s.kernel[i] * s.dilation[i];
+    return demand(fits, "its operands do not fit", fault);
+}
+
+namespace {
+
 // The epilogue but for its pointers; operands from `first` on are bias, scale and residual.
 bool read_epilogue(const StepForm& form, size_t first, int64_t columns, kernels::Epilogue& e, std::string& fault) {
-    if (!read_name(kActivations, form.text("activation"), e.activation)) {
-        fault = "there is no activation '" + std::string(form.text("activation")) + "'";
-        return false;
-    }
-    e.alpha = static_cast<float>(form.number("alpha"));
-    e.beta = static_cast<float>(form.number("beta"));
+    if (!read_activation(form, e.activation, e.alpha, e.beta, fault)) return false;
     e.residual_last = form.integer("residual_last") != 0;
     for (size_t i = first; i < first + 2; ++i) {
         const Operand& o = form.operand(i);
@@ -50,11 +101,6 @@ void set_pointers(kernels::Epilogue& e, const Call& call, size_t first, size_t c
     e.bias = at(first);
     e.scale = at(first + 1);
     e.residual = at(first + 2);
-}
-
-bool demand(bool holds, std::string_view otherwise, std::string& fault) {
-    if (!holds && fault.empty()) fault = otherwise;
-    return holds;
 }
 
 std::unique_ptr<Work> prepare_product(const StepForm& form, std::string& fault) {
@@ -172,45 +218,6 @@ std::unique_ptr<Work> prepare_batched(const StepForm& form, std::string& fault) 
                 kernels::batched_product_scratch(p, form.workers));
 }
 
-bool read_three(const StepForm& form, std::string_view name, int64_t least, int64_t (&to)[3]) {
-    const std::vector<int64_t> list = form.integers(name);
-    if (list.size() > 3) return false;
-    for (size_t i = 0; i < list.size(); ++i) {
-        if (list[i] < least || list[i] > (int64_t{1} << 30)) return false;
-        to[3 - list.size() + i] = list[i];
-    }
-    return true;
-}
-
-// The shape of a convolution: everything but the weight.
-bool read_shape(const StepForm& form, kernels::ConvolutionShape& s, std::string& fault) {
-    const Operand &x = form.in[0], &y = form.out[0];
-    const size_t rank = x.shape.size();
-    if (!demand(
-            rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() && form.in[1].is_there(),
-            "its operands do not fit", fault))
-        return false;
-    if (!demand(read_three(form, "kernel", 1, s.kernel) && read_three(form, "stride", 1, s.stride) &&
-                    read_three(form, "dilation", 1, s.dilation) && read_three(form, "pad", 0, s.pad),
-                "its attributes do not fit", fault))
-        return false;
-    s.batch = x.shape[0];
-    s.channels = form.integer("channels", x.shape.back());
-    s.out_channels = form.integer("out_channels", y.shape.back());
-    s.groups = form.integer("groups", 1);
-    s.transposed = form.integer("transposed") != 0;
-    for (size_t i = 1; i + 1 < rank; ++i) {
-        s.in[4 - rank + i] = x.shape[i];
-        s.out[4 - rank + i] = y.shape[i];
-    }
-    bool fits = s.channels == x.shape.back() && s.out_channels == y.shape.back() && y.shape[0] == s.batch &&
-                s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0;
-    // The windows of all results begin within the padded picture.
-    for (int i = 0; i < 3 && fits && !s.transposed; ++i)
-        fits = (s.out[i] - 1) * s.stride[i] - s.pad[i] < s.in[i] + s.pad[i] + s.kernel[i] * s.dilation[i];
-    return demand(fits, "its operands do not fit", fault);
-}
-
 std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fault) {
     if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
     const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
@@ -218,7 +225,7 @@ std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fau
     if (!demand(read_name(kTypes, form.text("type"), c.type) && read_name(kMethods, form.text("method"), c.method),
                 "it has an unknown method or type of weight", fault) ||
         !demand(x.dtype == DType::f32 && y.dtype == DType::f32, "its operands do not fit", fault) ||
-        !read_shape(form, c.shape, fault))
+        !read_convolution(form, c.shape, fault))
         return nullptr;
     const kernels::ConvolutionShape& s = c.shape;
     if (!demand(w.size() * w.width() >= kernels::convolution_weight_bytes(s, c.method, c.type),

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/lite/format/sizes.h"
+#include "core/lite/runtime/plain_blocks.h"
 
 namespace lunaria::lite {
 
@@ -62,11 +63,13 @@ const Operand& StepForm::operand(size_t i) const {
 }
 
 Prepare find_kind(std::string_view name) {
-    const std::array lists{product_kinds(), pool_kinds(),  arrangement_kinds(),
-                           index_kinds(),   order_kinds(), reduction_kinds()};
+    const std::array lists{product_kinds(), pool_kinds(),      arrangement_kinds(), index_kinds(),
+                           order_kinds(),   reduction_kinds(), row_kinds(),         integer_kinds()};
     for (const std::span<const StepKind> list : lists)
         for (const StepKind& kind : list)
             if (kind.name == name) return kind.prepare;
+    for (const DType t : {DType::f32, DType::i64, DType::boolean})
+        if (find_formula(name, t)) return prepare_elements;
     return nullptr;
 }
 

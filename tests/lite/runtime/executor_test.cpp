@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -212,6 +213,16 @@ TEST(LightModel, gets_other_weights_by_their_names) {
     ASSERT_EQ(lunaria_lite_model_update_weights(built.model, &weights, 1), 0) << lunaria_lite_error();
     built.predict(3);
     expect_right(built.model, 3, 0.25f);
+    const std::string path = std::string(::testing::TempDir()) + "saved.lite";
+    ASSERT_EQ(lunaria_lite_model_save(built.model, path.c_str()), 0) << lunaria_lite_error();
+    lunaria_lite_model* const again = lunaria_lite_model_create();
+    ASSERT_EQ(lunaria_lite_model_build_from_file(again, path.c_str(), nullptr), 0) << lunaria_lite_error();
+    fill(static_cast<float*>(lunaria_lite_model_inputs(again, nullptr)->data), 3 * kIn);
+    ASSERT_EQ(lunaria_lite_model_predict(again, nullptr, nullptr, nullptr), 0);
+    expect_right(again, 3, 0.25f);
+    lunaria_lite_model_free(again);
+    std::remove(path.c_str());
+    EXPECT_EQ(lunaria_lite_model_save(built.model, "/nowhere/saved.lite"), -1);
     weights.bytes -= 4;
     EXPECT_EQ(lunaria_lite_model_update_weights(built.model, &weights, 1), -1);
     weights.name = "c";

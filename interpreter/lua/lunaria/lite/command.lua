@@ -45,7 +45,7 @@ function commands.convert(words)
 end
 
 -- Commands that have a file of their own, which gives a table: usage, the text of its help, and run(words).
-local others = {}
+local others = { benchmark = "lunaria.lite.benchmark" }
 
 return function(command, ...)
   local words = { ... }

@@ -1,0 +1,251 @@
+// The module behind lunaria/lite/model.lua: light models run.
+#include <chrono>
+#include <cstring>
+#include <mutex>
+
+#include "core/base/error.h"
+#include "core/io/mapping.h"
+#include "core/lite/runtime/executor.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+
+namespace lunaria {
+
+namespace {
+
+constexpr std::string_view kWhere = "lite.Model";
+constexpr const char* kName = "lunaria.running_light_model";
+
+// The file is declared first: the executor refers to its bytes.
+struct RunningModel {
+    std::string path;
+    Tensor file;
+    std::unique_ptr<lite::Executor> executor;
+    std::vector<double> seconds;  // of each step of the last run with times
+    double whole = 0;             // of that run
+};
+RunningModel& model_at(lua_State* L, int index) {
+    return **static_cast<RunningModel**>(luaL_checkudata(L, index, kName));
+}
+int collect(lua_State* L) {
+    auto** place = static_cast<RunningModel**>(luaL_checkudata(L, 1, kName));
+    delete std::exchange(*place, nullptr);
+    return 0;
+}
+
+[[noreturn]] void fail(const RunningModel& model, std::string_view fault) {
+    throw state_error(kWhere, str(model.path, ": ", fault));
+}
+
+void push_value(lua_State* L, const lite::Executor& executor, uint32_t index) {
+    const lite::Value& v = executor.model().values[index];
+    lua_createtable(L, 0, 3);
+    push(L, std::string_view(v.name));
+    lua_setfield(L, -2, "name");
+    push(L, v.dtype);
+    lua_setfield(L, -2, "dtype");
+    push(L, Shape(executor.shape(index)));
+    lua_setfield(L, -2, "shape");
+}
+void push_values(lua_State* L, const lite::Executor& executor, const std::vector<uint32_t>& indices, const char* name) {
+    lua_createtable(L, static_cast<int>(indices.size()), 0);
+    for (size_t i = 0; i < indices.size(); ++i) {
+        push_value(L, executor, indices[i]);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_setfield(L, -2, name);
+}
+
+// build(path, threads, affinity, cores) -> model
+int build(lua_State* L) {
+    auto model = std::make_unique<RunningModel>();
+    model->path = path_at(L, 1, kWhere);
+    const auto threads = static_cast<int>(luaL_checkinteger(L, 2));
+    const auto affinity = static_cast<lite::Affinity>(luaL_checkinteger(L, 3));
+    std::vector<int> cores;
+    for (const int64_t core : integers_at(L, 4, kWhere, "cores")) cores.push_back(static_cast<int>(core));
+    const auto mapping = Mapping::of(model->path);
+    model->file = mapping->tensor(DType::u8, Shape{static_cast<int64_t>(mapping->size())}, 0);
+    std::string fault;
+    model->executor = lite::Executor::make(
+        {static_cast<const std::byte*>(model->file.raw()), mapping->size()},
+        std::make_shared<lite::Threads>(threads > 0 ? threads : lite::processor_count(), affinity, std::move(cores)),
+        std::make_shared<lite::Workspace>(), fault);
+    if (!model->executor) throw file_error(model->path, fault);
+    auto** place = static_cast<RunningModel**>(lua_newuserdatauv(L, sizeof(RunningModel*), 0));
+    *place = nullptr;
+    if (luaL_newmetatable(L, kName)) {
+        lua_pushcfunction(L, protect<collect>);
+        lua_setfield(L, -2, "__gc");
+    }
+    lua_setmetatable(L, -2);
+    *place = model.release();
+    return 1;
+}
+
+// about(model) -> { inputs, outputs, dimensions }
+int about(lua_State* L) {
+    const lite::Executor& executor = *model_at(L, 1).executor;
+    lua_newtable(L);
+    push_values(L, executor, executor.model().inputs, "inputs");
+    push_values(L, executor, executor.model().outputs, "outputs");
+    lua_newtable(L);
+    lua_Integer i = 0;
+    for (const lite::Dimension& d : executor.model().dimensions) {
+        push(L, std::string_view(d.name));
+        lua_rawseti(L, -2, ++i);
+    }
+    lua_setfield(L, -2, "dimensions");
+    return 1;
+}
+
+// resize(model, { shape ... })
+int resize(lua_State* L) {
+    RunningModel& model = model_at(L, 1);
+    std::vector<std::vector<int64_t>> shapes;
+    for (lua_Integer i = 1; i <= luaL_len(L, 2); ++i) {
+        lua_rawgeti(L, 2, i);
+        shapes.push_back(integers_at(L, -1, kWhere, "shape"));
+        lua_pop(L, 1);
+    }
+    std::string fault;
+    if (!model.executor->resize(shapes, fault)) fail(model, fault);
+    return 0;
+}
+
+struct Clock {
+    std::vector<double>& seconds;
+    std::chrono::steady_clock::time_point start{};
+};
+
+// predict(model, { tensor ... }, times) -> { tensor ... }: `times` notes the seconds of each step.
+int predict(lua_State* L) {
+    RunningModel& model = model_at(L, 1);
+    lite::Executor& executor = *model.executor;
+    const std::vector<uint32_t>&inputs = executor.model().inputs, &outputs = executor.model().outputs;
+    std::vector<Tensor> given;
+    std::vector<const void*> from;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
+        const Tensor& x = check_tensor(L, -1, kWhere, str("input ", i));
+        const lite::Value& wanted = executor.model().values[inputs[i]];
+        const Shape shape(executor.shape(inputs[i]));
+        if (x.dtype() != wanted.dtype || !(x.shape() == shape))
+            throw argument_error(
+                kWhere, str("input ", i, wanted.name.empty() ? "" : " (", wanted.name, wanted.name.empty() ? "" : ")",
+                            " is ", name_of(x.dtype()), x.shape(), "; the model takes ", name_of(wanted.dtype), shape))
+                .hint("resize() gives a model with open sizes other shapes");
+        given.push_back(x.contiguous());
+        from.push_back(given.back().raw());
+        lua_pop(L, 1);
+    }
+    std::vector<Tensor> results;
+    std::vector<void*> to;
+    for (const uint32_t v : outputs) {
+        results.push_back(Tensor::empty(executor.model().values[v].dtype, Shape(executor.shape(v))));
+        to.push_back(results.back().raw());
+    }
+    lite::Observer observer;
+    model.seconds.assign(executor.model().steps.size(), 0);
+    Clock clock{model.seconds, {}};
+    if (lua_toboolean(L, 3)) {
+        observer.context = &clock;
+        observer.before = [](void* c, size_t) {
+            static_cast<Clock*>(c)->start = std::chrono::steady_clock::now();
+            return true;
+        };
+        observer.after = [](void* c, size_t step) {
+            auto& clock = *static_cast<Clock*>(c);
+            const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - clock.start;
+            clock.seconds[step] = passed.count();
+            return true;
+        };
+    }
+    std::string fault;
+    const auto start = std::chrono::steady_clock::now();
+    if (!executor.run(from, to, observer, fault)) fail(model, fault);
+    model.whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    lua_createtable(L, static_cast<int>(results.size()), 0);
+    for (size_t i = 0; i < results.size(); ++i) {
+        push(L, results[i]);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    return 1;
+}
+
+// steps(model) -> { { kind, label, node, source, flops, seconds } ... }, seconds: of the last run with times.
+int steps(lua_State* L) {
+    const RunningModel& model = model_at(L, 1);
+    const std::vector<lite::Step>& list = model.executor->model().steps;
+    lua_createtable(L, static_cast<int>(list.size()), 0);
+    for (size_t i = 0; i < list.size(); ++i) {
+        lua_createtable(L, 0, 6);
+        for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"kind", list[i].kind},
+                                         {"label", list[i].label},
+                                         {"node", list[i].node},
+                                         {"source", list[i].source}}) {
+            push(L, std::string_view(text));
+            lua_setfield(L, -2, name);
+        }
+        lua_pushnumber(L, list[i].flops);
+        lua_setfield(L, -2, "flops");
+        lua_pushnumber(L, i < model.seconds.size() ? model.seconds[i] : 0);
+        lua_setfield(L, -2, "seconds");
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+    }
+    lua_pushnumber(L, model.whole);
+    return 2;
+}
+
+// update(model, name, tensor)
+int update(lua_State* L) {
+    RunningModel& model = model_at(L, 1);
+    const std::string name = luaL_checkstring(L, 2);
+    const Tensor weight = check_tensor(L, 3, kWhere, name).contiguous();
+    std::string fault;
+    const size_t bytes = static_cast<size_t>(weight.size()) * size_of(weight.dtype());
+    if (!model.executor->update(name, weight.raw(), bytes, fault)) fail(model, fault);
+    return 0;
+}
+
+// save(model, path)
+int save(lua_State* L) {
+    const RunningModel& model = model_at(L, 1);
+    std::string fault;
+    if (!model.executor->save(path_at(L, 2, kWhere), fault)) fail(model, fault);
+    return 0;
+}
+
+// memory(model) -> { arena, scratch, own }
+int memory(lua_State* L) {
+    const lite::Executor& executor = *model_at(L, 1).executor;
+    lua_createtable(L, 0, 3);
+    for (const auto& [name, bytes] : {std::pair<const char*, size_t>{"arena", executor.arena_bytes()},
+                                      {"scratch", executor.scratch_bytes()},
+                                      {"own", executor.own_bytes()}}) {
+        lua_pushinteger(L, static_cast<lua_Integer>(bytes));
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace
+
+int open_lite_model(lua_State* L) {
+    lua_newtable(L);
+    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"build", protect<build>},
+                                  {"about", protect<about>},
+                                  {"resize", protect<resize>},
+                                  {"predict", protect<predict>},
+                                  {"steps", protect<steps>},
+                                  {"update", protect<update>},
+                                  {"save", protect<save>},
+                                  {"memory", protect<memory>}}) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria
