@@ -202,7 +202,15 @@ template <WeightType Type>
 }
 #endif
 
-constexpr int64_t kScales = 64;  // scales that are made at a time
+// Both scales of a block in all parts.
+[[gnu::always_inline]] inline Eight block_scale(const uint8_t* p, float scale) {
+#if defined(__AVX2__)
+    const __m256 half = _mm256_cvtph_ps(_mm_set1_epi16(load<int16_t>(p)));
+    return (Eight)half * (scale - Eight{});
+#else
+    return half_to_float(load<uint16_t>(p)) * scale;
+#endif
+}
 
 template <WeightType Type>
 [[gnu::noinline]] void few_rows(const Product& p, const BlockRow* rows, int64_t n0, int64_t n1, int64_t first) {
@@ -210,32 +218,23 @@ template <WeightType Type>
     const int64_t blocks = p.k / kBlock, count = p.m - first < kFew ? p.m - first : kFew;
     for (int64_t j = n0; j < n1; ++j) {
         const uint8_t* w = static_cast<const uint8_t*>(p.b) + j * blocks * kBytesOf;
-        float sums[kFew] = {};
-        for (int64_t b = 0; b < blocks; b += kScales) {
-            const int64_t part = blocks - b < kScales ? blocks - b : kScales;
-            alignas(64) F16 halves[kScales];
-            alignas(64) float scales[kScales], both[kScales];
-            const uint8_t* at = w + b * kBytesOf;
-            for (int64_t i = 0; i < part; ++i) halves[i].bits = load<uint16_t>(at + i * kBytesOf);
-            for (int64_t i = 0; i < part; i += kLanes) store(scales + i, load_floats(halves + i));
-            for (int64_t r = 0; r < count; ++r) {
-                const BlockRow& row = rows[r];
-                for (int64_t i = 0; i < part; i += kLanes) {
-                    const int64_t rest = part - i;
-                    store(both + i, load(scales + i) * (rest < kLanes ? load_part(row.scales + b + i, rest)
-                                                                      : load(row.scales + b + i)));
-                }
-                Eight sum[4] = {};
-                int64_t i = 0;
-                for (; i + 4 <= part; i += 4)
+        for (int64_t r = 0; r < count; ++r) {
+            const BlockRow row = rows[r];
+            const uint8_t* at = w;
+            Eight sum[4] = {};
+            int64_t b = 0;
+            for (; b + 4 <= blocks; b += 4, at += 4 * kBytesOf) {
+                __builtin_prefetch(at + 2048);
+                __builtin_prefetch(at + 2048 + 64);
 #pragma GCC unroll 4
-                    for (int64_t s = 0; s < 4; ++s)
-                        sum[s] += block_sum(Type, at + (i + s) * kBytesOf + 2, row, b + i + s) * both[i + s];
-                for (; i < part; ++i) sum[0] += block_sum(Type, at + i * kBytesOf + 2, row, b + i) * both[i];
-                sums[r] += total((sum[0] + sum[1]) + (sum[2] + sum[3]));
+                for (int64_t s = 0; s < 4; ++s)
+                    sum[s] += block_sum(Type, at + s * kBytesOf + 2, row, b + s) *
+                              block_scale(at + s * kBytesOf, row.scales[b + s]);
             }
+            for (; b < blocks; ++b, at += kBytesOf)
+                sum[0] += block_sum(Type, at + 2, row, b) * block_scale(at, row.scales[b]);
+            p.c[(first + r) * p.c_row + j] = total((sum[0] + sum[1]) + (sum[2] + sum[3]));
         }
-        for (int64_t r = 0; r < count; ++r) p.c[(first + r) * p.c_row + j] = sums[r];
     }
 }
 
@@ -295,20 +294,24 @@ void arrange(const Product& p, int64_t panel, BlockPanel to) {
         const int64_t column = panel * kPanel + j;
         const auto* row = static_cast<const uint8_t*>(p.b) + column * blocks * bytes;
         for (int64_t b = 0; b < blocks; ++b, row += bytes) {
-            int8_t q[kBlock] = {};
+            typedef int8_t Signed16 __attribute__((vector_size(16)));
+            alignas(64) int8_t q[kBlock] = {};
             float scale = 0;
             if (column < p.n) {
                 scale = half_to_float(load<uint16_t>(row));
-                if (p.type == WeightType::q8_0)
-                    for (int i = 0; i < kBlock; ++i) q[i] = static_cast<int8_t>(row[2 + i]);
-                else
-                    for (int i = 0; i < kBlock / 2; ++i) {
-                        q[i] = static_cast<int8_t>((row[2 + i] & 15) - 8);
-                        q[i + kBlock / 2] = static_cast<int8_t>((row[2 + i] >> 4) - 8);
-                    }
+                const Bytes16 bytes16 = load<Bytes16>(row + 2);
+                if (p.type == WeightType::q8_0) {
+                    store(q, bytes16);
+                    store(q + 16, load<Bytes16>(row + 18));
+                } else {
+                    store(q, (Signed16)(bytes16 & 15) - 8);
+                    store(q + 16, (Signed16)(bytes16 >> 4) - 8);
+                }
             }
-            int32_t sum = 0;
-            for (int i = 0; i < kBlock; ++i) sum += q[i];
+            const __m256i eight = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), load<__m256i>(q));
+            int32_t sums[8], sum = 0;
+            store(sums, eight);
+            for (int32_t part : sums) sum += part;
             to.scales[b * kPanel + j] = scale;
             to.begins[b * kPanel + j] = -128 * sum;
             for (int i = 0; i < kBlock / 4; ++i) to.words[(b * kBlock / 4 + i) * kPanel + j] = load<int32_t>(q + 4 * i);

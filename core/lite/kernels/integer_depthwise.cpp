@@ -33,7 +33,8 @@ template <int Height>
 }
 
 template <int Height, int Width, int Stride, int Side>
-void depthwise_group(const DepthwiseTask& t) {
+void depthwise_group(const DepthwiseTask& task) {
+    const DepthwiseTask t = task;  // results could be anywhere, also in the argument
     constexpr int kGroups = (Height + kTogether - 1) / kTogether, kSteps = (Side - 1) * Stride + Width;
     const uint8_t* lines[Height];
     for (int i = 0; i < Height; ++i) lines[i] = t.lines[i];
@@ -61,7 +62,12 @@ void depthwise_group(const DepthwiseTask& t) {
 #pragma GCC unroll 8
             for (int i = 0; i < Side; ++i) sums[i].v[v] = sum[i];
         }
+        if (t.end->is_plain(c, t.residual)) {
+            const IntegerEnd::Plain plain = t.end->plain(c);
 #pragma GCC unroll 8
+            for (int i = 0; i < Side; ++i) IntegerEnd::finish(plain, sums[i], t.y + i * t.y_pixel + c);
+            continue;
+        }
         for (int i = 0; i < Side; ++i)
             t.end->finish(c, sums[i], t.y + i * t.y_pixel, t.residual ? t.residual + i * t.residual_pixel : nullptr);
     }

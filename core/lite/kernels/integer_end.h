@@ -81,6 +81,40 @@ class IntegerEnd {
         }
     }
 
+    // Nothing but limits, for 16 columns of which all are wanted: what rounds() does, with its constants in registers.
+    bool is_plain(int64_t j, const void* residual) const {
+        return !e_.to_float && !residual && !e_.table && n_ - j >= kPanel;
+    }
+    struct Plain {
+        Ints correction[kColumns];
+        Floats multiplier[kColumns];
+        Floats low, high;
+        Ints offset;
+        uint8_t flip;
+    };
+    [[gnu::always_inline]] Plain plain(int64_t j) const {
+        Plain p;
+#pragma GCC unroll 4
+        for (int v = 0; v < kColumns; ++v) {
+            p.correction[v] = load<Ints>(correction_ + j + v * kLanes);
+            p.multiplier[v] = load(multiplier_ + j + v * kLanes);
+        }
+        p.low = broadcast(low_);
+        p.high = broadcast(high_);
+        p.offset = broadcast(offset_);
+        p.flip = flip_;
+        return p;
+    }
+    [[gnu::always_inline]] static void finish(const Plain& p, const Sums& sums, uint8_t* y) {
+        Sums q;
+#pragma GCC unroll 4
+        for (int v = 0; v < kColumns; ++v) {
+            const Floats f = to_floats(sums.v[v] + p.correction[v]) * p.multiplier[v];
+            q.v[v] = nearest(smaller(larger(f, p.low), p.high)) + p.offset;
+        }
+        store(y, narrow(q) ^ p.flip);
+    }
+
     // Columns [j, j + 16) of one row; y and residual are that row's.
     [[gnu::always_inline]] void finish(int64_t j, const Sums& sums, void* y, const void* residual) const {
         const int64_t count = n_ - j < kPanel ? n_ - j : kPanel;

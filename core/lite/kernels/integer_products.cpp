@@ -132,25 +132,37 @@ struct IntegerRows {
     const IntegerEpilogue* epilogue;
 };
 
+[[gnu::always_inline]] inline Sums sums_at(const int32_t* p) {
+    Sums sums;
+#pragma GCC unroll 4
+    for (int v = 0; v < kColumns; ++v) sums.v[v] = load<Ints>(p + v * kLanes);
+    return sums;
+}
 void finish_tile(const IntegerRows& task, const IntegerEnd& end, int64_t first, int rows, int64_t panel, int side,
                  const int32_t* sums) {
     const int64_t element = task.epilogue->to_float ? 4 : 1;
-    for (int r = 0; r < rows; ++r, sums += kSide * kPanel) {
-        auto* y = static_cast<uint8_t*>(task.c) + (first + r) * task.c_row * element;
-        const auto* residual = static_cast<const uint8_t*>(task.epilogue->residual);
-        if (residual) residual += (first + r) * task.epilogue->residual_row;
-        for (int s = 0; s < side; ++s) {
-            Sums part;
-#pragma GCC unroll 4
-            for (int v = 0; v < kColumns; ++v) part.v[v] = load<Ints>(sums + s * kPanel + v * kLanes);
-            end.finish((panel + s) * kPanel, part, y, residual);
+    auto* y = static_cast<uint8_t*>(task.c) + first * task.c_row * element;
+    const auto* residual = static_cast<const uint8_t*>(task.epilogue->residual);
+    for (int s = 0; s < side; ++s, sums += kPanel) {
+        const int64_t j = (panel + s) * kPanel;
+        if (end.is_plain(j, residual)) {
+            const IntegerEnd::Plain plain = end.plain(j);
+            for (int r = 0; r < rows; ++r)
+                IntegerEnd::finish(plain, sums_at(sums + r * kSide * kPanel), y + r * task.c_row + j);
+            continue;
+        }
+        for (int r = 0; r < rows; ++r) {
+            const uint8_t* other = residual ? residual + (first + r) * task.epilogue->residual_row : nullptr;
+            end.finish(j, sums_at(sums + r * kSide * kPanel), y + r * task.c_row * element, other);
         }
     }
 }
 
-// Rows [m0, m1) by panels [p0, p1). gather(first, rows, to, to_row) writes rows of bytes.
+// Rows [m0, m1) by panels [p0, p1). gather(first, rows, to, to_row) writes rows of bytes; where rows are bytes in
+// memory, `in place` is the first and `in_place_row` the step.
 template <class Gather>
-void multiply(const IntegerRows& task, int64_t m0, int64_t m1, int64_t p0, int64_t p1, void* scratch, Gather gather) {
+void multiply(const IntegerRows& task, int64_t m0, int64_t m1, int64_t p0, int64_t p1, void* scratch,
+              const uint8_t* in_place, int64_t in_place_row, Gather gather) {
     const IntegerScratch sizes(task.n, task.k);
     auto* bytes = static_cast<uint8_t*>(scratch);
     auto* wide = reinterpret_cast<uint16_t*>(bytes + IntegerScratch::kRows * sizes.row_bytes);
@@ -169,12 +181,17 @@ void multiply(const IntegerRows& task, int64_t m0, int64_t m1, int64_t p0, int64
         for (int64_t block = 0; block < blocks; ++block) {
             const int64_t first = m0 + (m1 - m0) * block / blocks;
             const int rows = static_cast<int>(m0 + (m1 - m0) * (block + 1) / blocks - first);
-            gather(first, rows, bytes, sizes.row_bytes);
-            for (int r = 0; r < rows; ++r)
-                prepare_row(bytes + r * sizes.row_bytes, task.k, flip_of(task.type), wide + r * sizes.row_bytes);
             IntegerTile t;
             t.a = kWidens ? reinterpret_cast<const uint8_t*>(wide) : bytes;
             t.a_row = sizes.row_bytes * (kWidens ? 2 : 1);
+            if (!kWidens && in_place && task.type == IntegerType::u8 && task.k % 4 == 0) {
+                t.a = in_place + first * in_place_row;
+                t.a_row = in_place_row;
+            } else {
+                gather(first, rows, bytes, sizes.row_bytes);
+                for (int r = 0; r < rows; ++r)
+                    prepare_row(bytes + r * sizes.row_bytes, task.k, flip_of(task.type), wide + r * sizes.row_bytes);
+            }
             t.steps = kWidens && !narrow ? 2 * quads : quads;
             t.b_panel = kWidens && !narrow ? 2 * words : words;
             alignas(64) int32_t sums[kRows * kSide * kPanel];
@@ -226,7 +243,7 @@ void integer_product(const IntegerProduct& p, void* scratch, const Workers& work
         const int64_t m0 = p.m * r / cut.rows, m1 = p.m * (r + 1) / cut.rows;
         const int64_t p0 = panels * c / cut.columns, p1 = panels * (c + 1) / cut.columns;
         multiply(task, m0, m1, p0, p1, static_cast<uint8_t*>(scratch) + worker * bytes,
-                 [&](int64_t first, int rows, uint8_t* to, int64_t to_row) {
+                 static_cast<const uint8_t*>(p.a), p.a_row, [&](int64_t first, int rows, uint8_t* to, int64_t to_row) {
                      const auto* from = static_cast<const uint8_t*>(p.a) + first * p.a_row;
                      for (int j = 0; j < rows; ++j) copy(to + j * to_row, from + j * p.a_row, p.k);
                  });
@@ -259,9 +276,10 @@ void integer_direct(const IntegerConvolution& c, void* scratch, const Workers& w
                                &e};
         const int64_t m0 = m * r / cut.rows, m1 = m * (r + 1) / cut.rows;
         const int64_t p0 = panels * col / cut.columns, p1 = panels * (col + 1) / cut.columns;
-        const Pixels<uint8_t> pixels(s, static_cast<const uint8_t*>(c.x), x_pixel, group,
-                                     static_cast<uint8_t>(c.x_zero));
+        const auto* x = static_cast<const uint8_t*>(c.x);
+        const Pixels<uint8_t> pixels(s, x, x_pixel, group, static_cast<uint8_t>(c.x_zero));
         multiply(task, m0, m1, p0, p1, static_cast<uint8_t*>(scratch) + worker * bytes,
+                 is_product(s) ? x + group * (s.channels / s.groups) : nullptr, x_pixel,
                  [&](int64_t first, int rows, uint8_t* to, int64_t to_row) {
                      pixels.gather(first, rows, 0, k, to, to_row);
                  });

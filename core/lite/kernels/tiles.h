@@ -34,7 +34,7 @@ struct TileTask {
     int64_t residual_row;
     float low, high;
     bool accumulate;  // begin with c instead of zeros
-    bool finish;      // the limits and the residual are applied
+    bool finish;      // the limits are applied
 };
 
 // Panels: 0 stands for the first half of one.
@@ -94,23 +94,38 @@ void tile(const TileTask& t) {
 #pragma GCC unroll 4
         for (int g = 0; g < kTriples; ++g) a[g] += t.a_segment - t.k;
     }
-    const Floats low = broadcast(t.low), high = broadcast(t.high);
+    auto each = [&](auto f) __attribute__((always_inline)) {
 #pragma GCC unroll 12
-    for (int r = 0; r < Rows; ++r)
+        for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
-        for (int v = 0; v < V; ++v) {
-            Floats y = sums[0][r][v];
+            for (int v = 0; v < V; ++v) f(sums[0][r][v], r, v);
+    };
+    if constexpr (kSets > 1)
+        each([&](Floats & y, int r, int v) __attribute__((always_inline)) {
 #pragma GCC unroll 4
             for (int s = 1; s < kSets; ++s) y += sums[s][r][v];
-            float* c = t.c + r * t.c_row + v * kLanes;
-            if (t.accumulate) y += load(c);
-            if (t.bias) y += load(t.bias + v * kLanes);
-            if (t.finish) {
-                if (t.residual) y += load(t.residual + r * t.residual_row + v * kLanes);
-                y = smaller(larger(y, low), high);
-            }
-            store(c, y);
-        }
+        });
+    if (t.accumulate)
+        each([&](Floats & y, int r, int v)
+                 __attribute__((always_inline)) { y += load(t.c + r * t.c_row + v * kLanes); });
+    if (t.bias) {
+        Floats bias[V];
+#pragma GCC unroll 8
+        for (int v = 0; v < V; ++v) bias[v] = load(t.bias + v * kLanes);
+        each([&](Floats & y, int, int v) __attribute__((always_inline)) { y += bias[v]; });
+    }
+    if (t.residual)
+        each([&](Floats & y, int r, int v)
+                 __attribute__((always_inline)) { y += load(t.residual + r * t.residual_row + v * kLanes); });
+    if (t.finish && t.low > -__builtin_inff()) {
+        const Floats low = broadcast(t.low);
+        each([&](Floats & y, int, int) __attribute__((always_inline)) { y = larger(y, low); });
+    }
+    if (t.finish && t.high < __builtin_inff()) {
+        const Floats high = broadcast(t.high);
+        each([&](Floats & y, int, int) __attribute__((always_inline)) { y = smaller(y, high); });
+    }
+    each([&](Floats & y, int r, int v) __attribute__((always_inline)) { store(t.c + r * t.c_row + v * kLanes, y); });
 }
 
 using Tile = void (*)(const TileTask&);
