@@ -56,8 +56,10 @@ std::unique_ptr<Work> prepare_product(const StepForm& form, std::string& fault) 
     kernels::IntegerProduct p;
     p.k = form.integer("k");
     p.n = form.integer("n");
-    if (!fits(is_byte(x) && p.k > 0 && p.n > 0 && x.rank() > 0 && x.shape.back() == p.k && w.is_there() &&
-                  w.size() * w.width() >= kernels::integer_weight_bytes(p.k, p.n) && y.size() == x.size() / p.k * p.n,
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (!fits(is_byte(x) && p.k > 0 && p.n > 0 && p.k < kMost && p.n < kMost && x.rank() > 0 && x.shape.back() == p.k &&
+                  w.is_there() && w.size() * w.width() >= kernels::integer_weight_bytes(p.k, p.n) &&
+                  y.size() == x.size() / p.k * p.n,
               fault) ||
         !read_end(form, p.n, p.epilogue, fault))
         return nullptr;

@@ -71,6 +71,9 @@ bool read_convolution(const StepForm& form, kernels::ConvolutionShape& s, std::s
     }
     bool fits = s.channels == x.shape.back() && s.out_channels == y.shape.back() && y.shape[0] == s.batch &&
                 s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0;
+    double weights = static_cast<double>(s.channels) * static_cast<double>(s.out_channels);
+    for (const int64_t n : s.kernel) weights *= static_cast<double>(n);
+    fits = fits && weights < 0x1p40;
     // The windows of all results begin within the padded picture.
     for (int i = 0; i < 3 && fits && !s.transposed; ++i)
         fits = (s.out[i] - 1) * s.stride[i] - s.pad[i] < s.in[i] + s.pad[i] + s.kernel[i] * s.dilation[i];
@@ -110,9 +113,11 @@ std::unique_ptr<Work> prepare_product(const StepForm& form, std::string& fault) 
     p.k = form.integer("k");
     p.n = form.integer("n");
     bool good = demand(read_name(kTypes, form.text("type"), p.type), "its weight has an unknown type", fault);
-    good = good && demand(p.k > 0 && p.n > 0 && !x.shape.empty() && x.shape.back() == p.k && x.is_dense() &&
-                              x.dtype == DType::f32 && y.dtype == DType::f32 && y.is_dense(),
-                          "its operands do not fit", fault);
+    constexpr int64_t kMost = int64_t{1} << 31;
+    good =
+        good && demand(p.k > 0 && p.n > 0 && p.k < kMost && p.n < kMost && !x.shape.empty() && x.shape.back() == p.k &&
+                           x.is_dense() && x.dtype == DType::f32 && y.dtype == DType::f32 && y.is_dense(),
+                       "its operands do not fit", fault);
     if (!good) return nullptr;
     p.m = x.size() / p.k;
     const int64_t bytes = w.size() * (w.form == Form::plain ? w.width() : 1);

@@ -118,10 +118,10 @@ struct Part {
 bool read_part(const StepForm& form, const Operand& x, Part& part) {
     const std::vector<int64_t> begin = form.integers("begin"), stop = form.integers("stop"),
                                given = form.integers("strides");
-    auto bit = [&](const char* mask, size_t i) { return (form.integer(mask) >> i & 1) != 0; };
+    auto bit = [&](const char* mask, size_t i) { return i < 63 && (form.integer(mask) >> i & 1) != 0; };
     size_t axis = 0, left = 0;
     for (size_t i = 0; i < begin.size(); ++i) left += bit("new_axis_mask", i) || bit("ellipsis_mask", i) ? 0 : 1;
-    if (stop.size() != begin.size() || left > x.shape.size()) return false;
+    if (stop.size() != begin.size() || left > x.shape.size() || begin.size() > 63) return false;
     auto whole = [&] {
         part.sizes.push_back(x.shape[axis]);
         part.steps.push_back(x.strides[axis++]);
