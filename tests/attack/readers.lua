@@ -37,6 +37,8 @@ TEXTS.pipeline = ms.json.encode(D.serialize(D.NumpySlicesDataset({ x = { 1, 2, 3
 local KINDS = {
   { "npy", ".npy", function(p) ms.load(p) end }, { "npy", ".npz", function(p) ms.load(p) end },
   { "safetensors", ".safetensors", function(p) ms.load(p) ms.io.read_safetensors(p, { mmap = true }) end },
+  { "gguf", ".gguf", function(p) ms.load_gguf(p) ms.load_gguf(p, { mmap = false, float = true }) end },
+  { "gguf", ".gguf", function(p) ms.lite.load_decoder(p, { length = 8 })(ms.ones({ 1, 2 }, ms.int64)) end },
   { "safetensors", ".safetensors", function(p) ms.load_checkpoint(p) end }, { "idx", ".idx", function(p) ms.load_idx(p) end },
   { "ckpt", ".ckpt", function(p) ms.load_checkpoint(p) end }, { "ckpt", ".ckpt", function(p) ms.io.read_ckpt(p) end },
   { "mindir", ".mindir", function(p) (ms.load(p))(ms.ones { 2, 4 }) end }, { "onnx", ".onnx", function(p)

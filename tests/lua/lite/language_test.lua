@@ -118,5 +118,35 @@ t.test("a wrong file or configuration is an error that names it", function()
   t.fails("GGUF", ms.load_gguf, "tests/lua/harness.lua")
 end)
 
+t.test("a configuration with anything wrong in it is an error in the library's words", function()
+  os.remove(path)
+  ms.io.make_folder(path)
+  for _, name in ipairs { "llama", "qwen3", "gpt2" } do
+    local text = ms.io.read_text(folder .. "/" .. name .. "/config.json")
+    if name ~= "llama" then
+      local file <close> = assert(io.open(path .. "/model.safetensors", "wb"))
+      file:write(ms.io.read_text(folder .. "/" .. name .. "/model.safetensors"))
+    end
+    local source = ms.json.decode(text)
+    local function try(config)
+      local file <close> = assert(io.open(path .. "/config.json", "w"))
+      file:write(config)
+      file:flush()
+      local ok, message = pcall(ms.lite.load_decoder, path)
+      if not ok and tostring(message):find "attempt to" then error(config .. "\n" .. tostring(message)) end
+    end
+    for key in pairs(source) do
+      for _, value in ipairs { "nothing", -3, 0, 1e300, 2.5, true, { 1 }, ms.json.null } do
+        local changed = ms.json.decode(text)
+        changed[key] = value
+        try(ms.json.encode(changed))
+      end
+    end
+    for _, config in ipairs { "3", "[]", "{", "\"llama\"" } do try(config) end
+  end
+  os.remove(path .. "/config.json")
+  os.remove(path .. "/model.safetensors")
+end)
+
 os.remove(path)
 t.finish()

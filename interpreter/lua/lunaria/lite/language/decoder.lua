@@ -22,13 +22,20 @@ local function completed(config)
   local c = {}
   for key, value in pairs(defaults) do c[key] = value end
   for key, value in pairs(config) do c[key] = value end
-  for _, key in ipairs { "vocabulary", "width", "layers", "heads", "inner", "length" } do
-    if math.type(c[key]) ~= "integer" or c[key] < 1 then
-      fail("Decoder", ("config.%s must be a positive integer, got %s"):format(key, describe(c[key])))
+  local function need_integers(keys)
+    for _, key in ipairs(keys) do
+      if math.type(c[key]) ~= "integer" or c[key] < 1 then
+        fail("Decoder", ("config.%s must be a positive integer, got %s"):format(key, describe(c[key])))
+      end
     end
   end
-  c.kv_heads = c.kv_heads or c.heads
-  c.head_size = c.head_size or c.width // c.heads
+  need_integers { "vocabulary", "width", "layers", "heads", "inner", "length" }
+  if c.kv_heads == nil then c.kv_heads = c.heads end
+  if c.head_size == nil then c.head_size = c.width // c.heads end
+  need_integers { "kv_heads", "head_size" }
+  for _, key in ipairs { "epsilon", "base" } do
+    if type(c[key]) ~= "number" then fail("Decoder", ("config.%s must be a number, got %s"):format(key, describe(c[key]))) end
+  end
   if c.heads % c.kv_heads ~= 0 then
     fail("Decoder", ("config.heads (%d) must be a multiple of config.kv_heads (%d)"):format(c.heads, c.kv_heads))
   end

@@ -80,6 +80,10 @@ end
 local function scaling_of(path, s)
   local kind = s and (s.rope_type or s.type) or "default"
   if kind == "default" or kind == json.null then return nil end
+  local wanted = { linear = { "factor" }, llama3 = { "factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings" } }
+  for _, key in ipairs(wanted[kind] or {}) do
+    if type(s[key]) ~= "number" or s[key] <= 0 then fail(path, ("scales its positions without a %s above 0"):format(key)) end
+  end
   if kind == "linear" then return { type = "linear", factor = s.factor } end
   if kind == "llama3" then
     return { type = "llama3", factor = s.factor, low_freq_factor = s.low_freq_factor, high_freq_factor = s.high_freq_factor,
@@ -99,6 +103,7 @@ local activations = { silu = "swiglu", swish = "swiglu" }
 
 -- A configuration of transformers.
 local function from_transformers(path, h)
+  if type(h) ~= "table" then fail(path, "is no object of JSON") end
   local kind = kinds[h.model_type] or fail(path,
     ("is a model of type '%s', which is not supported: llama, mistral, qwen2, qwen3 and gpt2 are"):format(tostring(h.model_type)))
   if kind == "gpt2" then
@@ -107,19 +112,22 @@ local function from_transformers(path, h)
     end
     return {
       kind = kind, vocabulary = h.vocab_size, width = h.n_embd, layers = h.n_layer, heads = h.n_head, length = h.n_positions,
-      inner = given(h.n_inner, 4 * h.n_embd), epsilon = h.layer_norm_epsilon, normalization = "layer", mlp = "gelu", positions = "learned",
+      inner = given(h.n_inner, math.tointeger(h.n_embd) and 4 * h.n_embd), epsilon = h.layer_norm_epsilon, normalization = "layer", mlp = "gelu", positions = "learned",
       qkv_bias = true, out_bias = true, tied = given(h.tie_word_embeddings, true),
     }
   end
-  if not activations[given(h.hidden_act, "silu")] then fail(path, "has the activation '" .. h.hidden_act .. "', which is not supported") end
+  if not activations[given(h.hidden_act, "silu")] then
+    fail(path, "has the activation '" .. tostring(h.hidden_act) .. "', which is not supported")
+  end
   for _, key in ipairs { "attention_bias", "mlp_bias" } do
     if given(h[key], false) then fail(path, ("has %s, which is not supported"):format(key)) end
   end
   local rope = given(h.rope_parameters, given(h.rope_scaling, nil))
+  if rope ~= nil and type(rope) ~= "table" then fail(path, "has rope parameters that are no object") end
   local length = h.max_position_embeddings
   -- Up to the window's length a window hides nothing.
-  local window = given(h.sliding_window, nil)
-  if window and given(h.use_sliding_window, kind ~= "qwen2" and kind ~= "qwen3") then length = math.min(length, window) end
+  local window = given(h.use_sliding_window, kind ~= "qwen2" and kind ~= "qwen3") and given(h.sliding_window, nil)
+  if math.type(window) == "integer" and math.type(length) == "integer" then length = math.min(length, window) end
   return {
     kind = kind, vocabulary = h.vocab_size, width = h.hidden_size, layers = h.num_hidden_layers, heads = h.num_attention_heads,
     kv_heads = given(h.num_key_value_heads, h.num_attention_heads), head_size = given(h.head_dim, nil), inner = h.intermediate_size,
@@ -169,6 +177,8 @@ local option_types = { quantize = "string", length = "number" }
 local usual_length = 4096
 
 local function limited(config, options)
+  -- What is no number is named where the decoder is made.
+  if math.type(config.length) ~= "integer" then return config end
   config.trained_length = config.length
   config.length = options.length or (config.positions == "learned" and config.length) or math.min(config.length, usual_length)
   if config.positions == "learned" and config.length > config.trained_length then
@@ -177,8 +187,10 @@ local function limited(config, options)
   return config
 end
 
+-- The rows of q, k and v; the decoder checks what they are made of.
 local function sizes_of(c)
-  return { heads = c.heads, kv_heads = c.kv_heads or c.heads, head_size = c.head_size or c.width // c.heads }
+  local whole = math.type(c.width) == "integer" and math.type(c.heads) == "integer" and c.heads > 0
+  return { heads = c.heads, kv_heads = c.kv_heads or c.heads, head_size = c.head_size or whole and c.width // c.heads }
 end
 
 local function load_gguf(path, options)
