@@ -86,12 +86,13 @@ class Net {
         const int64_t inputs = s.batch * s.in[1] * s.in[2] * s.channels,
                       outputs = s.batch * s.out[1] * s.out[2] * s.out_channels;
         const int64_t weights = s.out_channels * s.channels / s.groups * kernel * kernel;
-        if (type == "s8") {
+        if (type == "s8" || type == "s7") {
+            reach_ = type == "s8" ? 127 : 63;
             IntegerConvolution c;
             c.shape = s;
             c.x = input<uint8_t>(inputs);
             Memory raw(weights);
-            fill(raw.as<int8_t>(), weights, 127);
+            fill(raw.as<int8_t>(), weights, reach_);
             void* packed = bytes(integer_convolution_weight_bytes(s));
             pack_integer_convolution(s, raw.as<int8_t>(), packed);
             c.weight = packed;
@@ -131,7 +132,8 @@ class Net {
         int64_t m, n, k;
         int residual;
         in >> type >> m >> n >> k >> activation >> residual;
-        if (type == "s8") {
+        if (type == "s8" || type == "s7") {
+            reach_ = type == "s8" ? 127 : 63;
             IntegerProduct p;
             p.m = m;
             p.n = n;
@@ -141,7 +143,7 @@ class Net {
             p.type = p.epilogue.type = IntegerType::u8;
             p.a_zero = 128;
             Memory raw(n * k);
-            fill(raw.as<int8_t>(), n * k, 127);
+            fill(raw.as<int8_t>(), n * k, reach_);
             void* packed = bytes(integer_weight_bytes(k, n));
             pack_integer_weight(k, n, raw.as<int8_t>(), n, 1, packed);
             p.b = packed;
@@ -265,6 +267,7 @@ class Net {
     }
 
     Isa isa_;
+    int reach_ = 127;  // of 8-bit weights
     void* last_ = nullptr;
     int64_t last_count_ = 0;
     std::pair<void*, size_t> places_[3] = {};

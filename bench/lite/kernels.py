@@ -4,7 +4,7 @@ of layers as one ONNX model and as one sequence of kernels, timed in turns; the 
 usage: kernels.py PROGRAM [--isa avx2] [--net NAME] [--rounds N] [--layers] [--integer]
 
 PROGRAM is build/bench/lite_kernel_times. --isa limits our kernels only; onnxruntime takes what the processor has. --layers
-prints our time of each layer. --integer compares our 8-bit kernels with our floats. Poolings and attention's softmax are left
+prints our time of each layer. --integer compares our 8-bit kernels with our floats (s7: weights within 64). Poolings and attention's softmax are left
 out on both sides."""
 import argparse
 import subprocess
@@ -224,7 +224,7 @@ def main():
                 if x["kind"] == "conv" and x["kernel"] == 3 and x["stride"] == 1 and x["groups"] == 1:
                     x["method"] = arguments.method
             peer = None if arguments.integer else session(layers, batch)
-            kinds = ["f32", "s8"] if arguments.integer else ["f32"]
+            kinds = ["f32", "s8", "s7"] if arguments.integer else ["f32"]
             nets = {(isa, kind): ours.net(layers, batch, isa, kind)
                     for isa in arguments.isa or ["avx2", "avx512" if not arguments.integer else "avx512vnni"] for kind in kinds}
             best = {key: 1e9 for key, number in nets.items() if number is not None}
@@ -242,8 +242,8 @@ def main():
                 line += "".join(f"  {isa} {t * 1e6:9.0f} us ({theirs / t:4.2f} x)" for (isa, _), t in best.items())
             else:
                 for isa in {isa for isa, _ in best}:
-                    f, i = best[isa, "f32"], best[isa, "s8"]
-                    line += f"  {isa} f32 {f * 1e6:9.0f} us  s8 {i * 1e6:9.0f} us ({f / i:4.2f} x)"
+                    f, i, r = (best[isa, kind] for kind in kinds)
+                    line += f"  {isa} f32 {f * 1e6:9.0f} us  s8 {i * 1e6:9.0f} us ({f / i:4.2f} x)  s7 {r * 1e6:9.0f} us ({f / r:4.2f} x)"
             print(line, flush=True)
             if arguments.layers:
                 for key in best:

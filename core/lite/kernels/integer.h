@@ -41,6 +41,8 @@ struct IntegerEpilogue {
 };
 
 // Panels of 16 columns in groups of 4 rows, then the sum of each column: one arrangement for all instruction sets.
+// Without VNNI, weights that are all within -64 and 64 are a third faster than others ("reduced range"); the results
+// are exact with either.
 int64_t integer_weight_bytes(int64_t k, int64_t n);
 void pack_integer_weight(int64_t k, int64_t n, const int8_t* from, int64_t k_step, int64_t n_step, void* to);
 

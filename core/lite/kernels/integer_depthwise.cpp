@@ -105,8 +105,10 @@ Loops loops_of(const ConvolutionShape& s) {
     const int64_t h = s.kernel[1], w = s.kernel[2], stride = s.stride[2];
     if (h == 3 && w == 3 && stride == 1) return {depthwise_group<3, 3, 1, 4>, 4};
     if (h == 3 && w == 3 && stride == 2) return {depthwise_group<3, 3, 2, 4>, 4};
+#if defined(__AVX2__)
     if (h == 5 && w == 5 && stride == 1) return {depthwise_group<5, 5, 1, 4>, 4};
     if (h == 5 && w == 5 && stride == 2) return {depthwise_group<5, 5, 2, 4>, 4};
+#endif
     return {};
 }
 

@@ -200,4 +200,27 @@ inline constexpr int kTogether = 2;
 #endif
 }
 
+// The same for words of four bytes; without VNNI the weights are at most 64, so that no sum of two products overflows
+// 16 bits.
+#if defined(__AVX2__) || defined(__SSSE3__)
+inline constexpr bool kHasQuads = true;
+#else
+inline constexpr bool kHasQuads = false;
+#endif
+[[gnu::always_inline]] inline Ints dot_quads(Ints sum, Ints x, Ints w) {
+#if defined(__AVX512VNNI__)
+    return dot(sum, x, w);
+#elif defined(__AVX512BW__)
+    return sum + (Ints)_mm512_madd_epi16(_mm512_maddubs_epi16((__m512i)x, (__m512i)w), _mm512_set1_epi16(1));
+#elif defined(__AVX2__)
+    return sum + (Ints)_mm256_madd_epi16(_mm256_maddubs_epi16((__m256i)x, (__m256i)w), _mm256_set1_epi16(1));
+#elif defined(__SSSE3__)
+    return sum + (Ints)_mm_madd_epi16(_mm_maddubs_epi16((__m128i)x, (__m128i)w), _mm_set1_epi16(1));
+#else
+    (void)x;
+    (void)w;
+    return sum;
+#endif
+}
+
 }  // namespace lunaria::lite::kernels::LUNARIA_ISA

@@ -17,6 +17,8 @@ namespace lunaria::lite::kernels::LUNARIA_ISA {
 
 namespace {
 
+// Words of weights as they are packed; of two numbers of 16 bits; and packed ones that are widened in registers.
+enum class Form : uint8_t { quads, pairs, narrow };
 constexpr bool kWidens = kTogether == 2;
 
 struct IntegerTile {
@@ -29,7 +31,7 @@ struct IntegerTile {
 
 [[gnu::always_inline]] inline Ints word(const uint8_t* p) { return broadcast(load<int32_t>(p)); }
 
-template <int Rows, int Panels, bool Narrow>
+template <int Rows, int Panels, Form Of>
 void integer_tile(const IntegerTile& t) {
     constexpr int V = Panels * kColumns, kTriples = (Rows + 2) / 3;
     Ints sums[Rows][V];
@@ -47,7 +49,7 @@ void integer_tile(const IntegerTile& t) {
 #pragma GCC unroll 8
         for (int v = 0; v < V; ++v) w[v] = load<Ints>(b + v / kColumns * panel + v % kColumns * kLanes);
         if constexpr (Rows <= kSmallRows) __builtin_prefetch(b + 24 * kPanel);
-        if constexpr (Narrow) {
+        if constexpr (Of == Form::narrow) {
             // Words of four bytes to two words of two numbers each.
             Ints w2[V];
 #pragma GCC unroll 8
@@ -69,11 +71,12 @@ void integer_tile(const IntegerTile& t) {
             for (int r = 0; r < Rows; ++r) {
                 const Ints x = word(a[r / 3] + (r % 3) * row);
 #pragma GCC unroll 8
-                for (int v = 0; v < V; ++v) sums[r][v] = dot(sums[r][v], x, w[v]);
+                for (int v = 0; v < V; ++v)
+                    sums[r][v] = Of == Form::quads ? dot_quads(sums[r][v], x, w[v]) : dot(sums[r][v], x, w[v]);
             }
         }
 #pragma GCC unroll 4
-        for (int g = 0; g < kTriples; ++g) a[g] += Narrow ? 8 : 4;
+        for (int g = 0; g < kTriples; ++g) a[g] += Of == Form::narrow ? 8 : 4;
         b += kPanel;
     }
 #pragma GCC unroll 12
@@ -83,19 +86,26 @@ void integer_tile(const IntegerTile& t) {
 }
 
 using Loop = void (*)(const IntegerTile&);
-template <int Panels, bool Narrow, int... R>
+template <int Panels, Form Of, int... R>
 constexpr auto loops_of(std::integer_sequence<int, R...>) {
-    return std::array<Loop, sizeof...(R)>{&integer_tile<R + 1, Panels, Narrow>...};
+    return std::array<Loop, sizeof...(R)>{&integer_tile<R + 1, Panels, Of>...};
 }
-template <bool Narrow>
-Loop loop_of(int rows, int panels) {
-    constexpr int kMost = Narrow ? kSmallRows : kRows;
-    static constexpr auto kOne = loops_of<1, Narrow>(std::make_integer_sequence<int, kMost>{});
+template <Form Of>
+Loop find_loop(int rows, int panels) {
+    constexpr int kMost = Of == Form::narrow ? kSmallRows : kRows;
+    static constexpr auto kOne = loops_of<1, Of>(std::make_integer_sequence<int, kMost>{});
     if constexpr (kSide == 2) {
-        static constexpr auto kTwo = loops_of<2, Narrow>(std::make_integer_sequence<int, kMost>{});
+        static constexpr auto kTwo = loops_of<2, Of>(std::make_integer_sequence<int, kMost>{});
         if (panels == 2) return kTwo[static_cast<size_t>(rows - 1)];
     }
     return kOne[static_cast<size_t>(rows - 1)];
+}
+Loop loop_of(Form form, int rows, int panels) {
+    if constexpr (kWidens) {
+        if (form == Form::narrow) return find_loop<Form::narrow>(rows, panels);
+        if (form == Form::pairs || !kHasQuads) return find_loop<Form::pairs>(rows, panels);
+    }
+    return find_loop < kHasQuads ? Form::quads : Form::pairs > (rows, panels);
 }
 
 // Packed words to twice as many with two numbers of 16 bits each.
@@ -112,9 +122,9 @@ void widen(const int32_t* from, int64_t quads, int32_t* to) {
 }
 
 // Unsigned bytes in place, or as numbers of 16 bits; zeros up to whole words.
-void prepare_row(uint8_t* bytes, int64_t k, uint8_t flip, uint16_t* wide) {
+void prepare_row(Form form, uint8_t* bytes, int64_t k, uint8_t flip, uint16_t* wide) {
     for (int64_t i = k; i < quads_of(k) * 4; ++i) bytes[i] = flip;
-    if constexpr (kWidens) {
+    if (form != Form::quads) {
         for (int64_t i = 0; i < quads_of(k) * 4; ++i) wide[i] = static_cast<uint8_t>(bytes[i] ^ flip);
     } else if (flip) {
         // The rest of the row is scratch.
@@ -173,33 +183,39 @@ void multiply(const IntegerRows& task, int64_t m0, int64_t m1, int64_t p0, int64
     IntegerEnd end(*task.epilogue, task.n, constants);
     end.prepare(packed + panels_of(task.n) * words, task.zero + offset_of(task.type));
     const int64_t blocks = (m1 - m0 + kRows - 1) / kRows;
-    const bool narrow = kWidens && m1 - m0 <= kSmallRows;
+    const bool small = packed[panels_of(task.n) * (words + kPanel)] != 0;
+    const Form form = !kWidens || (kHasQuads && small) ? Form::quads
+                      : m1 - m0 <= kSmallRows          ? Form::narrow
+                                                       : Form::pairs;
+    const int64_t twice = form == Form::pairs ? 2 : 1;
+    const bool reads_in_place = form == Form::quads && in_place && task.type == IntegerType::u8 && task.k % 4 == 0;
     for (int64_t p = p0; p < p1; p += sizes.panels) {
         const int64_t last = p + sizes.panels < p1 ? p + sizes.panels : p1;
-        if (kWidens && !narrow)
+        if (form == Form::pairs)
             for (int64_t i = p; i < last; ++i) widen(packed + i * words, quads, widened + (i - p) * words * 2);
         for (int64_t block = 0; block < blocks; ++block) {
             const int64_t first = m0 + (m1 - m0) * block / blocks;
             const int rows = static_cast<int>(m0 + (m1 - m0) * (block + 1) / blocks - first);
             IntegerTile t;
-            t.a = kWidens ? reinterpret_cast<const uint8_t*>(wide) : bytes;
-            t.a_row = sizes.row_bytes * (kWidens ? 2 : 1);
-            if (!kWidens && in_place && task.type == IntegerType::u8 && task.k % 4 == 0) {
+            t.a = form == Form::quads ? bytes : reinterpret_cast<const uint8_t*>(wide);
+            t.a_row = form == Form::quads ? sizes.row_bytes : 2 * sizes.row_bytes;
+            if (reads_in_place) {
                 t.a = in_place + first * in_place_row;
                 t.a_row = in_place_row;
             } else {
                 gather(first, rows, bytes, sizes.row_bytes);
                 for (int r = 0; r < rows; ++r)
-                    prepare_row(bytes + r * sizes.row_bytes, task.k, flip_of(task.type), wide + r * sizes.row_bytes);
+                    prepare_row(form, bytes + r * sizes.row_bytes, task.k, flip_of(task.type),
+                                wide + r * sizes.row_bytes);
             }
-            t.steps = kWidens && !narrow ? 2 * quads : quads;
-            t.b_panel = kWidens && !narrow ? 2 * words : words;
+            t.steps = twice * quads;
+            t.b_panel = twice * words;
             alignas(64) int32_t sums[kRows * kSide * kPanel];
             t.c = sums;
             for (int64_t i = p; i < last;) {
                 const int side = kSide == 2 && i + 2 <= last ? 2 : 1;
-                t.b = kWidens && !narrow ? widened + (i - p) * words * 2 : packed + i * words;
-                (kWidens && narrow ? loop_of<kWidens>(rows, side) : loop_of<false>(rows, side))(t);
+                t.b = form == Form::pairs ? widened + (i - p) * words * 2 : packed + i * words;
+                loop_of(form, rows, side)(t);
                 finish_tile(task, end, first, rows, i, side, sums);
                 i += side;
             }

@@ -10,6 +10,8 @@ namespace lunaria::lite::kernels {
 }
 // k in whole groups of four.
 [[gnu::always_inline]] inline int64_t quads_of(int64_t k) { return (k + 3) / 4; }
+// Weights of at most this magnitude can be multiplied four at a time by any processor.
+inline constexpr int kSmallWeight = 64;
 [[gnu::always_inline]] inline int64_t panel_bytes(int64_t k) { return quads_of(k) * 4 * kPanel; }
 
 // One worker's scratch for products: rows as bytes and widened, sums, widened panels, and for all columns their

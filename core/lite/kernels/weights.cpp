@@ -172,7 +172,8 @@ bool pack_convolution(const ConvolutionShape& s, ConvolutionMethod method, Weigh
 }
 
 int64_t integer_weight_bytes(int64_t k, int64_t n) {
-    return round_up(panels_of(n) * panel_bytes(k) + panels_of(n) * kPanel * 4, 64);
+    // Panels, the sums of columns, and whether all are small.
+    return round_up(panels_of(n) * panel_bytes(k) + panels_of(n) * kPanel * 4 + 4, 64);
 }
 
 namespace {
@@ -182,9 +183,12 @@ void pack_integers(int64_t k, int64_t n, void* to, F get) {
     std::memset(to, 0, static_cast<size_t>(integer_weight_bytes(k, n)));
     auto* panels = static_cast<int8_t*>(to);
     auto* sums = static_cast<int32_t*>(moved(to, panels_of(n) * panel_bytes(k)));
+    int32_t& small = sums[panels_of(n) * kPanel];
+    small = 1;
     for (int64_t j = 0; j < n; ++j)
         for (int64_t i = 0; i < k; ++i) {
             const int8_t w = get(i, j);
+            if (w > kSmallWeight || w < -kSmallWeight) small = 0;
             panels[j / kPanel * panel_bytes(k) + (i / 4 * kPanel + j % kPanel) * 4 + i % 4] = w;
             sums[j] += w;
         }

@@ -57,13 +57,7 @@ class Method {
     }
 
     void run(int64_t first, int64_t count, float* gathered) {
-        for (int64_t i = 0; i < count; ++i) {
-            const Place at = place(first + i);
-            if (at.y >= 0 && at.x >= 0 && at.y + kSpan <= s_.in[1] && at.x + kSpan <= s_.in[2])
-                read<false>(at, i);
-            else
-                read<true>(at, i);
-        }
+        for (int64_t i = 0; i < count; ++i) read(place(first + i), pixels_ + i * sizes_.in_row);
         const int64_t panels = panels_of(s_.out_channels), weight = s_.channels * panels * kPanel;
         for (int64_t t = 0; t < sizes_.places; ++t) {
             const int64_t element = c_.type == WeightType::f32 ? 4 : 2;
@@ -89,32 +83,39 @@ class Method {
         return {rest / sizes_.rows, rest % sizes_.rows * Size - s_.pad[1], column * Size - s_.pad[2]};
     }
 
-    template <bool Edge>
-    [[gnu::noinline]] void read(const Place& at, int64_t tile) {
+    void read(const Place& at, float* to) {
         const float* base = c_.x + ((at.picture * s_.in[1] + at.y) * s_.in[2] + at.x) * x_pixel_;
-        const int64_t line = s_.in[2] * x_pixel_, next = sizes_.group * sizes_.in_row;
-        float* to = pixels_ + tile * sizes_.in_row;
-        bool inside[kSpan][kSpan];
-        if constexpr (Edge)
-            for (int i = 0; i < kSpan; ++i)
-                for (int j = 0; j < kSpan; ++j)
-                    inside[i][j] = at.y + i >= 0 && at.y + i < s_.in[1] && at.x + j >= 0 && at.x + j < s_.in[2];
-        for (int64_t c = 0; c < s_.channels; c += kLanes) {
-            const int64_t count = s_.channels - c < kLanes ? s_.channels - c : kLanes;
+        const int64_t line = s_.in[2] * x_pixel_;
+        int64_t c = 0;
+        if (at.y >= 0 && at.x >= 0 && at.y + kSpan <= s_.in[1] && at.x + kSpan <= s_.in[2]) {
+            c = s_.channels / kLanes * kLanes;
+            transform(base, line, x_pixel_, c, to);
+        }
+        // At the edges, and for the last channels, from a copy with zeros.
+        constexpr int64_t kPart = 64;
+        alignas(64) float patch[kSpan * kSpan * kPart];
+        for (; c < s_.channels; c += kPart) {
+            const int64_t count = s_.channels - c < kPart ? s_.channels - c : kPart, whole = round_up(count, kLanes);
+            for (int64_t i = 0; i < kSpan; ++i)
+                for (int64_t j = 0; j < kSpan; ++j) {
+                    const bool inside = at.y + i >= 0 && at.y + i < s_.in[1] && at.x + j >= 0 && at.x + j < s_.in[2];
+                    float* pixel = patch + (i * kSpan + j) * kPart;
+                    if (inside) copy(pixel, base + i * line + j * x_pixel_ + c, count);
+                    clear(pixel + (inside ? count : 0), whole - (inside ? count : 0));
+                }
+            transform(patch, kSpan * kPart, kPart, whole, to + c);
+        }
+    }
+    // Whole vectors of channels of a tile.
+    [[gnu::noinline]] void transform(const float* from, int64_t line, int64_t pixel, int64_t channels, float* to) {
+        const int64_t next = sizes_.group * sizes_.in_row;
+        for (int64_t c = 0; c < channels; c += kLanes) {
             Floats half[kSpan][kSpan];
 #pragma GCC unroll 6
             for (int j = 0; j < kSpan; ++j) {
                 Floats d[kSpan], t[kSpan];
 #pragma GCC unroll 6
-                for (int i = 0; i < kSpan; ++i) {
-                    const float* p = base + i * line + j * x_pixel_ + c;
-                    if (Edge && !inside[i][j])
-                        d[i] = Floats{};
-                    else if (count < kLanes)
-                        d[i] = load_part(p, count);
-                    else
-                        d[i] = load(p);
-                }
+                for (int i = 0; i < kSpan; ++i) d[i] = load(from + i * line + j * pixel + c);
                 transform_pixels<Size>(d, t);
 #pragma GCC unroll 6
                 for (int i = 0; i < kSpan; ++i) half[i][j] = t[i];
@@ -154,16 +155,15 @@ class Method {
                 for (int i = 0; i < Size; ++i) half[i][j] = y[i];
             }
             const Floats bias = end_.in_tile && e.bias ? load_at(e.bias + c) : Floats{};
+            Floats results[Size][Size];
 #pragma GCC unroll 4
-            for (int i = 0; i < Size; ++i) {
-                Floats y[Size];
-                transform_products<Size>(half[i], y);
-                if (i >= height) break;
-#pragma GCC unroll 4
-                for (int j = 0; j < Size; ++j) {
-                    if (j >= width) break;
+            for (int i = 0; i < Size; ++i) transform_products<Size>(half[i], results[i]);
+#pragma GCC unroll 1
+            for (int64_t i = 0; i < height; ++i)
+#pragma GCC unroll 1
+                for (int64_t j = 0; j < width; ++j) {
                     const int64_t result = first + i * s_.out[2] + j;
-                    Floats v = y[j] + bias;
+                    Floats v = results[i][j] + bias;
                     if (end_.in_tile && e.residual) v += load_at(e.residual + result * e.residual_row + c);
                     v = smaller(larger(v, low), high);
                     float* to = c_.y + result * y_pixel_ + c;
@@ -172,7 +172,6 @@ class Method {
                     else
                         store_part(to, v, count);
                 }
-            }
         }
         if (end_.in_tile) return;
         for (int64_t i = 0; i < height; ++i) {
