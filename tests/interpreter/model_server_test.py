@@ -21,6 +21,7 @@ net.weight:set_data(ms.tensor { { 1.0, 0.0, 2.0 }, { 0.0, -1.0, 0.5 } })
 net.bias:set_data(ms.tensor { 0.5, 0.0 })
 ms.export(net, ms.tensor { { 1.0, 2.0, 3.0 } }, { file_name = arg[1] .. "/net.mindir" })
 ms.export(net, ms.tensor { { 1.0, 2.0, 3.0 } }, { file_name = arg[1] .. "/net", file_format = "ONNX" })
+ms.export(net, ms.tensor { { 1.0, 2.0, 3.0 } }, { file_name = arg[1] .. "/rows", file_format = "ONNX", dynamic_axes = { x = { 0 } } })
 """
 
 # A small decoder with random weights and the byte-level tokenizer of tests/data/words.
@@ -244,6 +245,12 @@ def main(program):
                 body = json.dumps({"inputs": {name: [[1, 2, 3]]}})
                 load(server, 8, 25, body, lambda text: b"7.5" not in text)
                 check_end(server, name)
+        with Server(program, f"{folder}/rows.onnx", "--batch", "16") as server:
+            about = server.json("/model")[1]
+            assert about["inputs"][0]["shape"] == [-1, 3], about
+            load(server, 8, 40, json.dumps({"inputs": [[[1, 2, 3], [0, 0, 0]]]}),
+                 lambda text: json.loads(text) != {"outputs": {about["outputs"][0]["name"]: [[7.5, -0.5], [0.5, 0.0]]}})
+            server.end()
         script.write_text(MAKE_LANGUAGE)
         subprocess.run([program, script, folder], check=True)
         with Server(program, f"{folder}/small.gguf") as server:

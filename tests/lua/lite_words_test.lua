@@ -1,4 +1,5 @@
 -- Tokenizers and chat templates on the files of tests/data/words, which the packages tokenizers and jinja2 wrote what is expected for.
+-- Eager mode only: nothing here is computed by tensors.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

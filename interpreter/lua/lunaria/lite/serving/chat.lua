@@ -33,7 +33,8 @@ local settings = { temperature = "number", top_k = "integer", top_p = "number", 
 local function setting(name, text)
   local number = tonumber(text)
   if settings[name] == "integer" then number = math.tointeger(number) end
-  return number or nil, ("%s needs a%s, got '%s'"):format(name, settings[name] == "integer" and " whole number" or " number", tostring(text))
+  local wanted = settings[name] == "integer" and "a whole number" or "a number"
+  return number or nil, ("%s needs %s, got '%s'"):format(name, wanted, tostring(text))
 end
 
 local function parsed(words)
@@ -72,9 +73,9 @@ end
 local Chat = {}
 Chat.__index = Chat
 
--- A conversation: `messages` with the system's first, `write(text)` shows a piece, `generate` is ms.lite.generate or stands for it.
-function Chat.new(model, options, write, generate)
-  local self = setmetatable({ model = model, options = options, messages = {}, write = write, generate = generate }, Chat)
+-- A conversation: `messages` with the system's first; `write(text)` shows a piece.
+function Chat.new(model, options, write)
+  local self = setmetatable({ model = model, options = options, messages = {}, write = write }, Chat)
   self:reset()
   return self
 end
@@ -95,12 +96,12 @@ end
 -- Has the model answer the last message. A Ctrl-C ends the answer, which stays as far as it came.
 function Chat:answer()
   local options, parts = self.options, {}
-  local given = { tokenizer = self.model.tokenizer, stop = self.model.stops, stream = function(piece)
+  local given = { stop = self.model.stops, stream = function(piece)
     parts[#parts + 1] = piece
     self.write(piece)
   end }
   for name in pairs(settings) do given[name] = options[name] end
-  local fine, problem = core.attempt(function() return self.generate(self.model.decoder, self:_prompt(), given) end)
+  local fine, problem = core.attempt(function() return self.model:generate(self:_prompt(), given) end)
   self.write "\n"
   -- nil: a Ctrl-C ended it.
   if fine == false then
@@ -174,7 +175,8 @@ function Chat:line(text)
   local command, rest = text:match "^/(%w+)%s*(.-)%s*$"
   if command == "quit" or command == "exit" then return false end
   if command then
-    if commands[command] then commands[command](self, rest) else self.write(("there is no /%s; /help lists what there is\n"):format(command)) end
+    local run = commands[command]
+    if run then run(self, rest) else self.write(("there is no /%s; /help lists what there is\n"):format(command)) end
   elseif text:find "%S" then
     self.messages[#self.messages + 1] = { role = "user", content = text }
     self:answer()
@@ -192,15 +194,17 @@ end
 local function run(...)
   local options, path = parsed { ... }
   if not options then return print(usage) end
-  if not (ms.io.kind(path) == "folder" or path:find "%.gguf$") then fail("'%s' is neither the folder of a language model nor a GGUF file", path) end
+  if not (ms.io.kind(path) == "folder" or path:find "%.gguf$") then
+    fail("'%s' is neither the folder of a language model nor a GGUF file", path)
+  end
   local model = models.open(path, { length = options.length, quantize = options.quantize })
   if not options.raw and not model.tokenizer.chat_template then fail("the model has no chat template: --raw has it go on with texts") end
   local function write(text)
     io.write(text)
     io.flush()
   end
-  local chat = Chat.new(model, options, write, ms.lite.generate)
-  local is_shown = ms.is_terminal(nil)
+  local chat = Chat.new(model, options, write)
+  local is_shown = ms.is_terminal()
   if is_shown then write(("%s; /help, Ctrl-D ends\n"):format(model.name)) end
   while true do
     if is_shown then write "> " end

@@ -25,7 +25,8 @@ local function one_of(...)
 end
 local function is_plain_text(x) return type(x) == "table" and x.type == "text" end
 local common = {
-  model = { is_text, "a text" }, max_tokens = { integer(1), "a positive integer" }, temperature = { between(0, 10), "a number from 0 to 10" },
+  model = { is_text, "a text" }, max_tokens = { integer(1), "a positive integer" },
+  temperature = { between(0, 10), "a number from 0 to 10" },
   top_p = { between(0, 1), "a number from 0 to 1" }, top_k = { integer(0), "an integer that is not negative" },
   min_p = { between(0, 1), "a number from 0 to 1" }, repetition_penalty = { between(0.01, 100), "a positive number" },
   seed = { integer(0), "an integer that is not negative" }, stream = { is_flag, "true or false" }, stop = { function(x)
@@ -136,14 +137,10 @@ end
 
 local function generate(model, values, ids, stream)
   local most = values.max_completion_tokens or values.max_tokens or 1024
-  local count = 0
-  local new, text = ms.lite.generate(model.decoder, ids, {
-    tokenizer = model.tokenizer, stop = stops_of(model, values.stop), max_tokens = most, temperature = values.temperature or 1.0,
+  local new, text = model:generate(ids, {
+    stop = stops_of(model, values.stop), max_tokens = most, temperature = values.temperature or 1.0,
     top_p = values.top_p, top_k = values.top_k, min_p = values.min_p, repetition_penalty = values.repetition_penalty,
-    seed = values.seed, stream = stream and function(piece)
-      count = count + 1
-      return stream(piece)
-    end or nil,
+    seed = values.seed, stream = stream,
   })
   local usage = { prompt_tokens = #ids, completion_tokens = #new, total_tokens = #ids + #new }
   return text, #new >= most and "length" or "stop", usage

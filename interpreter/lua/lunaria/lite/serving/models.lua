@@ -22,8 +22,9 @@ end
 -- A network of a file: { kind, name, inputs, outputs, run = f(list of tensors) -> list of tensors }.
 local function network(path)
   local f, _, about = ms.load(path)
-  if type(f) == "table" and arguments.is_callable(f) == false or not about then
-    arguments.fail("serve", ("'%s' has no network: MindIR and ONNX files, folders of language models and GGUF files can be served"):format(path))
+  if not about then
+    arguments.fail("serve", ("'%s' has no network"):format(path),
+      "MindIR and ONNX files, folders of language models and GGUF files can be served")
   end
   local run = ms.get_context "mode" == ms.GRAPH_MODE and ms.jit(f) or f
   return {
@@ -49,9 +50,27 @@ local function stops_of(tokenizer, decoder)
   return ids
 end
 
---- A language model: { kind, decoder, tokenizer, stops = ids that end an answer }.
+-- A language model: decoder, tokenizer, stops (ids that end an answer), cached (the ids that are in the decoder's caches).
+local Language = { kind = "language" }
+Language.__index = Language
+
+--- As ms.lite.generate, with ids as the prompt; ids that the last prompt and its answer began with are not computed again.
+function Language:generate(ids, options)
+  local decoder, cached, same = self.decoder, self.cached, 0
+  -- A penalty counts the tokens that it is given: all of them.
+  local most = options.repetition_penalty and 0 or math.min(#ids - 1, #cached, decoder:position())
+  while same < most and cached[same + 1] == ids[same + 1] do same = same + 1 end
+  if same > 0 then decoder:rewind(same) end
+  self.cached = {}
+  options.continued, options.tokenizer = same > 0, self.tokenizer
+  local new, text = ms.lite.generate(decoder, table.move(ids, same + 1, #ids, 1, {}), options)
+  local all = table.move(new, 1, #new, #ids + 1, table.move(ids, 1, #ids, 1, {}))
+  self.cached = table.move(all, 1, math.min(#all, decoder:position()), 1, {})
+  return new, text
+end
+
 function models.language(decoder, tokenizer)
-  return { kind = "language", decoder = decoder, tokenizer = tokenizer, stops = stops_of(tokenizer, decoder) }
+  return setmetatable({ decoder = decoder, tokenizer = tokenizer, stops = stops_of(tokenizer, decoder), cached = {} }, Language)
 end
 
 local function language(path, options)

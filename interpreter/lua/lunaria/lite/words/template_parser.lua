@@ -130,7 +130,7 @@ local function pieces_of(source)
     local opening = source:sub(from, from + 1)
     local sign = source:match("^[-+]?", from + 2)
     put_text(source:sub(at, from - 1), sign, opening)
-    local tag_line, end_sign, after = line, nil, nil
+    local tag_line, end_sign, after = line
     if opening == "{#" then
       local stop = source:find("#}", from + 2, true) or fail_at(line, "the comment that begins here has no end '#}'")
       end_sign, after = source:sub(stop - 1, stop - 1), stop + 2
