@@ -55,6 +55,19 @@ void on_interrupt(int number) {
     note_interrupt();
 }
 
+// Single lines: with editing and what was typed before where input and output are a terminal.
+std::unique_ptr<LineReader> make_command_reader(bool color) {
+    const LineReader::Hooks hooks{[](const std::string&, size_t) { return Completions(); },
+                                  [](const std::string&) {
+                                      return InputCheck{InputKind::complete, ""};
+                                  }};
+    const char* terminal = std::getenv("TERM");
+    std::unique_ptr<LineReader> reader;
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal && std::string_view(terminal) != "dumb")
+        reader = make_readline_reader(hooks, "", color);
+    return reader ? std::move(reader) : make_plain_reader(hooks);
+}
+
 // The debugger of scripts. Its parts are made only when the program stops.
 class ScriptDebugger {
   public:
@@ -68,15 +81,8 @@ class ScriptDebugger {
   private:
     DebuggerPrompt& prompt() {
         if (prompt_) return *prompt_;
-        const LineReader::Hooks hooks{[](const std::string&, size_t) { return Completions(); },
-                                      [](const std::string&) {
-                                          return InputCheck{InputKind::complete, ""};
-                                      }};
-        const char* terminal = std::getenv("TERM");
         const bool color = isatty(STDOUT_FILENO) && !std::getenv("NO_COLOR");
-        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && terminal && std::string_view(terminal) != "dumb")
-            reader_ = make_readline_reader(hooks, "", color);
-        if (!reader_) reader_ = make_plain_reader(hooks);
+        reader_ = make_command_reader(color);
         prompt_.emplace(state_, DebuggerPrompt::Hooks{
                                     [this](const std::string& text,
                                            const DebuggerPrompt::Complete& complete) -> std::optional<std::string> {
@@ -267,11 +273,36 @@ constexpr std::pair<std::string_view, const char*> kLibraryCommands[] = {
     {"onnx-run", "lunaria.onnx.run"}, {"ascend", "lunaria.ascend.command"},      {"insight", "lunaria.insight.command"},
     {"lite", "lunaria.lite.command"}, {"serve", "lunaria.lite.serving.command"}, {"chat", "lunaria.lite.serving.chat"}};
 
+// read(prompt): a line of the user's; nil at the end, false after Ctrl-C. Upvalue 1: the reader, which the first call
+// makes.
+int read_line(lua_State* L) {
+    auto& reader = *static_cast<std::unique_ptr<LineReader>*>(lua_touserdata(L, lua_upvalueindex(1)));
+    if (!reader) reader = make_command_reader(false);
+    const LineReader::Input input =
+        reader->read_command(luaL_checkstring(L, 1), [](const std::string&, size_t) { return Completions(); });
+    if (input.event == LineReader::Event::text) {
+        lua_pushlstring(L, input.text.data(), input.text.size());
+    } else if (input.event == LineReader::Event::interrupt) {
+        State::of(L).clear_interrupt();
+        interrupted_at = 0;
+        lua_pushboolean(L, 0);
+    } else {
+        lua_pushnil(L);
+    }
+    return 1;
+}
+
 int run_words(const char* module, int count, char** words) {
     ProgramState state({.ignore_environment = false});
     interruptible = &state;
     handle_signal(SIGINT, on_interrupt);
+    std::unique_ptr<LineReader> reader;
     Outcome outcome = run_protected(state, [&](lua_State* L) {
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+        lua_pushlightuserdata(L, &reader);
+        lua_pushcclosure(L, protect<read_line>, 1);
+        lua_setfield(L, -2, "lunaria.read_line");
+        lua_pop(L, 1);
         lua_getglobal(L, "require");
         lua_pushstring(L, module);
         lua_call(L, 1, 1);

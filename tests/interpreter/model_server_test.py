@@ -5,6 +5,7 @@ usage: model_server_test.py LUNARIA"""
 import http.client
 import json
 import os
+import pty
 import signal
 import struct
 import subprocess
@@ -229,6 +230,28 @@ def check_chat(program, model, text):
     chat.stdin.flush()
     rest = chat.communicate(timeout=60)[0]
     assert chat.returncode == 0 and rest.count("user: Grüße") == 2 and rest.count("assistant: ") == 2, (chat.returncode, rest)
+    # A terminal has editing and the lines before.
+    terminal, other = pty.openpty()
+    chat = subprocess.Popen(words, stdin=other, stdout=other, stderr=other, env={**os.environ, "TERM": "xterm"}, start_new_session=True)
+    os.close(other)
+    shown = b""
+
+    def until(part, count):
+        nonlocal shown
+        end = time.monotonic() + 60
+        while shown.count(part) < count:
+            assert time.monotonic() < end, shown
+            shown += os.read(terminal, 4096)
+
+    until(b"> ", 1)
+    os.write(terminal, "Grüße\r".encode())
+    until(text.encode().split(b"\n")[0], 1)
+    until(b"> ", 2)
+    os.write(terminal, b"\x1b[A\r")
+    until("Grüße".encode(), 2)
+    os.write(terminal, b"/quit\r")
+    assert chat.wait(60) == 0
+    os.close(terminal)
 
 
 def main(program):

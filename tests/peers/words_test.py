@@ -1,6 +1,6 @@
 """Tokenizers and chat templates against the packages tokenizers and jinja2.
 
-usage: words_test.py LUNARIA [LINES]     LINES: so many lines of text (default 1000), half of them hostile
+usage: words_test.py LUNARIA [LINES]     LINES: so many lines of text (default 400), half of them hostile
 
 Needs the Python environment .peers (LUNARIA_PEERS names another) with tokenizers and jinja2; skips without it."""
 import json
@@ -62,4 +62,4 @@ def main(program, count):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1000))
+    sys.exit(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 400))

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+
 namespace lunaria::text {
 
 Aligned::Aligned(std::string_view where, std::string_view text) : text_(text), places_(text.size()) {
@@ -13,12 +15,26 @@ Aligned::Aligned(std::string_view where, std::string_view text) : text_(text), p
 
 Place Aligned::place(size_t begin, size_t end) const {
     if (places_.empty()) return {0, 0};
+    // Pieces whose prefixes count as bytes may reach beyond the text.
+    begin = std::min(begin, places_.size());
+    end = std::min(end, places_.size());
     if (begin >= end) {
         const uint32_t at = begin < places_.size() ? places_[begin].begin : places_.back().end;
         return {at, at};
     }
-    return {places_[begin].begin, places_[std::min(end, places_.size()) - 1].end};
+    return {places_[begin].begin, std::max(places_[begin].begin, places_[end - 1].end)};
 }
+
+namespace {
+
+// A file may ask for texts that grow with every step.
+void check_growth(size_t before, size_t after) {
+    constexpr size_t kMost = 1 << 24, kTimes = 4;
+    if (after > std::max(kMost, kTimes * before))
+        throw value_error("Tokenizer", str("a text of ", before, " bytes grows to ", after, " when it is normalized"));
+}
+
+}  // namespace
 
 Aligned Aligned::slice(size_t begin, size_t end) const {
     Aligned part;
@@ -53,6 +69,7 @@ void Aligned::transform(size_t begin, size_t end, const std::vector<Change>& lis
         made += bytes;
         places.insert(places.end(), bytes.size(), place);
     }
+    check_growth(text_.size(), text_.size() + made.size());
     text_.replace(begin, end - begin, made);
     const auto first = places_.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto rest = places_.erase(first, first + static_cast<std::ptrdiff_t>(end - begin));
@@ -73,6 +90,7 @@ void Aligned::replace(const std::vector<Match>& all, std::string_view content) {
     std::string made;
     std::vector<Place> places;
     for (const Match& match : all) {
+        check_growth(text_.size(), made.size());
         if (match.is_match) {
             made += content;
             places.insert(places.end(), content.size(), match.end > 0 ? places_[match.end - 1] : Place{0, 0});

@@ -76,6 +76,7 @@ Decoder decoder_of(const nlohmann::json& entry);
 
 // The tokens of a text, or of a pair of them.
 struct Encoding {
+    std::string_view source;  // the text, while it is encoded
     std::vector<int> numbers, types;
     std::vector<std::string> tokens;
     std::vector<Place> places;

@@ -108,21 +108,18 @@ void trim(Encoding& text, bool prefix) {
         size_t left = 0, right = 0;
         while (left < letters.size() && is_blank(letters[left])) ++left;
         while (right < letters.size() && is_blank(letters[letters.size() - 1 - right])) ++right;
-        const bool is_blank_whole = right == letters.size();
         Place& place = text.places[i];
         // The one space that was put before the text is in none of its places.
         if (prefix && left == 1 && (i == 0 || place.begin == 0)) left = 0;
-        const auto bytes = [&](size_t from, size_t to) {
-            uint32_t sum = 0;
-            for (size_t k = from; k < to; ++k) sum += letters[k].code == kSpace ? 1 : letters[k].size();
-            return sum;
+        const auto is_inside = [&](uint32_t at) {
+            return at < text.source.size() && (static_cast<unsigned char>(text.source[at]) & 0xC0) == 0x80;
         };
-        place.begin = std::min(place.begin + bytes(0, left), place.end);
-        const uint32_t behind = bytes(letters.size() - right, letters.size());
-        if (is_blank_whole)
-            place.end = place.begin;
-        else if (behind > 0 && place.end >= behind)
-            place.end = std::max(place.end - behind, place.begin);
+        for (; left > 0 && place.begin < place.end; --left) do
+                ++place.begin;
+            while (place.begin < place.end && is_inside(place.begin));
+        for (; right > 0 && place.end > place.begin; --right) do
+                --place.end;
+            while (place.end > place.begin && is_inside(place.end));
     }
 }
 

@@ -45,12 +45,35 @@ bool is_word_letter(int32_t code) {
     }
 }
 
+// Entries within entries are read by functions within functions.
+void check_depth(std::string_view file) {
+    constexpr int kMost = 64;
+    int depth = 0;
+    bool is_text = false;
+    for (size_t at = 0; at < file.size(); ++at) {
+        const char c = file[at];
+        if (is_text && c == '\\')
+            ++at;
+        else if (c == '"')
+            is_text = !is_text;
+        else if (!is_text && (c == '[' || c == '{'))
+            ++depth;
+        else if (!is_text && (c == ']' || c == '}'))
+            --depth;
+        if (depth > kMost)
+            throw value_error(kTokenizer, str("the file is nested deeper than ", kMost, " levels at byte ", at));
+    }
+}
+
 json parsed(std::string_view file) {
+    check_depth(file);
     json tree;
     try {
         tree = json::parse(file);
     } catch (const json::parse_error& e) {
         throw value_error(kTokenizer, str("the file is no JSON: the problem is at byte ", e.byte));
+    } catch (const json::exception& e) {
+        throw value_error(kTokenizer, str("the file is no JSON: ", e.what()));
     }
     if (!tree.is_object() || !tree.contains("model"))
         throw value_error(kTokenizer, "the file is no tokenizer.json: it has no model")
@@ -128,7 +151,7 @@ void Tokenizer::read_limits(const json& tree) {
             padding.length = static_cast<size_t>(std::max<int64_t>(integer_of(strategy, "Fixed"), 0));
         if (has(entry, "pad_to_multiple_of"))
             padding.multiple = static_cast<size_t>(std::max<int64_t>(integer_of(entry, "pad_to_multiple_of"), 1));
-        constexpr size_t kMost = 1 << 24;
+        constexpr size_t kMost = 1 << 20;
         if (padding.length > kMost || padding.multiple > kMost) throw value_error(kTokenizer, "padding is too long");
         padding_ = padding;
     }
@@ -181,6 +204,7 @@ Encoding Tokenizer::tokens_of(std::string_view text) const {
     }
     if (cutter_) cutter_(parts);
     Encoding out;
+    out.source = text;
     std::vector<Piece> pieces;
     for (const Part& part : parts) {
         if (part.token) {
@@ -201,6 +225,7 @@ void Tokenizer::cut_off(Encoding& text, size_t most) const {
     if (all <= most) return;
     const size_t from = truncation_->from_left ? all - most : 0;
     Encoding kept;
+    kept.source = text.source;
     for (size_t i = from; i < from + most; ++i)
         kept.push(text.numbers[i], text.tokens[i], text.places[i], text.types[i], text.special[i]);
     text = std::move(kept);
@@ -299,6 +324,7 @@ std::string beyond(const std::string& text, const std::string& shared) {
 }  // namespace
 
 std::string TokenStream::next(int number) {
+    if (skip_special_ && tokenizer_->is_special(number)) return {};
     numbers_.push_back(number);
     const std::string text = tokenizer_->decode(numbers_, skip_special_);
     // Bytes that begin no character are not waited for longer than any character takes.

@@ -184,13 +184,6 @@ function Chat:line(text)
   return true
 end
 
--- A Ctrl-C while it waits is noticed by the next instruction.
-local function read_line()
-  local text = io.read "l"
-  for _ = 1, 2 do text = text or nil end
-  return text
-end
-
 local function run(...)
   local options, path = parsed { ... }
   if not options then return print(usage) end
@@ -206,15 +199,11 @@ local function run(...)
   local chat = Chat.new(model, options, write)
   local is_shown = ms.is_terminal()
   if is_shown then write(("%s; /help, Ctrl-D ends\n"):format(model.name)) end
+  local read_line = require "lunaria.read_line"
   while true do
-    if is_shown then write "> " end
-    local fine, text = core.attempt(read_line)
-    -- nil: Ctrl-C at the prompt.
-    if fine == nil then
-      write "\n"
-    elseif not text or not chat:line(text) then
-      break
-    end
+    local text = read_line(is_shown and "> " or "")
+    -- false: Ctrl-C at the prompt.
+    if text == nil or text and not chat:line(text) then break end
   end
   if is_shown then write "\n" end
 end

@@ -1,4 +1,4 @@
--- What can be served: networks (tensors in, tensors out) and language models (a decoder with its tokenizer).
+-- Models to be served: networks (tensors in, tensors out) and language models (a decoder with its tokenizer).
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 
