@@ -1,5 +1,6 @@
 // Tokenizers of any tokenizer.json, on texts of the same bytes: errors are ours, places are within the text, streams
 // end.
+// Source: core/data/text/pattern.cpp
 #include <cstdint>
 #include <cstdlib>
 

@@ -22,6 +22,7 @@ net.weight:set_data(ms.tensor { { 1.0, 0.0, 2.0 }, { 0.0, -1.0, 0.5 } })
 net.bias:set_data(ms.tensor { 0.5, 0.0 })
 ms.export(net, ms.tensor { { 1.0, 2.0, 3.0 } }, { file_name = arg[1] .. "/net.mindir" })
 ms.export(net, ms.tensor { { 1.0, 2.0, 3.0 } }, { file_name = arg[1] .. "/net", file_format = "ONNX" })
+ms.export(function(x) return x * 2 + 0.5 end, ms.ones { 1, 3 }, { file_name = arg[1] .. "/twice", file_format = "ONNX" })
 ms.export(net, ms.tensor { { 1.0, 2.0, 3.0 } }, { file_name = arg[1] .. "/rows", file_format = "ONNX", dynamic_axes = { x = { 0 } } })
 """
 
@@ -85,8 +86,9 @@ class Server:
         status, text = self.ask(*arguments, **options)
         return status, json.loads(text)
 
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
+    def end(self, told=False):
+        if not told:
+            self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
         assert code == 0, code
         assert "stopped" in self.process.stdout.read()
@@ -163,7 +165,7 @@ def check_end(server, name):
     for connection in connections:
         answer = connection.getresponse()
         assert answer.status == 200 and b"7.5" in answer.read()
-    server.end()
+    server.end(told=True)
 
 
 def events(text):
@@ -209,7 +211,7 @@ def check_language(server):
     connection.request("POST", "/v1/chat/completions", json.dumps({**question, "stream": True}), {"Content-Type": "application/json"})
     server.process.send_signal(signal.SIGTERM)
     assert "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in events(connection.getresponse().read())) == text
-    server.end()
+    server.end(told=True)
     return text
 
 
@@ -268,6 +270,13 @@ def main(program):
                 body = json.dumps({"inputs": {name: [[1, 2, 3]]}})
                 load(server, 8, 25, body, lambda text: b"7.5" not in text)
                 check_end(server, name)
+        subprocess.run([program, "lite", "convert", f"{folder}/twice.onnx", "-o", f"{folder}/twice.lite"], check=True,
+                       stdout=subprocess.DEVNULL)
+        with Server(program, f"{folder}/twice.lite") as server:
+            assert list(server.json("/predict", {"inputs": [[[1, 2, 3]]]})[1]["outputs"].values()) == [[[2.5, 4.5, 6.5]]]
+            assert server.json("/predict", {"inputs": [[[1, 2, 3, 4]]]})[0] == 400
+            assert server.json("/predict", {"inputs": [[[0, 0, 1]]]})[0] == 200
+            server.end()
         with Server(program, f"{folder}/rows.onnx", "--batch", "16") as server:
             about = server.json("/model")[1]
             assert about["inputs"][0]["shape"] == [-1, 3], about

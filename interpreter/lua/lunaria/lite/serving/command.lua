@@ -3,7 +3,7 @@ local ms = require "lunaria"
 
 local usage = [==[
 usage: lunaria serve MODEL [options]      serve a model by HTTP until Ctrl-C or SIGTERM; what has arrived is still answered
-  MODEL              a MindIR or ONNX file; the folder of a language model, or its GGUF file
+  MODEL              a MindIR, ONNX or light (.lite) file; the folder of a language model, or its GGUF file
   --port P           default 8080; 0: any that is free
   --host A           the address to listen at (default 127.0.0.1); at any other a token is asked for
   --allow-host H     another name that clients may use for this machine; may be repeated

@@ -24,12 +24,45 @@ local function network(path)
   local f, _, about = ms.load(path)
   if not about then
     arguments.fail("serve", ("'%s' has no network"):format(path),
-      "MindIR and ONNX files, folders of language models and GGUF files can be served")
+      "MindIR, ONNX and light files, folders of language models and GGUF files can be served")
   end
   local run = ms.get_context "mode" == ms.GRAPH_MODE and ms.jit(f) or f
   return {
     kind = "network", inputs = described(about.inputs), outputs = described(about.outputs),
     run = function(tensors) return { run(table.unpack(tensors)) } end,
+  }
+end
+
+-- A light file. Its sizes may be open: the runtime knows which, and is told of others when they come.
+local function light(path)
+  local model = ms.lite.Model(path)
+  local function rows(list)
+    local described_rows = {}
+    for i, one in ipairs(list) do described_rows[i] = { name = one.name, dtype = tostring(one.dtype):lower() } end
+    return described_rows
+  end
+  local function sizes_of(list)
+    local shapes, parts = {}, {}
+    for i, one in ipairs(list) do
+      shapes[i] = {}
+      for axis = 1, #one.shape do shapes[i][axis] = one.shape[axis] end
+      parts[i] = table.concat(shapes[i], ",")
+    end
+    return table.concat(parts, ";"), shapes
+  end
+  local present = sizes_of(model:inputs())
+  return {
+    kind = "network", inputs = rows(model:inputs()), outputs = rows(model:outputs()),
+    run = function(tensors)
+      local list = {}
+      for i, tensor in ipairs(tensors) do list[i] = { shape = tensor.shape } end
+      local wanted, shapes = sizes_of(list)
+      if wanted ~= present then
+        model:resize(table.unpack(shapes))
+        present = wanted
+      end
+      return { model:predict(table.unpack(tensors)) }
+    end,
   }
 end
 
@@ -90,7 +123,12 @@ function models.open(path, options)
   if not is_language then
     for name in pairs(options) do arguments.fail("serve", ("the option '%s' is for language models"):format(name)) end
   end
-  local model = is_language and language(path, options) or network(path)
+  local model
+  if is_language then
+    model = language(path, options)
+  else
+    model = path:find "%.lite$" and light(path) or network(path)
+  end
   model.name = path:gsub("/+$", ""):match "[^/]+$"
   return model
 end

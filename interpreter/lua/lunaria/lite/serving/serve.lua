@@ -147,13 +147,14 @@ local known = {
   end,
 }
 
---- Serves a model by HTTP, as `lunaria serve` does. model: the path of a MindIR or ONNX file, a folder of a language model or a GGUF file;
---- or a decoder, with its tokenizer as an option. Networks are asked at /predict by JSON ({"inputs": {name: numbers}}), safetensors or
---- npy; language models at /v1/chat/completions and /v1/completions, as OpenAI's are, also by server-sent events. /model, /health and
---- /metrics say how it is. options: port (8080; 0: any that is free), host (127.0.0.1; at any other a token is asked for, which `url`
---- has), allow_hosts, prefix, batch (rows of waiting requests that run together, default 1: none; for networks that treat the rows of
---- their inputs one by one), most_body (bytes of a request, 64 MiB), most_waiting (requests, 256), and for language models length and
---- quantize as load_decoder has them. Gives a server: run() answers until it is ended, step() one request, stop() ends it.
+--- Serves a model by HTTP, as `lunaria serve` does. model: the path of a MindIR, ONNX or light file, a folder of a language model or a
+--- GGUF file; or a decoder, with its tokenizer as an option. Networks are asked at /predict by JSON ({"inputs": {name: numbers}}),
+--- safetensors or npy; language models at /v1/chat/completions and /v1/completions, as OpenAI's are, also by server-sent events.
+--- /model, /health and /metrics say how it is. options: port (8080; 0: any that is free), host (127.0.0.1; at any other a token is asked
+--- for, which `url` has), allow_hosts, prefix, batch (rows of waiting requests that run together, default 1: none; for networks that
+--- treat the rows of their inputs one by one), most_body (bytes of a request, 64 MiB), most_waiting (requests, 256), and for language
+--- models length and quantize as load_decoder has them. Gives a server: run() answers until it is ended, step() one request, stop()
+--- ends it.
 ---     > path = os.tmpname() .. ".mindir"
 ---     > ms.export(ms.nn.ReLU(), ms.tensor { -1.0, 2.0 }, { file_name = path })
 ---     > server = ms.lite.serve(path, { port = 0 })
