@@ -1,15 +1,23 @@
 // The module behind lunaria/lite/convert.lua: networks as light models.
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "core/io/inside.h"
 #include "core/lite/format/arena.h"
 #include "core/lite/format/file.h"
+#include "core/lite/format/secret.h"
 #include "core/lite/format/sizes.h"
+#include "core/lite/runtime/executor.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
 #include "jit/lite/convert.h"
+#include "jit/lite/resize.h"
 
 namespace lunaria {
 
@@ -67,49 +75,214 @@ std::vector<lite::Attribute> properties_at(lua_State* L, int options) {
     return properties;
 }
 
-// convert(f, {inputs ...}, options) -> model
-int convert(lua_State* L) {
-    luaL_checktype(L, 2, LUA_TTABLE);
-    luaL_checktype(L, 3, LUA_TTABLE);
-    LuaHost& host = LuaHost::of(L);
-    const Value f = host.to_value(L, 1);
-    std::vector<Value> inputs;
-    for (lua_Integer i = 1; i <= luaL_len(L, 2); ++i) {
-        lua_rawgeti(L, 2, i);
+std::vector<Value> tensors_at(lua_State* L, int table) {
+    std::vector<Value> tensors;
+    for (lua_Integer i = 1; i <= luaL_len(L, table); ++i) {
+        lua_rawgeti(L, table, i);
         const Tensor* tensor = tensor_at(L, -1);
         if (!tensor) throw argument_error(kWhere, str("input ", i, " is ", describe(L, -1), ", not a tensor"));
-        inputs.emplace_back(*tensor);
+        tensors.emplace_back(*tensor);
         lua_pop(L, 1);
     }
-    const std::unique_ptr<ir::Graph> graph = trace_graph(L, f, inputs, TracedSizes::fixed);
+    return tensors;
+}
+
+std::unique_ptr<ir::Graph> graph_of(lua_State* L, const Value& f, int inputs) {
+    luaL_checktype(L, inputs, LUA_TTABLE);
+    std::unique_ptr<ir::Graph> graph = trace_graph(L, f, tensors_at(L, inputs), TracedSizes::fixed);
     if (!graph)
         throw state_error(
             kWhere,
             "the network does more than compute tensors from its inputs: it decides by elements, or returns "
             "other values");
+    return graph;
+}
+
+lite::ConvertOptions options_at(lua_State* L, int table) {
     lite::ConvertOptions options;
-    options.inputs = texts_at(L, 3, "inputs");
-    options.outputs = texts_at(L, 3, "outputs");
-    options.properties = properties_at(L, 3);
-    push_model(L, std::make_unique<lite::Converted>(lite::convert(*graph, options)));
+    options.inputs = texts_at(L, table, "inputs");
+    options.outputs = texts_at(L, table, "outputs");
+    options.properties = properties_at(L, table);
+    if (lua_getfield(L, table, "weights") == LUA_TSTRING) options.passes.weights = lua_tostring(L, -1);
+    lua_pop(L, 1);
+    return options;
+}
+
+// convert(f, {inputs ...}, options) -> model, number of operators that f calls but for views
+int convert(lua_State* L) {
+    luaL_checktype(L, 3, LUA_TTABLE);
+    const Value f = LuaHost::of(L).to_value(L, 1);
+    const std::unique_ptr<ir::Graph> graph = graph_of(L, f, 2);
+    size_t nodes = 0;
+    for (const ir::Node* node : graph->body()) nodes += node->op && !node->op->view_fn;
+    push_model(L, std::make_unique<lite::Converted>(lite::convert(*graph, options_at(L, 3))));
+    lua_pushinteger(L, static_cast<lua_Integer>(nodes));
+    return 2;
+}
+
+// The numbers of a list; false is kNone.
+std::vector<int64_t> integers_at(lua_State* L, int table) {
+    std::vector<int64_t> numbers;
+    for (lua_Integer i = 1; i <= luaL_len(L, table); ++i) {
+        lua_rawgeti(L, table, i);
+        numbers.push_back(lua_isboolean(L, -1) ? int64_t{lite::kNone} : luaL_checkinteger(L, -1));
+        lua_pop(L, 1);
+    }
+    return numbers;
+}
+
+// resizable(f, {{inputs ...} ...}, options, dimensions) -> model
+// dimensions: names, sizes = {{...} ...} for each list of inputs, step, open = for each input a number or false per
+// axis.
+int convert_resizable(lua_State* L) {
+    luaL_checktype(L, 2, LUA_TTABLE);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    luaL_checktype(L, 4, LUA_TTABLE);
+    const Value f = LuaHost::of(L).to_value(L, 1);
+    lite::ConvertOptions options = options_at(L, 3);
+    std::vector<std::vector<int64_t>> points;
+    std::vector<std::vector<uint32_t>> open;
+    lua_getfield(L, 4, "sizes");
+    for (lua_Integer i = 1; i <= luaL_len(L, -1); ++i) {
+        lua_rawgeti(L, -1, i);
+        points.push_back(integers_at(L, lua_gettop(L)));
+        lua_pop(L, 1);
+    }
+    lua_getfield(L, 4, "open");
+    for (lua_Integer i = 1; i <= luaL_len(L, -1); ++i) {
+        lua_rawgeti(L, -1, i);
+        const std::vector<int64_t> axes = integers_at(L, lua_gettop(L));
+        open.emplace_back(axes.begin(), axes.end());
+        lua_pop(L, 1);
+    }
+    lua_getfield(L, 4, "step");
+    const lua_Integer step = luaL_checkinteger(L, -1);
+    const std::vector<std::string> names = texts_at(L, 4, "names");
+    std::vector<lite::Dimension> dimensions;
+    for (size_t d = 0; d < names.size(); ++d) dimensions.push_back({names[d], points.at(0).at(d), 1, 0, step});
+    std::vector<lite::Converted> models;
+    for (size_t p = 0; p < points.size(); ++p) {
+        lua_rawgeti(L, 2, static_cast<lua_Integer>(p) + 1);
+        options.passes.arranges = p == 0;
+        models.push_back(lite::convert(*graph_of(L, f, lua_gettop(L)), options));
+        lua_pop(L, 1);
+    }
+    push_model(L, std::make_unique<lite::Converted>(lite::resizable(models, points, dimensions, open)));
     return 1;
 }
 
-// write(model, path): under another name first, so that no half file takes the place of a whole one.
+// The model as the definition of an array in C.
+class Source {
+  public:
+    Source(std::ostream& out, std::string_view name) : out_(out), name_(name) {
+        out_ << "/* A light model of lunaria: " << name << "_size bytes. */\n#include <stddef.h>\n\n"
+             << "#if defined(__cplusplus)\nextern \"C\" {\nextern const unsigned char " << name
+             << "[];\nextern const size_t " << name << "_size;\nalignas(64)\n#else\n_Alignas(64)\n#endif\n"
+             << "const unsigned char " << name << "[] = {";
+    }
+    void add(std::span<const std::byte> bytes) {
+        for (const std::byte b : bytes) {
+            if (count_++ % 24 == 0) out_ << '\n';
+            out_ << static_cast<int>(b) << ',';
+        }
+    }
+    void end() {
+        out_ << "\n};\nconst size_t " << name_ << "_size = sizeof " << name_
+             << ";\n#if defined(__cplusplus)\n}\n#endif\n";
+    }
+
+  private:
+    std::ostream& out_;
+    std::string name_;
+    size_t count_ = 0;
+};
+
+std::string bytes_of(const lite::Converted& made) {
+    std::string bytes;
+    const std::string fault = lite::write_model(made.model, [&](std::span<const std::byte> part) {
+        bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+        return true;
+    });
+    if (!fault.empty()) throw state_error(kWhere, fault);
+    return bytes;
+}
+
+// write(model, path, name or nil, key or nil): under another name first, so that no half file takes the place of a
+// whole one. With a name: as C source that defines an array of this name. With a key in hexadecimal digits: encrypted.
 int write(lua_State* L) {
     const lite::Converted& made = model_at(L, 1);
     const std::string path = path_at(L, 2, kWhere), part = path + ".part";
+    std::string secret;
+    if (!lua_isnoneornil(L, 4)) {
+        const std::string key = lite::key_of(luaL_checkstring(L, 4));
+        if (key.empty()) throw argument_error(kWhere, "encryptKey must have 32, 48 or 64 hexadecimal digits");
+        std::array<char, 12> start;
+        if (getentropy(start.data(), start.size()) != 0) throw state_error(kWhere, "the system gives no random bytes");
+        secret = lite::encrypted(bytes_of(made), key, {start.data(), start.size()});
+    }
     std::ofstream file(part, std::ios::binary);
-    const std::string fault = lite::write_model(made.model, [&](std::span<const std::byte> bytes) {
-        return static_cast<bool>(
-            file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())));
-    });
+    std::optional<Source> source;
+    if (!lua_isnoneornil(L, 3)) source.emplace(file, luaL_checkstring(L, 3));
+    const auto sink = [&](std::span<const std::byte> bytes) {
+        if (source)
+            source->add(bytes);
+        else
+            file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        return static_cast<bool>(file);
+    };
+    std::string fault;
+    if (secret.empty())
+        fault = lite::write_model(made.model, sink);
+    else
+        sink(std::as_bytes(std::span(secret)));
+    if (source) source->end();
     file.close();
     if (!fault.empty() || !file || std::rename(part.c_str(), path.c_str()) != 0) {
         std::remove(part.c_str());
         throw file_error(path, fault.empty() ? "it cannot be written" : fault);
     }
     return 0;
+}
+
+// run(model, {inputs ...}) -> {outputs ...} of one run: as the light runtime computes them.
+int run(lua_State* L) {
+    const lite::Converted& made = model_at(L, 1);
+    const std::string text = bytes_of(made);
+    lite::Memory file;
+    if (!file.reserve(text.size())) throw memory_error(kWhere, "there is no memory for the model");
+    std::memcpy(file.data(), text.data(), text.size());
+    std::string fault;
+    const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(file.data()), text.size());
+    const auto executor =
+        lite::Executor::make(bytes, std::make_shared<lite::Threads>(1, lite::Affinity::none, std::vector<int>{}),
+                             std::make_shared<lite::Workspace>(), fault);
+    if (!executor) throw state_error(kWhere, fault);
+    const lite::Model& model = executor->model();
+    std::vector<Tensor> inputs, outputs;
+    std::vector<std::vector<int64_t>> shapes;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+        lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
+        const Tensor* tensor = tensor_at(L, -1);
+        if (!tensor || tensor->dtype() != model.values[model.inputs[i]].dtype)
+            throw argument_error(kWhere, str("input ", i, " is ", describe(L, -1)));
+        inputs.push_back(tensor->contiguous());
+        in.push_back(inputs.back().raw());
+        const auto dims = inputs.back().shape().dims();
+        shapes.emplace_back(dims.begin(), dims.end());
+        lua_pop(L, 1);
+    }
+    if (!executor->resize(shapes, fault)) throw argument_error(kWhere, fault);
+    lua_newtable(L);
+    for (const uint32_t v : model.outputs) {
+        outputs.push_back(Tensor::empty(model.values[v].dtype, Shape(executor->shape(v))));
+        out.push_back(outputs.back().data<char>());
+        push(L, outputs.back());
+        lua_rawseti(L, -2, static_cast<lua_Integer>(outputs.size()));
+    }
+    if (!executor->run(in, out, {}, fault)) throw state_error(kWhere, fault);
+    return 1;
 }
 
 void set_number(lua_State* L, const char* name, double number) {
@@ -162,7 +335,9 @@ int report(lua_State* L) {
 int open_lite(lua_State* L) {
     lua_newtable(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"convert", protect<convert>},
+                                  {"resizable", protect<convert_resizable>},
                                   {"write", protect<write>},
+                                  {"run", protect<run>},
                                   {"report", protect<report>}}) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -59,10 +59,10 @@ Value as_constants(const Value& v, ir::Graph& graph) {
 
 }  // namespace
 
-bool fold_constants(ir::Graph& graph, int64_t most) {
+bool fold_constants(ir::Graph& graph, int64_t most, const Op* except) {
     const Nodes variable = written(graph);
     return rewrite(graph, [&](ir::Node& node, ir::GraphBuilder&) -> Value {
-        if (!node.op || has_effect(node)) return {};
+        if (!node.op || node.op == except || has_effect(node)) return {};
         // A single value that is broadcast is better left so.
         if (node.op->view_fn && node.args[0].is_node() && is_single(*node.args[0].node())) return {};
         int64_t size = elements(node.type);

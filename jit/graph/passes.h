@@ -19,8 +19,9 @@ bool remove_dead_code(ir::Graph& graph);
 bool remove_dead_code(ir::Graph& graph, const std::function<bool(const ir::Node&)>& must_run);
 // Keeps the first of equal computations; not across effects that may change their operands.
 bool share_common_subexpressions(ir::Graph& graph);
-// Evaluates nodes that depend on constants alone, unless the result has more elements than `most`.
-bool fold_constants(ir::Graph& graph, int64_t most);
+// Evaluates nodes that depend on constants alone, unless the result has more elements than `most`, or
+// they are calls of `except`.
+bool fold_constants(ir::Graph& graph, int64_t most, const Op* except = nullptr);
 // The same for a program that lives in memory: larger constants are cheaper to recompute than to keep.
 bool fold_constants(ir::Graph& graph);
 // Peephole rules: neutral elements, double negation, powers, chains of casts.

@@ -5,7 +5,6 @@
 #include "core/ir/substitution.h"
 #include "jit/graph/passes.h"
 #include "jit/lite/device.h"
-#include "jit/lite/passes.h"
 
 namespace lunaria::lite {
 
@@ -48,7 +47,7 @@ std::unique_ptr<ir::Graph> frozen(const ir::Graph& graph) {
 Converted convert(const ir::Graph& graph, const ConvertOptions& options) {
     const PlaceScope scope(&light_device());
     graph::FlatGraph flat = graph::flatten(*frozen(graph));
-    run_passes(*flat.graph);
+    run_passes(*flat.graph, options.passes);
     Converted made = lower(graph::make_plan(flat, {.generates_single = true, .keeps_sources = true}), options.inputs,
                            options.outputs);
     made.model.properties = options.properties;

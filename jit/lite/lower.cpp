@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "jit/lite/operators.h"
 
 namespace lunaria::lite {
 
@@ -86,20 +87,14 @@ class Lowering {
     View view_of(const graph::Handle& handle, const graph::Step* step) {
         View view{value_of(handle.root, step), true, {}, {}, 0};
         if (handle.whole) return view;
-        const Shape whole(values_of(model().values[view.value].shape));
-        view.whole = handle.offset == 0 && handle.shape == whole && handle.strides == contiguous_strides(whole);
-        if (view.whole) return view;
+        view.whole = false;
         view.shape = numbers_of(handle.shape.dims());
         view.strides = numbers_of(handle.strides.dims());
         view.offset = handle.offset;
+        if (handle.offset == 0 && view.shape == model().values[view.value].shape && is_dense(view))
+            view = {view.value, true, {}, {}, 0};
         return view;
     }
-    static std::vector<int64_t> values_of(const std::vector<Number>& numbers) {
-        std::vector<int64_t> values;
-        for (const Number& n : numbers) values.push_back(n.value);
-        return values;
-    }
-
     void add(const graph::Step& from) {
         Step step;
         step.label = from.label;
@@ -122,7 +117,10 @@ class Lowering {
     }
 
     void add_loop(const graph::Step& from, Step& step) {
-        const graph::LoopSource& source = plan_.sources[from.source];
+        graph::LoopSource source = plan_.sources[from.source];
+        // Advice for generated code, which depends on sizes.
+        source.program.streams = false;
+        source.program.tile = 1;
         step.kind = "loop";
         const auto [found, is_new] =
             loops_.try_emplace(source.program.text(), static_cast<uint32_t>(model().loops.size()));
@@ -140,8 +138,33 @@ class Lowering {
     void add_operator(const graph::Step& from, Step& step) {
         step.kind = from.op->name();
         for (size_t a = 0; a < from.args.size(); ++a) add_argument(from, a, step);
+        if (from.op != &light().batched_product)
+            for (View& view : step.operands) make_dense(view);
         for (const size_t r : from.results)
             step.results.push_back(r == SIZE_MAX ? View{} : View{value_of(r, &from), true, {}, {}, 0});
+    }
+
+    // Kernels but that of batched products need dense operands.
+    void make_dense(View& view) {
+        if (view.value == kNone || view.whole || is_dense(view)) return;
+        Value copy;
+        copy.dtype = model().values[view.value].dtype;
+        copy.shape = view.shape;
+        Step step;
+        step.kind = step.label = "copy";
+        step.nodes = 0;
+        step.operands.push_back(std::move(view));
+        view = {add_value(std::move(copy)), true, {}, {}, 0};
+        step.results.push_back(view);
+        model().steps.push_back(std::move(step));
+    }
+    static bool is_dense(const View& view) {
+        int64_t stride = 1;
+        for (size_t i = view.shape.size(); i-- > 0;) {
+            if (view.shape[i].value != 1 && view.strides[i].value != stride) return false;
+            stride *= view.shape[i].value;
+        }
+        return true;
     }
 
     void add_argument(const graph::Step& from, size_t a, Step& step) {
@@ -172,10 +195,11 @@ class Lowering {
                     Tensor::scalar(from.dtype, arg.is_number() ? arg.number() : static_cast<double>(arg.boolean())))});
             else
                 refuse(from, str("argument ", param.name, " is no tensor"));
-        } else {
+        } else if (param.name != kSize || from.op->belongs_to(registry())) {
             add_attribute(from, std::string(param.name), arg, step);
         }
     }
+    static constexpr std::string_view kSize = "size";  // of light operators: that of the result
 
     static void add_attribute(const graph::Step& from, std::string name, const lunaria::Value& arg, Step& step) {
         using Kind = lunaria::Value::Kind;

@@ -8,6 +8,7 @@
 #include "core/lite/format/check.h"
 #include "core/lite/format/file.h"
 #include "core/lite/format/head.h"
+#include "core/lite/format/secret.h"
 #include "core/lite/format/sizes.h"
 
 namespace lunaria::lite {
@@ -163,6 +164,35 @@ TEST(LiteFormat, DamageBehindRightChecksumsIsSafe) {
         EXPECT_TRUE(done || (fault.offset >= sizeof head && fault.offset <= text.size())) << fault.message();
     }
     EXPECT_LT(readable, 2000);
+}
+
+TEST(LiteFormat, AnEncryptedFileOpensByItsKeyAlone) {
+    const std::string text = written(sample()), key = key_of("000102030405060708090a0b0c0d0e0f");
+    ASSERT_EQ(key.size(), 16U);
+    EXPECT_EQ(key_of("0001"), "");
+    EXPECT_EQ(key_of("000102030405060708090a0b0c0d0e0x"), "");
+    const std::string secret = encrypted(text, key, "twelve bytes");
+    EXPECT_EQ(secret.find("sample"), std::string::npos);
+    auto opens = [](const std::string& file, const std::string& by, FileBytes& plain) {
+        Fault fault;
+        return decrypt(std::as_bytes(std::span(file)), by, plain, fault);
+    };
+    FileBytes plain;
+    ASSERT_TRUE(opens(secret, key, plain));
+    EXPECT_EQ(std::memcmp(plain.data.get(), text.data(), text.size()), 0);
+    Model m;
+    Fault fault;
+    EXPECT_TRUE(read_model(plain.span(), m, fault)) << fault.message();
+    for (size_t i = 0; i < secret.size(); ++i) {
+        std::string wrong = secret;
+        wrong[i] = static_cast<char>(wrong[i] ^ 1 << i % 8);
+        EXPECT_FALSE(opens(wrong, key, plain)) << "byte " << i;
+    }
+    for (size_t i = 0; i < 128; ++i) {
+        std::string wrong = key;
+        wrong[i / 8] = static_cast<char>(wrong[i / 8] ^ 1 << i % 8);
+        EXPECT_FALSE(opens(secret, wrong, plain)) << "bit " << i;
+    }
 }
 
 TEST(LiteFormat, AWrongModelIsNotWritten) {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/base/interrupt.h"
-#include "core/data/files/aes_gcm.h"
+#include "core/io/aes_gcm.h"
 #include "core/io/file.h"
 
 namespace lunaria::data {

@@ -15,7 +15,6 @@ std::vector<Lifetime> lifetimes_of(const Model& model) {
     for (uint32_t s = 0; s < model.steps.size(); ++s) {
         const Step& step = model.steps[s];
         for (const View& v : step.operands) use(v, s);
-        for (const Epilogue& e : step.epilogue) use(e.operand, s);
         for (const View& v : step.results) use(v, s);
     }
     return lives;

@@ -18,7 +18,7 @@ class FormCheck {
     ModelFault run() {
         const std::vector<int64_t> sizes = lite::sizes_of(m_);
         for (const Dimension& d : m_.dimensions)
-            demand(d.size >= 0 && d.least >= 0 && d.most >= 0, "a dimension has a negative size");
+            demand(d.size >= 0 && d.least >= 0 && d.most >= 0 && d.step >= 1, "a dimension has a wrong size");
         for (size_t f = 0; f < m_.formulas.size(); ++f)
             demand(evaluate(m_, {0, static_cast<uint32_t>(f)}, sizes).has_value(), "a formula has no result");
         for (const Quantization& q : m_.quantizations) check(q);
@@ -136,7 +136,6 @@ class FormCheck {
 
     void check(const Step& step) {
         for (const View& v : step.operands) check(v, true);
-        for (const Epilogue& e : step.epilogue) check(e.operand, true);
         for (const View& v : step.results) check(v, true);
         for (const Attribute& a : step.attributes) check(a);
         if (!fault_.text.empty()) return;
@@ -144,7 +143,6 @@ class FormCheck {
             demand(v.value == kNone || made_[v.value], "a value is used before it is made");
         };
         for (const View& v : step.operands) read(v);
-        for (const Epilogue& e : step.epilogue) read(e.operand);
         for (const View& v : step.results) {
             if (v.value == kNone) continue;
             const Value& value = m_.values[v.value];
@@ -205,7 +203,6 @@ class SizeCheck {
             const Step& step = m_.steps[s];
             const bool is_loop = step.loop != kNone;
             for (const View& v : step.operands) check(v, is_loop);
-            for (const Epilogue& e : step.epilogue) check(e.operand, false);
             for (const View& v : step.results) check(v, is_loop);
             for (const Attribute& a : step.attributes)
                 for (const Number& n : a.integers) demand(number(n).has_value(), "an attribute has no value");

@@ -99,7 +99,7 @@ void describe(A& a, Formula& f) {
 }
 template <class A>
 void describe(A& a, Dimension& d) {
-    fields(a, d.name, d.size, d.least, d.most);
+    fields(a, d.name, d.size, d.least, d.most, d.step);
 }
 template <class A>
 void describe(A& a, Quantization& q) {
@@ -133,10 +133,6 @@ void describe(A& a, Attribute& v) {
     if (v.kind == Attribute::Kind::text) describe(a, v.text);
 }
 template <class A>
-void describe(A& a, Epilogue& e) {
-    fields(a, e.kind, e.operand, e.low, e.high);
-}
-template <class A>
 void describe(A& a, Patch& p) {
     describe(a, p.instruction);
     one_of(a, p.field, Patch::Field::stride);
@@ -145,7 +141,7 @@ void describe(A& a, Patch& p) {
 template <class A>
 void describe(A& a, Step& s) {
     a.at(s);
-    fields(a, s.kind, s.operands, s.results, s.attributes, s.epilogue);
+    fields(a, s.kind, s.operands, s.results, s.attributes);
     index(a, s.loop);
     fields(a, s.sizes, s.patches, s.label, s.node, s.source, s.nodes, s.flops);
 }

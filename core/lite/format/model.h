@@ -50,6 +50,7 @@ struct Dimension {
     std::string name{};
     int64_t size = 0;             // that the model was converted for
     int64_t least = 1, most = 0;  // most 0: no limit
+    int64_t step = 1;             // other sizes differ from it by multiples of this
 };
 
 // The stored form of elements. Blocks hold 32 neighbours along the last axis: q8_0 an f16 scale and 32 int8 (34 bytes);
@@ -105,13 +106,6 @@ struct Attribute {
     std::string text{};
 };
 
-// Work on each element of a kernel's result before it is stored, in the order of the list.
-struct Epilogue {
-    std::string kind{};        // see jit/lite/README.md
-    View operand{};            // of a bias, a residual ...
-    double low = 0, high = 0;  // of a clamp
-};
-
 // A number of a loop program that depends on the sizes of inputs.
 struct Patch {
     enum class Field : uint8_t { number, inverse, integer, depth, stride };  // inverse: the number is 1 / value
@@ -124,7 +118,6 @@ struct Step {
     std::string kind{};  // "loop", "copy", or a kernel of those listed in jit/lite/README.md
     std::vector<View> operands{}, results{};
     std::vector<Attribute> attributes{};
-    std::vector<Epilogue> epilogue{};
     // Of a loop. Its k-th operand is the next of `results` where the program writes it, otherwise the next of
     // `operands`; of these views only value and offset count, since `sizes` holds the strides.
     uint32_t loop = kNone;

@@ -120,6 +120,9 @@ std::string find_sizes(const Model& model, std::span<const std::vector<int64_t>>
             if (dimensions[d] < open.least || (open.most > 0 && dimensions[d] > open.most))
                 return str(where(i, axis), dimensions[d], " is out of the range of ", open.name, ", ", open.least,
                            " to ", open.most > 0 ? str(open.most) : "any");
+            if ((dimensions[d] - open.size) % open.step != 0)
+                return str(where(i, axis), dimensions[d], " is not ", open.size, " plus or minus a multiple of ",
+                           open.step);
         }
     }
     for (size_t d = 0; d < dimensions.size(); ++d)

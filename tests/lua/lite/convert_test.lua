@@ -9,14 +9,101 @@ t.test("a network becomes a light model whose report tells steps, costs and line
   local net = nn.SequentialCell { nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 3) }
   local path = os.tmpname()
   local made = ms.lite.convert(net, { inputs = { ops.zeros { 2, 4 } }, outputFile = path })
-  local nodes = 0
-  for _, step in ipairs(made.steps) do nodes = nodes + step.nodes end
-  t.equal(nodes, 3)
+  t.equal(made.operators, 3)
+  t.equal(#made.steps, 2)
   assert(made.weights >= 4 * (4 * 8 + 8 + 8 * 3 + 3))
   assert(made.text:find("MFLOP", 1, true) and made.arena > 0)
   local file <close> = io.open(path, "rb")
   t.equal(file:read(12), "lunaria lite")
   os.remove(path)
+end)
+
+local function agrees(net, ...)
+  local inputs = { ... }
+  if type(net) == "table" then net:set_train(false) end
+  local made = ms.lite.convert(net, { inputs = inputs, infer = true })
+  local wanted = { net(table.unpack(inputs)) }
+  t.equal(#made.results, #wanted)
+  for i, one in ipairs(wanted) do t.near(made.results[i], one, 1e-5 * math.max(1, ops.abs(one):max():item())) end
+  return made
+end
+
+t.test("a light model gives what the network gives", function()
+  local net = nn.SequentialCell { nn.Conv2d(3, 8, 3, { pad_mode = "pad", padding = 1 }), nn.BatchNorm2d(8), nn.ReLU(),
+    nn.MaxPool2d(2, 2), nn.Conv2d(8, 6, 3), nn.ReLU6(), nn.AvgPool2d(2, 2), nn.Flatten(), nn.Dense(6 * 4 * 4, 5), nn.Softmax() }
+  local made = agrees(net, ops.randn { 2, 3, 16, 16 })
+  t.equal(made.steps[2].kind, "convolution")
+  assert(#made.steps <= 7)
+  agrees(function(x, w) return ops.matmul(x, w), ops.matmul(w, ops.swapaxes(x, 1, 2)) end, ops.randn { 2, 3, 4 }, ops.randn { 4, 4 })
+  agrees(nn.SequentialCell { nn.Conv2dTranspose(3, 4, 3, { stride = 2 }), nn.Sigmoid() }, ops.randn { 1, 3, 5, 6 })
+  agrees(nn.LayerNorm { 6 }, ops.randn { 3, 6 })
+end)
+
+t.test("weights become halves or blocks of integers", function()
+  local net = nn.SequentialCell { nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Dense(8 * 4 * 4, 64), nn.ReLU(), nn.Dense(64, 32) }
+  net:set_train(false)
+  local x = ops.randn { 2, 3, 4, 4 }
+  local wanted = net(x)
+  local most = ops.abs(wanted):max():item()
+  local whole = ms.lite.convert(net, { inputs = { x } }).weights
+  for _, row in ipairs { { { fp16 = "on" }, 1e-3, 0.6 }, { { quant_type = "WEIGHT_QUANT" }, 1e-2, 0.4 },
+    { { quant_type = "WEIGHT_QUANT", bit_num = 4 }, 0.15, 0.3 } } do
+    local options = row[1]
+    options.inputs, options.infer = { x }, true
+    local made = ms.lite.convert(net, options)
+    t.near(made.results[1], wanted, row[2] * most)
+    assert(made.weights < row[3] * whole, ("%d of %d bytes"):format(made.weights, whole))
+  end
+end)
+
+t.test("a configuration file gives options, and a model can be C source", function()
+  local config, path = os.tmpname(), os.tmpname()
+  local text = io.open(config, "w")
+  text:write "[common_quant_param]\n# blocks\nquant_type = WEIGHT_QUANT\nbit_num=4\n"
+  text:close()
+  local net = nn.Dense(64, 8)
+  local made = ms.lite.convert(net, { inputs = { ops.zeros { 1, 64 } }, configFile = config, outputFile = path, embed = "net" })
+  assert(made.weights < 64 * 8)
+  local source = io.open(path):read "a"
+  assert(source:find("const unsigned char net[] = {\n108,117,110,97,114,105,97,", 1, true))
+  local wrong = { inputs = { ops.zeros { 1, 64 } }, embed = "a b", outputFile = path }
+  t.fails("is no name in C", ms.lite.convert, net, wrong)
+  t.fails("needs a key", ms.lite.convert, net, { inputs = wrong.inputs, outputFile = path, encryption = true })
+  t.fails("hexadecimal digits", ms.lite.convert, net, { inputs = wrong.inputs, outputFile = path, encryptKey = "12" })
+  ms.lite.convert(net, { inputs = wrong.inputs, outputFile = path, encryptKey = ("0f"):rep(16) })
+  local file <close> = io.open(path, "rb")
+  t.equal(file:read(12), "lunaria lock")
+  os.remove(config)
+  os.remove(path)
+end)
+
+t.test("inputs by which a network decides can be fixed", function()
+  local net = function(x, shape) return ops.reshape(x, shape:tolist()) * 2 end
+  local inputs = { ops.randn { 2, 6 }, ms.tensor({ 3, 4 }, ms.int64) }
+  t.fails("decides by elements", ms.lite.convert, net, { inputs = inputs })
+  local made = ms.lite.convert(net, { inputs = inputs, fixed = true, infer = true })
+  t.equal(made.inputs, { "input0" })
+  t.near(made.results[1], ops.reshape(inputs[1], { 3, 4 }) * 2, 0)
+  made = ms.lite.convert(net, { inputs = inputs, fixed = { "input1" }, names = { "input0", "input1" } })
+  t.equal(#made.inputs, 1)
+end)
+
+t.test("sizes of inputs can be left open", function()
+  local net = nn.SequentialCell { nn.Conv2d(3, 8, 3, { stride = 2, pad_mode = "pad", padding = 1 }), nn.BatchNorm2d(8), nn.ReLU(),
+    nn.MaxPool2d(2, 2), nn.Conv2d(8, 6, 3), nn.Sigmoid() }
+  local head = nn.Dense(6, 4)
+  net:set_train(false)
+  local function all(x)
+    local y = net(x)
+    return head(ops.mean(y, { 2, 3 })), ops.softmax(y, -1), ops.concat({ y, y * 2 }, 2)
+  end
+  local made = ms.lite.convert(all, { inputs = { ops.randn { 2, 3, 16, 16 } }, inputShape = "input0:batch=2,3,height=16,width=16" })
+  for _, shape in ipairs { { 2, 3, 16, 16 }, { 1, 3, 24, 16 }, { 5, 3, 17, 31 }, { 3, 3, 40, 22 } } do
+    local x = ops.randn(shape)
+    local results, wanted = made.run { x }, { all(x) }
+    for i, one in ipairs(wanted) do t.near(results[i], one, 1e-4) end
+  end
+  t.fails("has 4 axes, not 3", made.run, { ops.randn { 2, 3, 16 } })
 end)
 
 t.test("what is not supported is an error", function()

@@ -2,7 +2,17 @@
 
 local usage = [==[
 usage: lunaria lite convert MODEL -o FILE [options]     write a .mindir or .onnx file as a light model
-  --inputShape S          shapes of inputs: "name:1,3,32,32;other:1,8" (default: as the model states them)
+  --inputShape S          shapes of inputs: "name:1,3,32,32;other:batch=1,8" (default: as the model states them); a size
+                          with a name is open: the model can be resized
+  --fp16 on               weights as halves (default: off)
+  --weightType T          f32, f16, bf16, q8_0, q4_0 (default: f32, or what fp16 and quant_type say)
+  --quant_type T          WEIGHT_QUANT: weights of products as blocks of integers (default: none)
+  --bit_num N             of these: 8 or 4 (default: 8)
+  --configFile F          further options as name=value, in the sections of MindSpore Lite's configuration
+  --embed NAME            write C source that defines the array NAME and NAME_size
+  --encryptKey K          encrypt by AES-GCM: 32 hexadecimal digits (default: none)
+  --fixed true            inputs by which the network decides, such as shapes, are fixed to their examples
+  --infer true            run the light model once
   --report                print each step: the operators in it, their cost, the line that they come from
   --fmk F                 MINDIR or ONNX (default: by the file's name)]==]
 
@@ -19,8 +29,8 @@ function commands.convert(words)
   end
   while i <= #words do
     local word = words[i]
-    local name, given = word:match "^%-%-([%w]+)=(.*)$"
-    name = name or word:match "^%-%-([%w]+)$"
+    local name, given = word:match "^%-%-([%w_]+)=(.*)$"
+    name = name or word:match "^%-%-([%w_]+)$"
     if word == "-o" or name == "outputFile" then
       options.outputFile = given or value(word)
     elseif name == "report" then

@@ -9,32 +9,66 @@ local M = {}
 
 -- The options by the names of MindSpore Lite's converter, with their defaults. refused: why a value is an error.
 local function refused(why) return { refused = why } end
+local function choice(default, ...)
+  local values = {}
+  for _, value in ipairs { default, ... } do values[value] = true end
+  return { default = default, values = values }
+end
 M.options = {
-  fmk = { default = "by the file's name", values = { MINDIR = true, ONNX = true } },
+  fmk = choice("by the file's name", "MINDIR", "ONNX"),
   inputShape = { default = "as the model states them" },
-  inputDataFormat = { default = "as the model has it", values = { NCHW = true } },
-  outputDataFormat = { default = "as the model has it", values = { NCHW = true } },
-  inputDataType = { default = "as the model has it", values = { DEFAULT = true } },
-  outputDataType = { default = "as the model has it", values = { DEFAULT = true } },
-  optimize = { default = "general", values = { general = true } },
-  saveType = { default = "MINDIR_LITE", values = { MINDIR_LITE = true } },
-  infer = { default = "false" },
+  inputDataFormat = choice "NCHW",
+  outputDataFormat = choice "NCHW",
+  inputDataType = choice "DEFAULT",
+  outputDataType = choice "DEFAULT",
+  optimize = choice "general",
+  saveType = choice "MINDIR_LITE",
+  fp16 = choice("off", "on"),
+  infer = choice("false", "true"),
+  configFile = { default = "none" },
+  quant_type = choice("none", "WEIGHT_QUANT"),
+  bit_num = choice("8", "4"),
+  weightType = choice("f32", "f16", "bf16", "q8_0", "q4_0"),
+  embed = { default = "none: a file of its own" },
+  fixed = { default = "none" },
+  trainModel = refused "training graphs are not written",
+  encryption = choice("false", "true"),
+  encryptKey = { default = "none; 32 hexadecimal digits" },
   weightFile = refused "it belongs to Caffe, which is not read",
   device = refused "light models run on processors",
   optimizeTransformer = refused "transformers are always fused",
 }
 
--- "name:1,3,32,32;other:1,8" as { name = { 1, 3, 32, 32 }, ... }. A size of -1 or a name is not a size.
+-- The options of a file in INI form: names of sections only sort them.
+function M.read_config(path)
+  local file <close> = io.open(path) or fail("configFile: %s cannot be read", path)
+  local found, number = {}, 0
+  for line in file:lines() do
+    number = number + 1
+    local text = line:gsub("%s*[#;].*$", ""):match "^%s*(.-)%s*$"
+    local name, value = text:match "^([%w_]+)%s*=%s*(.-)$"
+    if name then
+      found[name] = value
+    elseif text ~= "" and not text:find "^%[[%w_]+%]$" then
+      fail("configFile: %s:%d: '%s' is neither [section] nor name=value", path, number, text)
+    end
+  end
+  return found
+end
+
+-- "name:1,3,32,32;other:batch=1,8" as { name = { 1, 3, 32, 32 }, other = { 1, 8, open = { "batch" } } }.
 function M.shapes_of(text)
   local shapes = {}
   for entry in text:gmatch "[^;]+" do
-    local name, sizes = entry:match "^%s*(.-)%s*:%s*([%-%d%s,]*)$"
+    local name, sizes = entry:match "^%s*([^:]-)%s*:%s*(.-)%s*$"
     if not name then fail("inputShape: '%s' is not name:size,size,...", entry) end
-    local shape = {}
+    local shape = { open = {} }
     for size in sizes:gmatch "[^,%s]+" do
-      local number = math.tointeger(tonumber(size))
-      if not number or number < 1 then fail("inputShape: %s is no size of input %s", size, name) end
+      local dimension, value = size:match "^([%a_][%w_]*)=(%d+)$"
+      local number = math.tointeger(tonumber(value or size))
+      if not number or number < 1 then fail("inputShape: %s is no size of input %s: a size is 32, or batch=1 if it is open", size, name) end
       shape[#shape + 1] = number
+      shape.open[#shape] = dimension
     end
     shapes[name] = shape
   end
@@ -101,56 +135,197 @@ end
 
 -- What a report prints of each step.
 local function text_of(report)
-  local lines, nodes, flops = {}, 0, 0
+  local lines, flops = {}, 0
   lines[1] = ("%-18s %6s %12s %10s  %s"):format("step", "nodes", "MFLOP", "KB", "operators, line")
   for _, step in ipairs(report.steps) do
-    nodes, flops = nodes + step.nodes, flops + step.flops
+    flops = flops + step.flops
     lines[#lines + 1] = ("%-18s %6d %12.3f %10.1f  %s%s"):format(step.kind, step.nodes, step.flops / 1e6, step.bytes / 1024,
       step.label, step.source ~= "" and "  (" .. step.source .. ")" or "")
   end
   lines[#lines + 1] = ("%d steps for %d operators, %.3f MFLOP, weights %d bytes, arena %d bytes"):format(#report.steps,
-    nodes, flops / 1e6, report.weights, report.arena)
+    report.operators, flops / 1e6, report.weights, report.arena)
   return table.concat(lines, "\n")
 end
 
---- Converts a network to a light model: `model` is a .mindir or .onnx file, a cell or a function of tensors; then `inputs`
---- are examples. Returns a report: a table with steps (kind, nodes, flops, bytes, label, source), arena and weights (bytes)
---- and text.
-function M.convert(model, options)
-  options = options or {}
-  local known = { outputFile = true, inputs = true, names = true, outputs = true }
+-- The options, checked, with those of a config file among them.
+local function checked(given)
+  local options = {}
+  for name, value in pairs(given.configFile and M.read_config(given.configFile) or {}) do options[name] = value end
+  for name, value in pairs(given) do options[name] = value end
+  local others = { outputFile = true, inputs = true, names = true, outputs = true }
   for name, value in pairs(options) do
     local option = M.options[name]
-    if not option and not known[name] then fail("there is no option '%s'", tostring(name)) end
+    if not option and not others[name] then fail("there is no option '%s'", tostring(name)) end
     if option and option.refused then fail("%s is not supported: %s", name, option.refused) end
     if option and option.values and not option.values[tostring(value)] then
       fail("%s = %s is not supported", name, tostring(value))
     end
   end
+  return options
+end
+
+local function weight_type(options)
+  if options.weightType then return options.weightType end
+  if options.quant_type == "WEIGHT_QUANT" then return tostring(options.bit_num or 8) == "4" and "q4_0" or "q8_0" end
+  return options.fp16 == "on" and "f16" or "f32"
+end
+
+-- The network with some inputs as constants. fixed: by position.
+local function converted(f, inputs, fixed, options, settings)
+  local left, names, places = {}, {}, {}
+  for i, input in ipairs(inputs) do
+    if not fixed[i] then
+      left[#left + 1], names[#names + 1], places[#places + 1] = input, settings.inputs[i] or "input" .. i - 1, i
+    end
+  end
+  local function run(...)
+    local args, given = { table.unpack(inputs) }, { ... }
+    for k, place in ipairs(places) do args[place] = given[k] end
+    return table.unpack(flat(table.pack(f(table.unpack(args, 1, #inputs))), {}))
+  end
+  local all = { inputs = names, outputs = settings.outputs, properties = settings.properties, weights = weight_type(options) }
+  local made, operators = core.convert(run, left, all)
+  return made, operators, left, names
+end
+
+-- Inputs by which a network decides, such as shapes, are fixed to their examples: fewer before more.
+local function with_fixed(f, inputs, options, settings)
+  if not options.fixed then return converted(f, inputs, {}, options, settings) end
+  local tries = { {}, {}, {} }
+  if type(options.fixed) == "table" then
+    tries = { {} }
+    for _, name in ipairs(options.fixed) do
+      local place
+      for i, known in ipairs(settings.inputs) do if known == name then place = i end end
+      tries[1][place or fail("fixed: there is no input '%s'", name)] = true
+    end
+  else
+    for i, input in ipairs(inputs) do
+      local whole = not ms.ops.is_floating_point(input)
+      tries[2][i] = whole and #input.shape <= 1
+      tries[3][i] = whole or #input.shape == 0
+    end
+  end
+  local problem
+  for _, fixed in ipairs(tries) do
+    local found = table.pack(pcall(converted, f, inputs, fixed, options, settings))
+    if found[1] then return table.unpack(found, 2, found.n) end
+    problem = problem or found[2]
+  end
+  error(problem, 0)
+end
+
+-- The open sizes of the inputs: names in their order, the size of each, and which axis of which input has it.
+local function open_sizes(shapes, names, inputs)
+  local found = { names = {}, base = {}, open = {} }
+  local number = {}
+  for i, name in ipairs(names) do
+    local shape = shapes[name]
+    found.open[i] = {}
+    for axis = 1, #inputs[i].shape do
+      local dimension = shape and shape.open[axis]
+      if dimension and not number[dimension] then
+        number[dimension] = #found.names
+        found.names[#found.names + 1], found.base[#found.base + 1] = dimension, shape[axis]
+      end
+      if dimension and found.base[number[dimension] + 1] ~= shape[axis] then fail("inputShape: %s has two sizes", dimension) end
+      found.open[i][axis] = dimension and number[dimension] or false
+    end
+  end
+  return found
+end
+
+-- The sizes at which the network is converted: five further ones of each, whose remainders by small
+-- numbers differ and that lie far apart, and others of all together.
+local function points_of(base, step)
+  local points = { base }
+  local function point(change)
+    local sizes = {}
+    for d, size in ipairs(base) do sizes[d] = size + step * change(d) end
+    points[#points + 1] = sizes
+  end
+  for d = 1, #base do
+    for _, far in ipairs { 1, 2, 3, 12, 31 } do point(function(other) return other == d and far or 0 end) end
+  end
+  point(function(d) return 2 + d end)
+  return points
+end
+
+local function resizable(f, inputs, shapes, options, settings)
+  local names = {}
+  for i = 1, #inputs do names[i] = settings.inputs[i] or "input" .. i - 1 end
+  local sizes = open_sizes(shapes, names, inputs)
+  local all = { inputs = names, outputs = settings.outputs, properties = settings.properties, weights = weight_type(options) }
+  local function run(...) return table.unpack(flat(table.pack(f(...)), {})) end
+  local problem
+  -- Some networks take only multiples of a size.
+  for _, step in ipairs { 1, 2, 8, 32 } do
+    sizes.step, sizes.sizes = step, points_of(sizes.base, step)
+    local examples = {}
+    for p, point in ipairs(sizes.sizes) do
+      examples[p] = {}
+      for i, input in ipairs(inputs) do
+        local shape = {}
+        for axis, d in ipairs(sizes.open[i]) do shape[axis] = d and point[d + 1] or input.shape[axis] end
+        examples[p][i] = p == 1 and input or ms.ops.cast(ms.ops.zeros(shape), input.dtype)
+      end
+    end
+    local fine, made = pcall(core.resizable, run, examples, all, sizes)
+    if fine then return made, select(2, core.convert(run, inputs, all)), inputs, names end
+    problem = problem or made
+  end
+  error(problem, 0)
+end
+
+local function write(made, options)
+  if options.embed and not tostring(options.embed):find "^[%a_][%w_]*$" then fail("embed: '%s' is no name in C", options.embed) end
+  local encrypts = tostring(options.encryption or options.encryptKey ~= nil) == "true"
+  if encrypts and not options.encryptKey then fail "encryption needs a key: encryptKey" end
+  core.write(made, options.outputFile, options.embed, encrypts and options.encryptKey or nil)
+end
+
+local function has_open(shapes)
+  for _, shape in pairs(shapes) do
+    if next(shape.open) then return true end
+  end
+  return false
+end
+
+--- Converts a network to a light model: `model` is a .mindir or .onnx file, a cell or a function of tensors; then `inputs`
+--- are examples. Options by the names of `lunaria lite convert --help`. With infer = true the light model is run on them.
+--- Returns a report: a table with steps (kind, nodes, flops, bytes, label, source), arena and weights (bytes), operators
+--- (their number), inputs (names), results (of infer) and text.
+function M.convert(model, options)
+  options = checked(options or {})
   local f, about, inputs = model, nil, options.inputs
+  local shapes = M.shapes_of(options.inputShape or "")
   if type(model) == "string" then
     f, about = load(model)
-    inputs = inputs or examples_of(about, M.shapes_of(options.inputShape or ""))
+    inputs = inputs or examples_of(about, shapes)
   elseif not inputs then
     fail("example inputs are missing: { inputs = { ms.ops.zeros { 1, 3, 32, 32 } } }")
   elseif type(model) == "table" and model.set_train then
     model:set_train(false)
   end
-  local count = 0
-  local function run(...)
-    local results = flat({ f(...) }, {})
-    count = #results
-    return table.unpack(results)
-  end
-  local made = core.convert(run, inputs, {
+  local settings = {
     inputs = options.names or names_of(about and about.inputs, "input"),
     outputs = options.outputs or names_of(about and about.outputs, "output"),
     properties = { converted_from = type(model) == "string" and model:match "[^/]*$" or "a network in memory" },
-  })
-  if options.outputFile then core.write(made, options.outputFile) end
+  }
+  local is_open = has_open(shapes)
+  if is_open and options.fixed then fail "fixed does not go with open sizes" end
+  local made, operators, left, names
+  if is_open then
+    made, operators, left, names = resizable(f, inputs, shapes, options, settings)
+  else
+    made, operators, left, names = with_fixed(f, inputs, options, settings)
+  end
+  if options.outputFile then write(made, options) end
   local report = core.report(made)
+  report.operators, report.inputs = operators, names
+  if tostring(options.infer) == "true" then report.results = core.run(made, left) end
+  report.run = function(given) return core.run(made, given) end
   report.text = text_of(report)
-  report.outputs = count
   return report
 end
 

@@ -1,5 +1,5 @@
 // The vectors of the paper that proposed the mode (McGrew and Viega 2004), with keys of all sizes.
-#include "core/data/files/aes_gcm.h"
+#include "core/io/aes_gcm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/data/files/aes_gcm.h"
+#include "core/io/aes_gcm.h"
 
 #include <algorithm>
 #include <bit>

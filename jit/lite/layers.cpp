@@ -1,0 +1,343 @@
+// The pass that replaces products, convolutions and pools by the light runtime's kernels. Their weights are arranged
+// here, and pictures are kept channels-last: a value has a twin of shape (batch, height, width, channels), of which the
+// value is a view for all operators that do not work on twins themselves.
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/lite/format/model.h"
+#include "core/lite/kernels/convolution.h"
+#include "core/ops/conv.h"
+#include "core/ops/pool.h"
+#include "jit/graph/operators.h"
+#include "jit/graph/rewrite.h"
+#include "jit/lite/operators.h"
+#include "jit/lite/passes.h"
+
+namespace lunaria::lite {
+
+namespace {
+
+using Operand = lunaria::Value;
+using graph::is_call;
+using graph::node_of;
+using graph::static_type;
+
+const Tensor* constant_of(const Operand& v) {
+    const ir::Node* node = node_of(v);
+    return node && node->kind == ir::NodeKind::constant && node->constant.is_tensor() ? &node->constant.tensor()
+                                                                                      : nullptr;
+}
+bool is_float_tensor(const Operand& v) {
+    const auto t = static_type(v);
+    return v.is_node() && t && t->dtype == DType::f32 && t->shape.known();
+}
+Shape shape_of(const Operand& v) { return static_type(v)->shape; }
+
+Shape to_last(int rank) {
+    Shape order{0};
+    for (int i = 2; i < rank; ++i) order.push_back(i);
+    order.push_back(1);
+    return order;
+}
+Shape to_front(int rank) {
+    Shape order{0, rank - 1};
+    for (int i = 1; i < rank - 1; ++i) order.push_back(i);
+    return order;
+}
+Shape turned(const Shape& shape, const Shape& order) {
+    Shape result;
+    for (const int64_t axis : order) result.push_back(shape[static_cast<int>(axis)]);
+    return result;
+}
+
+Call call_of(const ir::Node& node) { return Call(*node.op, node.args, promoted_dtype(*node.op, node.args)); }
+
+kernels::WeightType type_named(std::string_view name) {
+    static constexpr std::string_view kNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
+    return static_cast<kernels::WeightType>(std::ranges::find(kNames, name) - std::begin(kNames));
+}
+bool is_in_blocks(std::string_view type) { return type.starts_with("q"); }
+std::string_view name_of(kernels::ConvolutionMethod method) {
+    static constexpr std::string_view kNames[] = {"direct", "winograd2", "winograd4", "depthwise"};
+    return kNames[static_cast<size_t>(method)];
+}
+
+class Layers {
+  public:
+    explicit Layers(const PassOptions& options) : options_(options) {}
+
+    Operand replaced(ir::Node& node, ir::GraphBuilder& builder) {
+        builder_ = &builder;
+        if (!node.op || !node.op->belongs_to(registry()) || node.type.kind != ir::NodeType::Kind::tensor) return {};
+        const auto& ops = graph::ops();
+        if (node.op == &ops.matmul) return matmul(node);
+        if (node.op == &ops.dense) return dense(node);
+        if (known().is_convolution(node.op) || node.op == &ops.conv_input_grad) return convolution(node);
+        if (node.op == &ops.max_window || known().is_average_pool(node.op)) return pool(node);
+        if (node.op == &known().gather) return gather(node);
+        if (node.op->is_elementwise || is_call(&node, graph::ops().cast)) return elementwise(node);
+        if (is_call(&node, graph::ops().concat)) return concat(node);
+        if (is_call(&node, graph::ops().sum) || is_call(&node, graph::ops().mean)) return pixel_sum(node);
+        return {};
+    }
+
+  private:
+    Operand emit(const Op& op, const std::vector<Operand>& args) { return builder_->emit(op, args); }
+    Operand constant(Tensor t) { return Operand(builder_->graph().add_constant(Operand(std::move(t)))); }
+    Operand reshaped(const Operand& v, const Shape& shape) {
+        return shape_of(v) == shape ? v : emit(graph::ops().reshape, {v, Operand::ints(shape)});
+    }
+
+    bool has_twin(const Operand& v) const { return v.is_node() && twins_.contains(v.node()); }
+    // The value with its channels last; `rank`: of the pictures with which it is broadcast.
+    Operand last(const Operand& v, int rank) {
+        if (!v.is_node()) return v;
+        if (const auto found = twins_.find(v.node()); found != twins_.end()) return found->second;
+        const auto type = static_type(v);
+        if (!type || type->shape.rank() == 0) return v;
+        Shape shape = type->shape;
+        while (shape.rank() < rank) shape.insert(0, 1);
+        return emit(graph::ops().transpose, {reshaped(v, shape), Operand::ints(to_last(rank)), Operand()});
+    }
+    Operand front(const Operand& twin) {
+        const Operand made =
+            emit(graph::ops().transpose, {twin, Operand::ints(to_front(shape_of(twin).rank())), Operand()});
+        twins_[made.node()] = twin;
+        return made;
+    }
+
+    // The product with a weight whose element (i, j) is at i * k_step + j * n_step.
+    Operand product(const Operand& x, const Tensor& weight, const Operand& bias, int64_t k, int64_t n, int64_t k_step,
+                    int64_t n_step) {
+        const std::string name = is_in_blocks(options_.weights) && k % kBlock != 0 ? "f32" : options_.weights;
+        const auto type = type_named(name);
+        Tensor made = Tensor::empty(DType::u8, Shape{kernels::weight_bytes(type, k, n)});
+        if (options_.arranges)
+            kernels::pack_weight(type, k, n, weight.contiguous().data<float>(), k_step, n_step, made.data<uint8_t>());
+        return emit(light().product, {x, constant(made), bias, Operand(), Operand(), Operand("none"), Operand(0.0),
+                                      Operand(0.0), Operand(false), Operand(k), Operand(n), Operand(name)});
+    }
+
+    Operand matmul(const ir::Node& node) {
+        const Operand &a = node.args[0], &b = node.args[1];
+        if (!is_float_tensor(a) || !is_float_tensor(b) || node.type.tensor.shape.size() == 0) return {};
+        const Shape left = shape_of(a), right = shape_of(b);
+        if (left.back() == 0) return {};
+        const Shape wanted = node.type.tensor.shape;
+        if (const Tensor* w = constant_of(b); w && right.rank() == 2) {
+            const int64_t k = right[0], n = right[1];
+            return reshaped(product(a, *w, Operand(), k, n, n, 1), wanted);
+        }
+        // Both with the leading axes of the result.
+        Shape lead = wanted;
+        const int64_t m = left.rank() > 1 ? left[left.rank() - 2] : 1, n = right.rank() > 1 ? right.back() : 1;
+        const int64_t k = left.back();
+        for (int i = 0; i < (left.rank() > 1) + (right.rank() > 1); ++i) lead.erase(lead.rank() - 1);
+        auto whole = [&](const Operand& v, Shape matrix, bool is_vector) {
+            Shape shape = shape_of(v), full = lead;
+            if (is_vector) shape = matrix;
+            for (const int64_t size : matrix) full.push_back(size);
+            const Operand made = reshaped(v, shape);
+            return shape == full ? made : emit(graph::ops().broadcast_to, {made, Operand::ints(full)});
+        };
+        const Operand made = batched(whole(a, {m, k}, left.rank() == 1), whole(b, {k, n}, right.rank() == 1));
+        return reshaped(made, wanted);
+    }
+    Operand batched(const Operand& a, const Operand& b) {
+        return emit(light().batched_product, {a, b, Operand(1.0), Operand("none"), Operand(0.0), Operand(0.0)});
+    }
+
+    Operand dense(const ir::Node& node) {
+        const Operand &x = node.args[0], &w = node.args[1], &bias = node.args[2];
+        if (!is_float_tensor(x) || !is_float_tensor(w) || (!bias.is_nil() && !is_float_tensor(bias))) return {};
+        const Shape shape = shape_of(w);
+        if (node.type.tensor.shape.size() == 0 || shape[1] == 0 || shape.rank() != 2) return {};
+        if (const Tensor* weight = constant_of(w)) {
+            const int64_t k = shape[1], n = shape[0];
+            // The channels of a flattened picture come last in its twin: the weight is put into that order instead.
+            if (const Operand twin = flattened(x); !twin.is_nil()) {
+                const Shape s = shape_of(twin);
+                const int64_t pixels = k / s.back();
+                const Tensor turned_weight =
+                    weight->contiguous().view(Shape{n, pixels, s.back()}, Strides{k, 1, pixels}, 0).contiguous();
+                return product(reshaped(twin, {s[0], k}), turned_weight, bias, k, n, 1, k);
+            }
+            return product(x, *weight, bias, k, n, 1, k);
+        }
+        const Shape across{1, 0};
+        const Operand turned_weight = emit(graph::ops().transpose, {w, Operand::ints(across), Operand()});
+        Shape flat = shape_of(x);
+        const Operand rows = reshaped(x, {shape_of(x).size() / flat.back(), flat.back()});
+        Operand made = batched(rows, turned_weight);
+        made = reshaped(made, node.type.tensor.shape);
+        return bias.is_nil() ? made : emit(graph::ops().add, {made, bias});
+    }
+    // The twin of a picture that x is a flat view of; nil for other values.
+    Operand flattened(const Operand& x) const {
+        const ir::Node* node = graph::call_of(x, graph::ops().reshape);
+        if (!node || !has_twin(node->args[0])) return {};
+        const Operand& twin = twins_.at(node->args[0].node());
+        const Shape s = shape_of(twin), flat = shape_of(x);
+        return flat.rank() == 2 && flat[0] == s[0] && s[0] > 0 ? twin : Operand();
+    }
+
+    static Operand three(const Window::Sizes& sizes) { return Operand::ints(sizes); }
+
+    Operand convolution(const ir::Node& node) {
+        const bool transposed = is_call(&node, graph::ops().conv_input_grad);
+        const Operand &x = node.args[0], &weight = node.args[1];
+        const Tensor* w = constant_of(weight);
+        const Operand bias = transposed ? Operand() : node.args[2];
+        if (!w || !is_float_tensor(x) || w->dtype() != DType::f32 || node.type.tensor.shape.size() == 0) return {};
+        const Call call = call_of(node);
+        const Convolution c = transposed ? convolution_of_input_grad(call) : convolution_of(call);
+        const Window& window = c.window;
+        const int rank = window.axes + 2;
+        if (shape_of(x).size() == 0) return {};
+        kernels::ConvolutionShape s;
+        s.batch = c.batch;
+        s.groups = c.groups;
+        s.channels = transposed ? c.out_channels : c.in_channels;
+        s.out_channels = transposed ? c.in_channels : c.out_channels;
+        s.transposed = transposed;
+        for (size_t i = 0; i < 3; ++i) {
+            s.in[i] = transposed ? window.out[i] : window.in[i];
+            s.out[i] = transposed ? window.in[i] : window.out[i];
+            s.kernel[i] = window.kernel[i];
+            s.stride[i] = window.stride[i];
+            s.dilation[i] = window.dilation[i];
+            s.pad[i] = window.before[i];
+        }
+        const auto method = kernels::convolution_method(s);
+        const std::string type_name = is_in_blocks(options_.weights) ? "f32" : options_.weights;
+        const auto type = type_named(type_name);
+        const Tensor dense = w->contiguous();
+        Tensor made = Tensor::empty(DType::u8, Shape{kernels::convolution_weight_bytes(s, method, type)});
+        if (options_.arranges && !kernels::pack_convolution(s, method, type, dense.data<float>(), made.data<uint8_t>()))
+            return {};
+        const Shape wanted = node.type.tensor.shape;
+        // A picture without a batch gets one.
+        const bool is_single = shape_of(x).rank() == rank - 1;
+        Shape picture = shape_of(x), result = wanted;
+        if (is_single) {
+            picture.insert(0, 1);
+            result.insert(0, 1);
+        }
+        const Operand twin = emit(light().convolution, {last(reshaped(x, picture), rank),
+                                                        constant(made),
+                                                        bias,
+                                                        Operand(),
+                                                        Operand(),
+                                                        Operand("none"),
+                                                        Operand(0.0),
+                                                        Operand(0.0),
+                                                        Operand(false),
+                                                        three(window.kernel),
+                                                        three(window.stride),
+                                                        three(window.dilation),
+                                                        three(window.before),
+                                                        Operand(c.groups),
+                                                        Operand(s.channels),
+                                                        Operand(s.out_channels),
+                                                        Operand(name_of(method)),
+                                                        Operand(type_name),
+                                                        Operand(transposed),
+                                                        Operand::ints(turned(result, to_last(rank)))});
+        const Operand value = front(twin);
+        return is_single ? reshaped(value, wanted) : value;
+    }
+
+    Operand pool(const ir::Node& node) {
+        const Operand& x = node.args[0];
+        if (!is_float_tensor(x) || node.type.tensor.shape.size() == 0) return {};
+        const bool largest = is_call(&node, graph::ops().max_window);
+        const Call call = call_of(node);
+        const Window w = largest ? max_window_of(call) : avg_window_of(call, shape_of(x), 1);
+        const int rank = w.axes + 2;
+        if (shape_of(x).rank() != rank) return {};
+        const Operand size = Operand::ints(turned(node.type.tensor.shape, to_last(rank)));
+        const Operand from = last(x, rank);
+        if (largest)
+            return front(emit(light().max_pool,
+                              {from, three(w.kernel), three(w.stride), three(w.dilation), three(w.before), size}));
+        const int64_t divisor = node.args[6].is_nil() ? 0 : node.args[6].integer();
+        return front(
+            emit(light().average_pool, {from, three(w.kernel), three(w.stride), three(w.dilation), three(w.before),
+                                        three(w.after), Operand(node.args[5].boolean()), Operand(divisor), size}));
+    }
+
+    Operand elementwise(const ir::Node& node) {
+        const Shape shape = node.type.tensor.shape;
+        bool any = false;
+        for (const Operand& arg : node.args) {
+            if (arg.is_list()) return {};
+            any |= has_twin(arg) && shape_of(arg) == shape;
+            if (has_twin(arg) && !(shape_of(arg) == shape)) return {};
+        }
+        if (!any) return {};
+        std::vector<Operand> args;
+        for (const Operand& arg : node.args) args.push_back(last(arg, shape.rank()));
+        return front(emit(*node.op, args));
+    }
+
+    Operand concat(const ir::Node& node) {
+        const int rank = node.type.tensor.shape.rank();
+        const int64_t axis = node.args[1].integer();
+        if (rank < 3 || (axis != 1 && axis != 1 - rank) || !node.args[0].is_list()) return {};
+        std::vector<Operand> items;
+        for (const Operand& item : node.args[0].items()) {
+            if (!has_twin(item)) return {};
+            items.push_back(last(item, rank));
+        }
+        return front(emit(*node.op, {Operand::list(std::move(items)), Operand(int64_t{rank - 1})}));
+    }
+
+    // Rows of a large table, which is stored in halves where weights are.
+    Operand gather(const ir::Node& node) {
+        const Tensor* table = constant_of(node.args[0]);
+        const bool halves = options_.weights == "f16" || options_.weights == "bf16";
+        if (!halves || !table || table->dtype() != DType::f32 || table->size() < 1024) return {};
+        const PlaceScope host(nullptr);
+        const DType type = options_.weights == "f16" ? DType::f16 : DType::bf16;
+        std::vector<Operand> args = node.args;
+        args[0] = constant(run(graph::ops().cast, {Operand(*table), Operand(type)}).tensor());
+        return emit(graph::ops().cast, {emit(*node.op, args), Operand(DType::f32)});
+    }
+
+    // A sum or mean over all pixels.
+    Operand pixel_sum(const ir::Node& node) {
+        const Operand& x = node.args[0];
+        if (!has_twin(x) || node.type.tensor.dtype != DType::f32) return {};
+        const Shape shape = shape_of(x);
+        const Call call = call_of(node);
+        const Shape axes = call.axes(1, 0);
+        uint32_t mask = 0;
+        for (const int64_t a : axes) mask |= 1u << a;
+        if (mask != (1u << shape.rank()) - 4) return {};
+        Shape pixels;
+        int64_t count = 1;
+        for (int i = 1; i < shape.rank() - 1; ++i) {
+            pixels.push_back(i);
+            count *= shape[i + 1];
+        }
+        Operand sum = emit(graph::ops().sum, {last(x, shape.rank()), Operand::ints(pixels), Operand(false), Operand()});
+        // Not a quotient, which becomes a product for some numbers only: a model that is resized has one form.
+        if (is_call(&node, graph::ops().mean))
+            sum = emit(graph::ops().mul, {sum, Operand(1.0 / static_cast<double>(count))});
+        return reshaped(sum, node.type.tensor.shape);
+    }
+
+    const PassOptions& options_;
+    ir::GraphBuilder* builder_ = nullptr;
+    std::unordered_map<const ir::Node*, Operand> twins_;  // by the view that stands for the value
+};
+
+}  // namespace
+
+bool use_light_kernels(ir::Graph& graph, const PassOptions& options) {
+    Layers layers(options);
+    return graph::rewrite(graph,
+                          [&](ir::Node& node, ir::GraphBuilder& builder) { return layers.replaced(node, builder); });
+}
+
+}  // namespace lunaria::lite
