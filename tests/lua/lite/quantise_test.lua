@@ -252,6 +252,28 @@ t.test("a quantised network goes through an ONNX file: pairs become fake_quantiz
   os.remove(path)
 end)
 
+t.test("files of ONNX models are quantised as they are", function()
+  local path = os.tmpname() .. ".onnx"
+  local trained = nn.SequentialCell(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, { has_bias = true }), nn.ReLU(), nn.Flatten(),
+    nn.Dense(8 * 64, 20), nn.ReLU(), nn.Dense(20, 5)):set_train(false)
+  ms.export(trained, x, { file_name = path, file_format = "ONNX" })
+  -- The file is for batches of seven.
+  local sevens = {}
+  for i = 1, 14 do sevens[i] = { ops.randn { 7, 1, 8, 8 } } end
+  local f, report = ms.lite.quantize(path, { calibrate_data = sevens })
+  t.equal(#report.layers, 4)
+  assert(report.sqnr > 33 and sqnr(trained(x), f(x)) > 30, tostring(report))
+  local same, whole = ms.lite.quantize(trained, { calibrate_data = sevens, bias_correction = false })
+  -- The same method: only sums are made in another order.
+  assert(math.abs(whole.sqnr - report.sqnr) < 1 and sqnr(same(x), f(x)) > 35)
+  local only = ms.lite.quantize(path, { quant_type = "WEIGHT_QUANT", bit_num = 6, per_channel = false })
+  assert(sqnr(trained(x), only(x)) > 20)
+  ms.export(f, x, { file_name = path, file_format = "ONNX" })
+  t.near(ms.load(path)(x), f(x), 1e-6)
+  t.fails({ "quant_strategy is not supported for files" }, ms.lite.quantize, path, { calibrate_data = samples, quant_strategy = "GPTQ" })
+  os.remove(path)
+end)
+
 t.test("settings that have no effect are errors", function()
   local quantize = ms.lite.quantize
   t.fails({ "calibrate_data is missing" }, quantize, net)

@@ -99,10 +99,15 @@ local function read_options(given)
   return o
 end
 
---- The first `count` samples as lists of the network's inputs.
-function M.read_samples(caller, network, data, count)
+-- How many inputs a network takes.
+local function inputs_of(network)
   local info = debug.getinfo(network.construct, "u")
-  local inputs = info.isvararg and 1 or math.max(info.nparams - 1, 1)
+  return info.isvararg and 1 or math.max(info.nparams - 1, 1)
+end
+
+--- The first `count` samples as lists of so many inputs; for a network, of its own.
+function M.read_samples(caller, network, data, count)
+  local inputs = math.type(network) and network or inputs_of(network)
   local batches, seen = {}, 0
   for first, second, third, fourth in source(caller, data).epoch() do
     local batch = { first, second, third, fourth }
@@ -431,7 +436,8 @@ end
 --- the numbers of an integer format as they are used (ops.fake_quantize), so that what it computes is what it will compute in integers.
 --- Gives the copy and a report of what each layer lost.
 ---
---- network: a cell; the copy is in evaluation mode. options (names and defaults are those of MindSpore Lite's converter where it has them):
+--- network: a cell; the copy is in evaluation mode. Or the path of an ONNX file: then a function of the model's inputs is given, for
+--- ms.export and ms.lite.convert, and only what rounds weights and inputs to the nearest is supported. options (names and defaults are those of MindSpore Lite's converter where it has them):
 --- quant_type: "FULL_QUANT" (the default), "WEIGHT_QUANT" (weights alone) or "DYNAMIC_QUANT" (ranges of inputs are taken at run time);
 --- bit_num (8): bits of a weight, 2 to 16, 0 for weights: as few as each may have; activation_bit_num (8); block_size: with WEIGHT_QUANT
 --- so many inputs of an output have one scale (32 up to four bits, else 0: one for a channel); per_channel (true);
@@ -449,8 +455,15 @@ end
 ---     > report.sqnr > 25 --> true
 ---     > small[1] --> DenseQuant<input_channels=8, output_channels=16, has_bias=true, weight=[-127, 127], input=[-128, 127]>
 function M.quantize(network, options)
-  if not cells.is_cell(network) then fail(where, "the network must be a cell, got " .. describe(network)) end
   local o = read_options(options)
+  if type(network) == "string" then
+    return require "lunaria.lite.quantise_onnx"(network, o, options or {}, function(inputs)
+      return M.read_samples(where, inputs, o.calibrate_data, o.calibrate_size)
+    end)
+  end
+  if not cells.is_cell(network) then
+    fail(where, "the network must be a cell or the path of an ONNX file, got " .. describe(network))
+  end
   local quantised = copy(network):set_train(false)
   local batches = o.calibrate_data and M.read_samples(where, quantised, o.calibrate_data, o.calibrate_size)
   local exact = batches and run_samples(quantised, batches)

@@ -135,13 +135,17 @@ local function described(graph)
   return { inputs = list(inputs), outputs = list(graph.outputs) }
 end
 
---- The function of the model in the file, its weights by name, and its inputs and outputs:
---- { inputs = { { name, dtype, shape } ... }, outputs = ... }.
-return function(path)
+-- The graph of the model in the file.
+local function read(path)
   local model = files.read(path)
   check_versions(path, model.opsets)
   local graph = inline(model, function(message) arguments.fail("load", path .. ": " .. message) end)
   pair(graph)
+  return graph
+end
+
+-- The function of a graph, its weights by name, and its inputs and outputs.
+local function compile(graph, path)
   local check = setmetatable({ problems = {} }, Check)
   check:graph(graph, {}, "the graph")
   local problems = check.problems
@@ -152,3 +156,7 @@ return function(path)
   local f, weights = writer(graph, path, function(message) arguments.fail("load", path .. ": " .. message) end)
   return f, weights, described(graph)
 end
+
+--- Called with the path of a model: its function, its weights by name, and its inputs and outputs:
+--- { inputs = { { name, dtype, shape } ... }, outputs = ... }.
+return setmetatable({ read = read, compile = compile }, { __call = function(_, path) return compile(read(path), path) end })
