@@ -131,6 +131,7 @@ class Lowering {
             View view{value_of(from.loop_roots[k], &from), true, {}, {}, 0};
             const auto size = static_cast<int64_t>(size_of(model().values[view.value].dtype));
             view.offset = from.loop_offsets[k] / size;
+            view.whole = from.loop_offsets[k] == 0;
             (source.program.operands[k].written ? step.results : step.operands).push_back(std::move(view));
         }
     }

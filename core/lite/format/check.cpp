@@ -121,6 +121,7 @@ class FormCheck {
     void check(const View& view, bool may_be_absent) {
         if (view.value == kNone) return demand(may_be_absent, "a view has no value");
         demand(is_value(view.value), "there is no such value");
+        demand(!view.whole || view.offset == Number(0), "a whole value has an offset");
         demand(view.shape.size() == view.strides.size() && view.shape.size() <= kMaxRank, "a view has too many axes");
         check(view.shape);
         check(view.strides);
