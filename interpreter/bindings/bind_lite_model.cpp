@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/io/mapping.h"
+#include "core/lite/format/secret.h"
 #include "core/lite/runtime/executor.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
@@ -21,6 +22,7 @@ constexpr const char* kName = "lunaria.running_light_model";
 struct RunningModel {
     std::string path;
     Tensor file;
+    lite::FileBytes plain;  // of an encrypted file
     std::unique_ptr<lite::Executor> executor;
     std::vector<double> seconds;  // of each step of the last run with times
     double whole = 0;             // of that run
@@ -57,7 +59,7 @@ void push_values(lua_State* L, const lite::Executor& executor, const std::vector
     lua_setfield(L, -2, name);
 }
 
-// build(path, threads, affinity, cores) -> model
+// build(path, threads, affinity, cores, key) -> model: `key` in hexadecimal digits, or an empty text.
 int build(lua_State* L) {
     auto model = std::make_unique<RunningModel>();
     model->path = path_at(L, 1, kWhere);
@@ -67,9 +69,17 @@ int build(lua_State* L) {
     for (const int64_t core : integers_at(L, 4, kWhere, "cores")) cores.push_back(static_cast<int>(core));
     const auto mapping = Mapping::of(model->path);
     model->file = mapping->tensor(DType::u8, Shape{static_cast<int64_t>(mapping->size())}, 0);
+    std::span<const std::byte> bytes{static_cast<const std::byte*>(model->file.raw()), mapping->size()};
+    if (lite::is_encrypted(bytes)) {
+        const std::string key = lite::key_of(luaL_checkstring(L, 5));
+        if (key.empty()) throw file_error(model->path, "is encrypted: the key is missing, or no key");
+        lite::Fault damage;
+        if (!lite::decrypt(bytes, key, model->plain, damage)) throw file_error(model->path, damage.message());
+        bytes = model->plain.span();
+    }
     std::string fault;
     model->executor = lite::Executor::make(
-        {static_cast<const std::byte*>(model->file.raw()), mapping->size()},
+        bytes,
         std::make_shared<lite::Threads>(threads > 0 ? threads : lite::processor_count(), affinity, std::move(cores)),
         std::make_shared<lite::Workspace>(), fault);
     if (!model->executor) throw file_error(model->path, fault);

@@ -240,7 +240,9 @@ bool Executor::take(Layout layout, std::string& fault) {
 }
 
 void* Executor::memory(uint32_t value) {
+    const char* const before = own_[value].data();
     if (!own_[value].reserve(std::max<size_t>(bytes_[value], 1))) return nullptr;
+    if (own_[value].data() != before) std::memset(own_[value].data(), 0, own_[value].size());
     return own_[value].data();
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/lite/format/secret.h"
 #include "core/lite/runtime/executor.h"
 #include "core/lite/runtime/lunaria-lite.h"
 
@@ -34,6 +35,8 @@ struct lunaria_lite_model {
     void* mapped = nullptr;
     size_t mapped_bytes = 0, file_bytes = 0;
     lite::Memory copied;
+    std::string key;
+    lite::FileBytes plain;  // of an encrypted file
     std::vector<lunaria_lite_tensor> inputs, outputs;
     std::vector<const void*> given;  // memory of the caller
     std::vector<void*> wanted;
@@ -132,11 +135,18 @@ int build(lunaria_lite_model* model, std::span<const std::byte> file, lunaria_li
         c.started =
             std::make_shared<lite::Threads>(c.threads ? c.threads : lite::processor_count(), c.affinity, c.cores);
     std::string fault;
+    const size_t file_bytes = file.size();
+    if (lite::is_encrypted(file)) {
+        lite::Fault damage;
+        if (model->key.empty()) return fail("the file is encrypted: its key is missing");
+        if (!lite::decrypt(file, model->key, model->plain, damage)) return fail(damage.message());
+        file = model->plain.span();
+    }
     auto workspace = model->workspace ? model->workspace : std::make_shared<lite::Workspace>();
     model->executor = lite::Executor::make(file, context ? c.started : std::exchange(c.started, nullptr),
                                            std::move(workspace), fault);
     if (!model->executor) return fail(fault);
-    model->file_bytes = file.size();
+    model->file_bytes = file_bytes;
     if (describe(*model)) return 0;
     model->executor.reset();
     return fail("there is not enough memory");
@@ -204,6 +214,13 @@ int lunaria_lite_context_set_cores(lunaria_lite_context* context, const int* cor
 lunaria_lite_model* lunaria_lite_model_create(void) { return new (std::nothrow) lunaria_lite_model; }
 void lunaria_lite_model_free(lunaria_lite_model* model) { delete model; }
 
+int lunaria_lite_model_set_key(lunaria_lite_model* model, const void* key, size_t bytes) {
+    return guarded([&] {
+        if (!model || !key || (bytes != 16 && bytes != 24 && bytes != 32)) return fail("a key has 16, 24 or 32 bytes");
+        model->key.assign(static_cast<const char*>(key), bytes);
+        return 0;
+    });
+}
 int lunaria_lite_model_build_from_file(lunaria_lite_model* model, const char* path, lunaria_lite_context* context) {
     return guarded([&] {
         if (!model || !path) return fail("there is no model or no path");

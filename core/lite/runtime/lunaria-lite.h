@@ -70,6 +70,8 @@ LUNARIA_LITE_API int lunaria_lite_context_set_cores(lunaria_lite_context* contex
 
 LUNARIA_LITE_API lunaria_lite_model* lunaria_lite_model_create(void);
 LUNARIA_LITE_API void lunaria_lite_model_free(lunaria_lite_model* model); /* NULL is fine */
+/* The key of an encrypted file: 16, 24 or 32 bytes. Such a file is decrypted in memory, where it stays. */
+LUNARIA_LITE_API int lunaria_lite_model_set_key(lunaria_lite_model* model, const void* key, size_t bytes);
 /* A model is built once. The file is mapped; its weights are read where they are. context: NULL is one thread. */
 LUNARIA_LITE_API int lunaria_lite_model_build_from_file(lunaria_lite_model* model, const char* path,
                                                         lunaria_lite_context* context);

@@ -60,6 +60,9 @@ class Context {
 
 class Model {
   public:
+    bool set_key(const std::string& key) {
+        return lunaria_lite_model_set_key(get(), key.data(), key.size()) == 0;
+    }
     bool build(const std::string& path, const Context& context = {}) {
         return lunaria_lite_model_build_from_file(get(), path.c_str(), context.get()) == 0;
     }

@@ -115,13 +115,17 @@ struct Part {
     std::vector<int64_t> sizes, steps;  // in elements
     int64_t start = 0;
 };
+int64_t steps_between(int64_t from, int64_t to, int64_t step) {
+    return std::max<int64_t>(0, step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step);
+}
 bool read_part(const StepForm& form, const Operand& x, Part& part) {
     const std::vector<int64_t> begin = form.integers("begin"), stop = form.integers("stop"),
                                given = form.integers("strides");
-    auto bit = [&](const char* mask, size_t i) { return i < 63 && (form.integer(mask) >> i & 1) != 0; };
+    auto bit = [&](const char* mask, size_t i) { return (form.integer(mask) >> i & 1) != 0; };
+    if (stop.size() != begin.size() || begin.size() > 63) return false;
     size_t axis = 0, left = 0;
     for (size_t i = 0; i < begin.size(); ++i) left += bit("new_axis_mask", i) || bit("ellipsis_mask", i) ? 0 : 1;
-    if (stop.size() != begin.size() || left > x.shape.size() || begin.size() > 63) return false;
+    if (left > x.shape.size()) return false;
     auto whole = [&] {
         part.sizes.push_back(x.shape[axis]);
         part.steps.push_back(x.strides[axis++]);
@@ -152,9 +156,9 @@ bool read_part(const StepForm& form, const Operand& x, Part& part) {
             from = bit("begin_mask", i) ? size - 1 : std::clamp<int64_t>(from, -1, size - 1);
             to = bit("end_mask", i) ? -1 : std::clamp<int64_t>(to, -1, size - 1);
         }
-        const int64_t count = step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
-        part.start += count > 0 ? from * x.strides[axis] : 0;
-        part.sizes.push_back(std::max<int64_t>(count, 0));
+        const int64_t count = steps_between(from, to, step);
+        part.start += std::min<int64_t>(count, 1) * from * x.strides[axis];
+        part.sizes.push_back(count);
         part.steps.push_back(step * x.strides[axis++]);
     }
     while (axis < x.shape.size()) whole();

@@ -15,6 +15,7 @@ usage: lunaria lite benchmark MODEL [options]           run a light model: time,
   --timeProfiling         time of each step, which add up to the whole
   --benchmarkDataFile F   outputs to compare with, likewise
   --accuracyThreshold P   most percent of mean relative error (0.5); --cosineDistanceThreshold C: least cosine (-1.1: any)
+  --decryptKey K          of an encrypted model, in hexadecimal digits; --decryptMode AES-GCM
   --device D              CPU]==]
 
 local function fail(message, ...) error("lunaria lite benchmark: " .. message:format(...) .. "\n  hint: lunaria lite --help", 0) end
@@ -24,12 +25,12 @@ local defaults = {
   loopCount = 10, warmUpLoopCount = 3, numThreads = 2, cpuBindMode = 1, accuracyThreshold = 0.5, cosineDistanceThreshold = -1.1,
   device = "CPU",
 }
-local texts = { modelFile = true, inDataFile = true, inputShapes = true, cpuCoreList = true, benchmarkDataFile = true }
+local texts = { modelFile = true, inDataFile = true, inputShapes = true, cpuCoreList = true, benchmarkDataFile = true,
+  decryptKey = true, decryptMode = true }
 -- Flags of MindSpore Lite's benchmark that this one lacks.
 local refused = {
   enableFp16 = "light models compute in float32", enableParallel = "steps run one after the other",
   perfProfiling = "counters of the processor are not read", perfEvent = "counters of the processor are not read",
-  decryptKey = "light files are not encrypted here", decryptMode = "light files are not encrypted here",
 }
 
 local function parse(words)
@@ -62,6 +63,7 @@ local function parse(words)
   end
   if not o.modelFile then fail "the model is missing" end
   if o.device ~= "CPU" then fail("--device %s is not supported", o.device) end
+  if o.decryptMode and o.decryptMode ~= "AES-GCM" then fail("--decryptMode %s is not supported", o.decryptMode) end
   if o.loopCount < 1 then fail "--loopCount is at least 1" end
   return o
 end
@@ -145,7 +147,7 @@ function M.run(words, say)
   end
   local start = clock()
   local model = ms.lite.Model(o.modelFile, {
-    threads = math.tointeger(o.numThreads), cores = cores,
+    threads = math.tointeger(o.numThreads), cores = cores, decrypt_key = o.decryptKey,
     affinity = ({ [0] = "none", "big", "middle" })[o.cpuBindMode] or fail "--cpuBindMode is 0, 1 or 2",
   })
   if o.inputShapes then resized(model, o.inputShapes) end

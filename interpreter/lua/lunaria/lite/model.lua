@@ -8,26 +8,25 @@ local function fail(message, hint) arguments.fail("lite.Model", message, hint) e
 --- A light model from a file that ms.lite.convert wrote; the file is mapped, its weights are read where they are.
 ---
 --- threads: how many compute; 0: one for each processor. affinity: "none", "big" or "middle" cores for threads but the
---- caller's; cores: their numbers.
+--- caller's; cores: their numbers. decrypt_key: of an encrypted file, in hexadecimal digits.
 local Model = {}
 Model.__index = Model
 Model.__name = "lite.Model"
 
+local known = { threads = true, affinity = true, cores = true, decrypt_key = true }
 local affinities = { none = 0, big = 1, middle = 2 }
 
 local function build(path, options)
   options = options or {}
   if type(path) ~= "string" then fail("the first argument is the path of a light file, not " .. arguments.describe(path)) end
   for name in pairs(options) do
-    if name ~= "threads" and name ~= "affinity" and name ~= "cores" then
-      fail(("there is no option '%s'"):format(name), "threads, affinity and cores are")
-    end
+    if not known[name] then fail(("there is no option '%s'"):format(name), "threads, affinity, cores and decrypt_key are") end
   end
   local affinity = affinities[options.affinity or "none"]
   if not affinity then fail "affinity is \"none\", \"big\" or \"middle\"" end
   local threads = options.threads or 1
   if math.type(threads) ~= "integer" or threads < 0 or threads > 1024 then fail "threads is a number from 0 to 1024" end
-  return setmetatable({ _model = core.build(path, threads, affinity, options.cores or {}) }, Model)
+  return setmetatable({ _model = core.build(path, threads, affinity, options.cores or {}, options.decrypt_key or "") }, Model)
 end
 
 --- The inputs in their order: tables with name, dtype and shape.
