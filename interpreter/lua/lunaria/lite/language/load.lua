@@ -107,13 +107,15 @@ local function from_transformers(path, h)
   local kind = kinds[h.model_type] or fail(path,
     ("is a model of type '%s', which is not supported: llama, mistral, qwen2, qwen3 and gpt2 are"):format(tostring(h.model_type)))
   if kind == "gpt2" then
-    if not tostring(given(h.activation_function, "gelu_new")):find "^gelu" then
-      fail(path, "has the activation '" .. tostring(h.activation_function) .. "', which is not supported")
+    local activation = given(h.activation_function, "gelu_new")
+    if activation ~= "gelu_new" and activation ~= "gelu_pytorch_tanh" then
+      fail(path, "has the activation '" .. tostring(activation) .. "', which is not supported")
     end
     return {
       kind = kind, vocabulary = h.vocab_size, width = h.n_embd, layers = h.n_layer, heads = h.n_head, length = h.n_positions,
-      inner = given(h.n_inner, math.tointeger(h.n_embd) and 4 * h.n_embd), epsilon = h.layer_norm_epsilon, normalization = "layer", mlp = "gelu", positions = "learned",
-      qkv_bias = true, out_bias = true, tied = given(h.tie_word_embeddings, true),
+      inner = given(h.n_inner, math.tointeger(h.n_embd) and 4 * h.n_embd), epsilon = h.layer_norm_epsilon,
+      normalization = "layer", mlp = "gelu", positions = "learned", qkv_bias = true, out_bias = true,
+      tied = given(h.tie_word_embeddings, true),
     }
   end
   if not activations[given(h.hidden_act, "silu")] then
