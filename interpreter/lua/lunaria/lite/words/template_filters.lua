@@ -36,8 +36,10 @@ filters.title = function(x) return values.titled(text_of(x)) end
 filters.string = text_of
 filters.safe = text_of
 filters.tojson = function(x, args, named)
-  local indent = argument(args, named, 2, "indent")
-  return values.json(x, indent ~= null and indent or nil)
+  local indent, separators = argument(args, named, 2, "indent"), argument(args, named, 3, "separators")
+  local pair = separators ~= null and separators or {}
+  return values.json(x, { ascii = truth(argument(args, named, 1, "ensure_ascii")), indent = indent ~= null and indent or nil,
+    comma = pair[1], colon = pair[2], sorted = truth(argument(args, named, 4, "sort_keys")) })
 end
 filters.default = function(x, args, named)
   local other = argument(args, named, 1, "default_value", "")

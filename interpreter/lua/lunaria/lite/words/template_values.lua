@@ -188,34 +188,51 @@ function values.compare(a, b)
 end
 
 local json_escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t", ["\b"] = "\\b", ["\f"] = "\\f" }
-local function json_quoted(text)
-  return '"' .. text:gsub('[%c"\\]', function(c)
+-- A character beyond ASCII as JSON's escapes: two for those beyond the first 65,536.
+local function escaped(letter)
+  local code = utf8.codepoint(letter)
+  if code < 0x10000 then return ("\\u%04x"):format(code) end
+  code = code - 0x10000
+  return ("\\u%04x\\u%04x"):format(0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF))
+end
+local function json_quoted(text, ascii)
+  text = text:gsub('[%c"\\]', function(c)
     if c == "\127" then return c end
     return json_escapes[c] or ("\\u%04x"):format(c:byte())
-  end) .. '"'
+  end)
+  if ascii then text = text:gsub("[\xC2-\xF4][\x80-\xBF]+", escaped) end
+  return '"' .. text .. '"'
 end
 
--- As Python's json.dumps without escapes of characters beyond ASCII. indent: a number, or nil.
-function values.json(x, indent, level)
+-- As Python's json.dumps without escapes of characters beyond ASCII. options: indent (a number), ascii, sorted, and the texts between
+-- items and behind names.
+function values.json(x, options, level)
   level = (level or 0) + 1
   if level > 200 then fail "a value is nested too deeply for JSON" end
   if x == nil then fail "an undefined value cannot be written as JSON" end
   if x == null then return "null" end
-  if type(x) == "string" then return json_quoted(x) end
+  if type(x) == "string" then return json_quoted(x, options.ascii) end
   if type(x) == "boolean" then return tostring(x) end
   if type(x) == "number" then return text_of(x) end
   if type(x) ~= "table" then fail("a value of type %s cannot be written as JSON", kind_of(x)) end
   local parts, list = {}, is_list(x)
   if list then
-    for i, item in ipairs(x) do parts[i] = values.json(item, indent, level) end
+    for i, item in ipairs(x) do parts[i] = values.json(item, options, level) end
   else
-    for i, key in ipairs(keys_of(x)) do parts[i] = json_quoted(text_of(key)) .. ": " .. values.json(x[key], indent, level) end
+    local keys = keys_of(x)
+    if options.sorted then
+      keys = { table.unpack(keys) }
+      table.sort(keys)
+    end
+    for i, key in ipairs(keys) do
+      parts[i] = json_quoted(text_of(key), options.ascii) .. (options.colon or ": ") .. values.json(x[key], options, level)
+    end
   end
-  local open, close = list and "[" or "{", list and "]" or "}"
+  local open, close, indent = list and "[" or "{", list and "]" or "}", options.indent
   if #parts == 0 then return open .. close end
-  if not indent then return open .. table.concat(parts, ", ") .. close end
+  if not indent then return open .. table.concat(parts, options.comma or ", ") .. close end
   local line = "\n" .. (" "):rep(indent * level)
-  return open .. line .. table.concat(parts, "," .. line) .. "\n" .. (" "):rep(indent * (level - 1)) .. close
+  return open .. line .. table.concat(parts, (options.comma or ",") .. line) .. "\n" .. (" "):rep(indent * (level - 1)) .. close
 end
 
 -- Python's methods of texts and dictionaries: f(value, arguments...).
