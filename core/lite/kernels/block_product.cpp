@@ -6,6 +6,11 @@
 #include "core/lite/kernels/block_rows.h"
 #include "core/lite/kernels/integer_products.h"
 #include "core/lite/kernels/rows.h"
+#if defined(__SSSE3__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 namespace lunaria::lite::kernels::LUNARIA_ISA {
 
@@ -94,18 +99,33 @@ typedef float Eight __attribute__((vector_size(32)));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 #else
-typedef float Eight;
+typedef Floats Eight;  // in four parts
+// Sixteen products of bytes, in four sums.
+[[gnu::always_inline]] inline Ints dot_bytes(Bytes16 w, Bytes16 x) {
+#if defined(__SSSE3__)
+    const __m128i words = _mm_maddubs_epi16(_mm_abs_epi8((__m128i)w), _mm_sign_epi8((__m128i)x, (__m128i)w));
+    return (Ints)_mm_madd_epi16(words, _mm_set1_epi16(1));
+#elif defined(__aarch64__)
+    const int8x16_t a = (int8x16_t)w, b = (int8x16_t)x;
+    return (Ints)vpaddlq_s16(vmlal_high_s8(vmull_s8(vget_low_s8(a), vget_low_s8(b)), a, b));
+#else
+    Ints sum{};
+    for (int i = 0; i < 16; ++i) sum[i / 4] += static_cast<int8_t>(w[i]) * static_cast<int8_t>(x[i]);
+    return sum;
+#endif
+}
 [[gnu::always_inline]] inline Eight block_sum(WeightType type, const uint8_t* p, const BlockRow& row, int64_t block) {
     const int8_t* x = row.numbers + block * kBlock;
-    int32_t sum = 0;
+    Bytes16 low = load<Bytes16>(p), high;
     if (type == WeightType::q8_0) {
-        for (int i = 0; i < kBlock; ++i) sum += static_cast<int8_t>(p[i]) * x[i];
+        high = load<Bytes16>(p + 16);
     } else {
-        for (int i = 0; i < kBlock / 2; ++i) sum += ((p[i] & 15) - 8) * x[i] + ((p[i] >> 4) - 8) * x[i + kBlock / 2];
+        high = (low >> 4) - 8;
+        low = (low & 15) - 8;
     }
-    return static_cast<float>(sum);
+    return __builtin_convertvector(dot_bytes(low, load<Bytes16>(x)) + dot_bytes(high, load<Bytes16>(x + 16)), Floats);
 }
-[[gnu::always_inline]] inline float total(Eight x) { return x; }
+[[gnu::always_inline]] inline float total(Eight x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 #endif
 
 #if defined(__AVX2__)
@@ -208,7 +228,7 @@ template <WeightType Type>
     const __m256 half = _mm256_cvtph_ps(_mm_set1_epi16(load<int16_t>(p)));
     return (Eight)half * (scale - Eight{});
 #else
-    return half_to_float(load<uint16_t>(p)) * scale;
+    return broadcast(half_to_float(load<uint16_t>(p)) * scale);
 #endif
 }
 

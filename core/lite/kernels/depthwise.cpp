@@ -1,5 +1,7 @@
 // Convolutions of each channel by itself: vectors lie along the channels of a pixel, weights along channels for each
 // tap. Compiled once for each instruction set.
+#include <type_traits>
+
 #include "core/lite/kernels/float_products.h"
 #include "core/lite/kernels/rows.h"
 
@@ -43,36 +45,42 @@ struct Group {
         store_part(y, v, count);
 }
 
+// Some channels of all results; `count` of them, a constant for whole vectors.
+template <int Height, int Width, int Stride, int Side, bool Whole, class Count>
+[[gnu::always_inline]] inline void vector_of(const Group& g, int64_t c, Count count) {
+    constexpr int kColumns = (Side - 1) * Stride + Width;
+    Floats sums[Side];
+#pragma GCC unroll 8
+    for (int i = 0; i < Side; ++i) sums[i] = Floats{};
+#pragma GCC unroll 1
+    for (int ky = 0; ky < Height; ++ky) {
+        const float* row = g.rows[ky];
+        if (!row) continue;
+        Floats w[Width];
+#pragma GCC unroll 8
+        for (int kx = 0; kx < Width; ++kx) w[kx] = load_some(g.weight + (ky * Width + kx) * g.tap + c, count);
+#pragma GCC unroll 16
+        for (int j = 0; j < kColumns; ++j) {
+            if (!Whole && (j < g.begin || j >= g.end)) continue;
+            const Floats x = load_some(row + j * g.pixel + c, count);
+#pragma GCC unroll 8
+            for (int i = 0; i < Side; ++i)
+                if (j - i * Stride >= 0 && j - i * Stride < Width) sums[i] += x * w[j - i * Stride];
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < Side; ++i)
+        if (Whole || i < g.results) finish(g, c, i, sums[i], count);
+}
+
 // Whole: all columns are in the picture, and all results are wanted.
 template <int Height, int Width, int Stride, int Side, bool Whole>
 void group_of(const Group& group) {
     const Group g = group;  // results could be anywhere, also in the argument
-    constexpr int kColumns = (Side - 1) * Stride + Width;
-    for (int64_t c = 0; c < g.channels; c += kLanes) {
-        const int64_t count = g.channels - c;
-        Floats sums[Side];
-#pragma GCC unroll 8
-        for (int i = 0; i < Side; ++i) sums[i] = Floats{};
-#pragma GCC unroll 1
-        for (int ky = 0; ky < Height; ++ky) {
-            const float* row = g.rows[ky];
-            if (!row) continue;
-            Floats w[Width];
-#pragma GCC unroll 8
-            for (int kx = 0; kx < Width; ++kx) w[kx] = load_some(g.weight + (ky * Width + kx) * g.tap + c, count);
-#pragma GCC unroll 16
-            for (int j = 0; j < kColumns; ++j) {
-                if (!Whole && (j < g.begin || j >= g.end)) continue;
-                const Floats x = load_some(row + j * g.pixel + c, count);
-#pragma GCC unroll 8
-                for (int i = 0; i < Side; ++i)
-                    if (j - i * Stride >= 0 && j - i * Stride < Width) sums[i] += x * w[j - i * Stride];
-            }
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < Side; ++i)
-            if (Whole || i < g.results) finish(g, c, i, sums[i], count);
-    }
+    int64_t c = 0;
+    for (; c + kLanes <= g.channels; c += kLanes)
+        vector_of<Height, Width, Stride, Side, Whole>(g, c, std::integral_constant<int64_t, kLanes>{});
+    if (c < g.channels) vector_of<Height, Width, Stride, Side, Whole>(g, c, g.channels - c);
 }
 
 // One result of any kernel, with taps outside the picture left out.
