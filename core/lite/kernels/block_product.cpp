@@ -93,11 +93,13 @@ typedef float Eight __attribute__((vector_size(32)));
 #endif
     return (Eight)_mm256_cvtepi32_ps(sum);
 }
+#if defined(__AVX512BW__)
 [[gnu::always_inline]] inline float total(Eight x) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
+#endif
 #else
 typedef Floats Eight;  // in four parts
 // Sixteen products of bytes, in four sums.
@@ -125,7 +127,6 @@ typedef Floats Eight;  // in four parts
     }
     return __builtin_convertvector(dot_bytes(low, load<Bytes16>(x)) + dot_bytes(high, load<Bytes16>(x + 16)), Floats);
 }
-[[gnu::always_inline]] inline float total(Eight x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 #endif
 
 #if defined(__AVX2__)
@@ -212,7 +213,13 @@ template <WeightType Type>
         const uint8_t* w = static_cast<const uint8_t*>(p.b) + j * blocks * kBytesOf;
         Eight sum[4] = {};
         int64_t b = 0;
-        for (; b + kAtOnce <= blocks; b += kAtOnce) add_blocks<Type>(w + b * kBytesOf, row, b, sum);
+        for (; b + kAtOnce <= blocks; b += kAtOnce) {
+            // Across the ends of pages, where the processor's own prefetching stops.
+#pragma GCC unroll 5
+            for (int64_t line = 0; line * 64 < kAtOnce * kBytesOf; ++line)
+                __builtin_prefetch(w + b * kBytesOf + 4096 + line * 64);
+            add_blocks<Type>(w + b * kBytesOf, row, b, sum);
+        }
         for (; b < blocks; ++b) {
             const float scale = half_to_float(load<uint16_t>(w + b * kBytesOf)) * row.scales[b];
             sum[0] += block_sum(Type, w + b * kBytesOf + 2, row, b) * scale;

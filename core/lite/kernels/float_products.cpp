@@ -74,9 +74,66 @@ void product(const Product& p, void* scratch, const Workers& workers) {
     });
 }
 
+namespace {
+
+// A row of a times b, in which neighbours along a row or along a column are neighbours in memory: for few rows,
+// arranging b would take longer than multiplying it.
+bool is_read_in_place(const BatchedProduct& p) {
+    return p.m <= 4 && p.a_column == 1 && (p.b_column == 1 || p.b_row == 1);
+}
+void row_times_rows(const BatchedProduct& p, const float* a, const float* b, float* c) {
+    constexpr int kWidth = 4;
+    for (int64_t j = 0; j < p.n; j += kWidth * kLanes) {
+        const int64_t rest = p.n - j;
+        Floats sums[kWidth] = {};
+        if (rest >= kWidth * kLanes) {
+            for (int64_t k = 0; k < p.k; ++k)
+#pragma GCC unroll 4
+                for (int v = 0; v < kWidth; ++v) sums[v] += broadcast(a[k]) * load(b + k * p.b_row + j + v * kLanes);
+#pragma GCC unroll 4
+            for (int v = 0; v < kWidth; ++v) store(c + j + v * kLanes, sums[v] * broadcast(p.factor));
+            continue;
+        }
+        for (int64_t v = 0; v < rest; v += kLanes) {
+            const int64_t count = rest - v < kLanes ? rest - v : kLanes;
+            Floats sum{};
+            for (int64_t k = 0; k < p.k; ++k) sum += broadcast(a[k]) * load_part(b + k * p.b_row + j + v, count);
+            store_part(c + j + v, sum * broadcast(p.factor), count);
+        }
+    }
+}
+void row_times_columns(const BatchedProduct& p, const float* a, const float* b, float* c) {
+    for (int64_t j = 0; j < p.n; ++j) {
+        const float* column = b + j * p.b_column;
+        Floats sum{}, other{};
+        int64_t k = 0;
+        for (; k + 2 * kLanes <= p.k; k += 2 * kLanes) {
+            sum += load(a + k) * load(column + k);
+            other += load(a + k + kLanes) * load(column + k + kLanes);
+        }
+        for (; k < p.k; k += kLanes) {
+            const int64_t count = p.k - k < kLanes ? p.k - k : kLanes;
+            sum += load_part(a + k, count) * load_part(column + k, count);
+        }
+        c[j] = total(sum + other) * p.factor;
+    }
+}
+void multiply_in_place(const BatchedProduct& p, int64_t batch) {
+    for (int64_t r = 0; r < p.m; ++r) {
+        const float *a = p.a + batch * p.a_batch + r * p.a_row, *b = p.b + batch * p.b_batch;
+        float* c = p.c + batch * p.c_batch + r * p.c_row;
+        (p.b_column == 1 ? row_times_rows : row_times_columns)(p, a, b, c);
+        if (p.epilogue.bias || p.epilogue.scale || p.epilogue.activation != Activation::none)
+            apply(p.epilogue, 1, p.n, c, p.c_row, c, p.c_row);
+    }
+}
+
+}  // namespace
+
 void batched_product(const BatchedProduct& p, void* scratch, const Workers& workers) {
     const int64_t panels = panels_of(p.n), worker_bytes = kGatheredBytes + p.k * panels * kPanel * 4;
     each_task(workers, p.batch, [&](int64_t i, int worker) {
+        if (is_read_in_place(p)) return multiply_in_place(p, i);
         const Place place(scratch, worker_bytes, worker);
         pack(p.k, p.n, p.b + i * p.b_batch, p.b_row, p.b_column, place.widened);
         if (p.factor != 1)

@@ -73,9 +73,9 @@ void tile(const TileTask& t) {
         int64_t i = 0;
         for (; i + kSets <= t.k; i += kSets) {
             if constexpr (Rows <= kSmallRows) {
-                // Weights come from memory here.
+                // Weights come from memory here; the processor's own prefetching stops at the ends of pages.
 #pragma GCC unroll 2
-                for (int p = 0; p < (Panels ? Panels : 1); ++p) __builtin_prefetch(b + p * panel + 24 * kPanel);
+                for (int p = 0; p < (Panels ? Panels : 1); ++p) __builtin_prefetch(b + p * panel + 80 * kPanel);
             }
 #pragma GCC unroll 4
             for (int s = 0; s < kSets; ++s) step(s, s);

@@ -136,6 +136,19 @@ struct BF16 {
 #endif
 }
 
+// The sum of all lanes.
+[[gnu::always_inline]] inline float total(Floats x) {
+#if defined(__AVX512BW__)
+    return _mm512_reduce_add_ps((__m512)x);
+#elif defined(__AVX2__)
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+#else
+    return (x[0] + x[1]) + (x[2] + x[3]);
+#endif
+}
+
 // Lane by lane: mask ? a : b.
 [[gnu::always_inline]] inline Floats choose(Ints mask, Floats a, Floats b) { return mask ? a : b; }
 // NaN stays NaN.
