@@ -183,12 +183,28 @@ class Layers {
 
     static Operand three(const Window::Sizes& sizes) { return Operand::ints(sizes); }
 
+    // Weights that a program computes are arranged by each run.
+    Operand arranged_weight(const Operand& weight, const kernels::ConvolutionShape& s, const Window& window,
+                            kernels::ConvolutionMethod method, const std::string& type) {
+        const int64_t bytes = kernels::convolution_weight_bytes(s, method, type_named(type));
+        const Tensor* w = constant_of(weight);
+        if (!w)
+            return emit(light().pack_convolution,
+                        {weight, three(window.kernel), Operand(s.groups), Operand(s.channels), Operand(s.out_channels),
+                         Operand(name_of(method)), Operand(type), Operand(s.transposed), Operand::ints(Shape{bytes})});
+        const Tensor dense = w->contiguous();
+        Tensor made = Tensor::empty(DType::u8, Shape{bytes});
+        if (options_.arranges)
+            kernels::pack_convolution(s, method, type_named(type), dense.data<float>(), made.data<uint8_t>());
+        return constant(made);
+    }
+
     Operand convolution(const ir::Node& node) {
         const bool transposed = is_call(&node, graph::ops().conv_input_grad);
         const Operand &x = node.args[0], &weight = node.args[1];
         const Tensor* w = constant_of(weight);
         const Operand bias = transposed ? Operand() : node.args[2];
-        if (!w || !is_float_tensor(x) || w->dtype() != DType::f32 || node.type.tensor.shape.size() == 0) return {};
+        if (!is_float_tensor(x) || !is_float_tensor(weight) || node.type.tensor.shape.size() == 0) return {};
         const Call call = call_of(node);
         const Convolution c = transposed ? convolution_of_input_grad(call) : convolution_of(call);
         const Window& window = c.window;
@@ -208,13 +224,9 @@ class Layers {
             s.dilation[i] = window.dilation[i];
             s.pad[i] = window.before[i];
         }
-        const auto method = kernels::convolution_method(s);
-        const std::string type_name = is_in_blocks(options_.weights) ? "f32" : options_.weights;
-        const auto type = type_named(type_name);
-        const Tensor dense = w->contiguous();
-        Tensor made = Tensor::empty(DType::u8, Shape{kernels::convolution_weight_bytes(s, method, type)});
-        if (options_.arranges && !kernels::pack_convolution(s, method, type, dense.data<float>(), made.data<uint8_t>()))
-            return {};
+        const std::string type = w && !is_in_blocks(options_.weights) ? options_.weights : "f32";
+        const auto method = w ? kernels::convolution_method(s) : kernels::ConvolutionMethod::direct;
+        const Operand arranged = arranged_weight(weight, s, window, method, type);
         const Shape wanted = node.type.tensor.shape;
         // A picture without a batch gets one.
         const bool is_single = shape_of(x).rank() == rank - 1;
@@ -224,7 +236,7 @@ class Layers {
             result.insert(0, 1);
         }
         const Operand twin = emit(light().convolution, {last(reshaped(x, picture), rank),
-                                                        constant(made),
+                                                        arranged,
                                                         bias,
                                                         Operand(),
                                                         Operand(),
@@ -240,7 +252,7 @@ class Layers {
                                                         Operand(s.channels),
                                                         Operand(s.out_channels),
                                                         Operand(name_of(method)),
-                                                        Operand(type_name),
+                                                        Operand(type),
                                                         Operand(transposed),
                                                         Operand::ints(turned(result, to_last(rank)))});
         const Operand value = front(twin);

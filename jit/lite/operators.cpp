@@ -56,6 +56,12 @@ LightOperators::LightOperators()
                    "int, method: string, type: string, transposed: bool, size: ints)")
               .infer(infer_sized)
               .flops(convolution_flops)),
+      pack_convolution(registry
+                           .add("pack_convolution(weight: float, kernel: ints, groups: int, channels: int, "
+                                "out_channels: int, method: string, type: string, transposed: bool, size: ints)")
+                           .infer([](const Call& c) -> Types {
+                               return {{DType::u8, Shape(c.ints(c.args.size() - 1))}};
+                           })),
       max_pool(registry.add("max_pool(x: same, kernel: ints, stride: ints, dilation: ints, pad: ints, size: ints)")
                    .infer(infer_sized)),
       average_pool(registry

@@ -10,7 +10,7 @@ namespace lunaria::lite {
 struct LightOperators {
     LightOperators();
     Registry registry;
-    const Op &product, &batched_product, &convolution, &max_pool, &average_pool;
+    const Op &product, &batched_product, &convolution, &pack_convolution, &max_pool, &average_pool;
 };
 const LightOperators& light();
 

@@ -15,6 +15,7 @@ namespace lunaria::lite {
 namespace {
 
 alignas(64) constexpr std::array<float, 12> kWeights{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+constexpr std::array<float, 12> kSameWeights = kWeights;
 
 // y = relu(x w + 1) with x of [n, 3], in two steps: a product and a loop.
 Model sample() {
@@ -31,6 +32,7 @@ Model sample() {
     Value y{.name = "y", .home = Value::Home::output, .shape = {n, 4}};
     Value again = w;
     again.name = "again";
+    again.data = reinterpret_cast<const std::byte*>(kSameWeights.data());
     m.values = {x, w, product, y, again};
     m.inputs = {0};
     m.outputs = {3};

@@ -25,7 +25,7 @@ struct ReadOptions {
 // as long as the model. False: the file is damaged or of another version; `model` is then of no use.
 bool read_model(std::span<const std::byte> file, Model& model, Fault& fault, const ReadOptions& options = {});
 
-// Gives the bytes of the file to `sink` in order, until it returns false. Constants with the same `data` and number of
+// Gives the bytes of the file to `sink` in order, until it returns false. Constants with equal
 // bytes are written once. The fault of a model that cannot be written; otherwise an empty text.
 std::string write_model(const Model& model, const std::function<bool(std::span<const std::byte>)>& sink);
 

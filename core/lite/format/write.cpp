@@ -42,16 +42,24 @@ class Writer : public Archive {
     void stored(const std::byte* data, uint64_t bytes) {
         number(bytes);
         if (bytes == 0) return;
-        const auto [found, is_new] = places_.try_emplace({data, bytes}, content_bytes);
-        if (is_new) {
-            contents.push_back({data, bytes});
-            content_bytes += padded(bytes);
-        }
-        number(found->second / kAlignment);
+        number(place_of({data, bytes}) / kAlignment);
     }
 
   private:
+    // Where the bytes are stored: equal ones, such as weights that two layers have in common, are stored once.
+    uint64_t place_of(const Stored& stored) {
+        const auto [known, is_new] = places_.try_emplace({stored.data, stored.bytes}, content_bytes);
+        if (!is_new) return known->second;
+        const std::pair key(crc32({stored.data, stored.bytes}), stored.bytes);
+        for (auto [at, end] = equal_.equal_range(key); at != end; ++at)
+            if (std::memcmp(at->second.first, stored.data, stored.bytes) == 0) return known->second = at->second.second;
+        equal_.emplace(key, std::pair(stored.data, content_bytes));
+        contents.push_back(stored);
+        content_bytes += padded(stored.bytes);
+        return known->second;
+    }
     std::map<std::pair<const std::byte*, uint64_t>, uint64_t> places_;
+    std::multimap<std::pair<uint32_t, uint64_t>, std::pair<const std::byte*, uint64_t>> equal_;  // by checksum and size
 };
 
 // The content in its place, with zeros up to the next multiple of 64.

@@ -106,6 +106,28 @@ t.test("sizes of inputs can be left open", function()
   t.fails("has 4 axes, not 3", made.run, { ops.randn { 2, 3, 16 } })
 end)
 
+t.test("the conformance program compares files with their outputs", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  ms.io.make_folder(folder)
+  local net = nn.SequentialCell { nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Dense(4 * 16, 32) }
+  net:set_train(false)
+  local x = ops.randn { 2, 3, 4, 4 }
+  ms.export(net, x, { file_name = folder .. "/net.onnx", file_format = "ONNX" })
+  ms.export(net, x, { file_name = folder .. "/other.mindir", file_format = "MINDIR" })
+  for _, name in ipairs { "net.onnx", "other.mindir" } do
+    local _, _, about = ms.load(folder .. "/" .. name)
+    local stem = folder .. "/" .. name:match "^%a+"
+    ms.save(stem .. ".in.safetensors", { [about.inputs[1].name] = x })
+    ms.save(stem .. ".out.safetensors", { [about.outputs[1].name] = net(x) })
+    local file <close> = io.open(stem .. ".json", "w")
+    file:write '{"fp32": 1e-5, "fp16": 1e-2, "weight_int8": 0.05, "full_int8": null}'
+  end
+  local run <close> = io.popen(("'%s' tests/conformance/lite.lua %s"):format(arg[-1], folder))
+  t.equal(run:read "a", "6 passed, 0 failed\n")
+  os.execute("rm -r " .. folder)
+end)
+
 t.test("what is not supported is an error", function()
   local net = nn.Dense(4, 8)
   local inputs = { ops.zeros { 2, 4 } }
