@@ -75,6 +75,7 @@ class Layers {
         if (known().is_convolution(node.op) || node.op == &ops.conv_input_grad) return convolution(node);
         if (node.op == &ops.max_window || known().is_average_pool(node.op)) return pool(node);
         if (node.op == &known().gather) return gather(node);
+        if (node.op == &ops.transpose) note_twin(node);
         if (node.op->is_elementwise || is_call(&node, graph::ops().cast)) return elementwise(node);
         if (is_call(&node, graph::ops().concat)) return concat(node);
         if (is_call(&node, graph::ops().sum) || is_call(&node, graph::ops().mean)) return pixel_sum(node);
@@ -86,6 +87,14 @@ class Layers {
     Operand constant(Tensor t) { return Operand(builder_->graph().add_constant(Operand(std::move(t)))); }
     Operand reshaped(const Operand& v, const Shape& shape) {
         return shape_of(v) == shape ? v : emit(graph::ops().reshape, {v, Operand::ints(shape)});
+    }
+
+    // The pass before this one has put channels last, too.
+    void note_twin(const ir::Node& node) {
+        const ir::Node* from = node_of(node.args[0]);
+        if (!from || !from->op || from->op->belongs_to(registry())) return;
+        const int rank = shape_of(node.args[0]).rank();
+        if (rank > 2 && same_value(node.args[1], Operand::ints(to_front(rank)))) twins_[&node] = node.args[0];
     }
 
     bool has_twin(const Operand& v) const { return v.is_node() && twins_.contains(v.node()); }

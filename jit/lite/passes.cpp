@@ -69,7 +69,9 @@ bool widen_halves(ir::Graph& graph) {
 
 void run_passes(ir::Graph& graph, const PassOptions& options) {
     // Weights that are rounded to integers stay as they are until products of integers are found.
+    graph::expand_composites(graph);
     simplify(graph, registry().find("fake_quantize_element"));
+    use_integer_kernels(graph);
     simplify(graph);
     if (widen_halves(graph)) simplify(graph);
     use_light_kernels(graph, options);

@@ -19,6 +19,7 @@ struct PassOptions {
 // Kernels that compute in f32 get operands of that dtype instead of halves.
 bool widen_halves(ir::Graph& graph);
 bool merge_scales(ir::Graph& graph);
+bool use_integer_kernels(ir::Graph& graph);
 bool use_light_kernels(ir::Graph& graph, const PassOptions& options);
 bool fuse_endings(ir::Graph& graph);
 

@@ -437,7 +437,8 @@ end
 --- Gives the copy and a report of what each layer lost.
 ---
 --- network: a cell; the copy is in evaluation mode. Or the path of an ONNX file: then a function of the model's inputs is given, for
---- ms.export and ms.lite.convert, and only what rounds weights and inputs to the nearest is supported. options (names and defaults are those of MindSpore Lite's converter where it has them):
+--- ms.export and ms.lite.convert, and only what rounds weights and inputs to the nearest is supported. options (names and defaults are
+--- those of MindSpore Lite's converter where it has them):
 --- quant_type: "FULL_QUANT" (the default), "WEIGHT_QUANT" (weights alone) or "DYNAMIC_QUANT" (ranges of inputs are taken at run time);
 --- bit_num (8): bits of a weight, 2 to 16, 0 for weights: as few as each may have; activation_bit_num (8); block_size: with WEIGHT_QUANT
 --- so many inputs of an output have one scale (32 up to four bits, else 0: one for a channel); per_channel (true);

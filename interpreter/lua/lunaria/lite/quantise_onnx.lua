@@ -198,8 +198,8 @@ return function(path, o, given, read_batches)
     local integer = o.bit_num <= 8 and ms.int8 or ms.int16
     local new = self:add(node.inputs[2] .. "_rounded", weights.nearest(w, o.bit_num, scale, axis, 0))
     local output = new .. "_dq"
-    table.insert(before[node], rounding(node, new, self:add(new .. "_scale", scale), self:add(new .. "_zero", ops.zeros(scale.shape, integer)),
-      least, most, axis or 0, output))
+    local step, zeros = self:add(new .. "_scale", scale), self:add(new .. "_zero", ops.zeros(scale.shape, integer))
+    table.insert(before[node], rounding(node, new, step, zeros, least, most, axis or 0, output))
     node.inputs[2] = output
     site.bits = o.bit_num
     local cell = { weight = self:value(new), weight_scale = scale, weight_block = 0 }
