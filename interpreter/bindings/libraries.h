@@ -27,6 +27,7 @@ void bind_insight_server(lua_State* L);
 // The modules behind lunaria/lite/.
 int open_lite(lua_State* L);
 int open_lite_model(lua_State* L);
+int open_lite_micro(lua_State* L);
 
 // The module behind lunaria/insight/watch.lua.
 int open_watch(lua_State* L);

@@ -603,6 +603,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.lite_core");
     lua_pushcfunction(L, protect<open_lite_model>);
     lua_setfield(L, -2, "lunaria.lite_model_core");
+    lua_pushcfunction(L, protect<open_lite_micro>);
+    lua_setfield(L, -2, "lunaria.lite_micro_core");
     lua_pushcfunction(L, protect<open_watch>);
     lua_setfield(L, -2, "lunaria.watching");
     lua_pushcfunction(L, protect<open_parts>);

@@ -1,8 +1,9 @@
 -- Converts every .onnx and .mindir file of a folder to light models, runs them by the light runtime and compares the results:
---   lunaria tests/conformance/lite.lua DIR [--only PATTERN] [--verbose]
+--   lunaria tests/conformance/lite.lua DIR [--only PATTERN] [--verbose] [--c]
 -- Beside NAME.onnx or NAME.mindir stand NAME.in.safetensors and NAME.out.safetensors (tensors by the names of inputs and
 -- outputs), NAME.calibration.safetensors (inputs with a new first axis of samples) and NAME.json: for each of fp32, fp16,
--- weight_int8 and full_int8 the largest difference, relative to the largest absolute output, or null.
+-- weight_int8 and full_int8 the largest difference, relative to the largest absolute output, or null. --c: also writes each as
+-- C99, builds it by cc and compares the numbers that it prints.
 --   lunaria tests/conformance/lite.lua --node DIR
 -- does so, in fp32, for the float cases of the node tests of the package onnx (reference/onnx_cases.py) and counts those that
 -- convert.
@@ -12,8 +13,8 @@ local ms = require "lunaria"
 local support = require "support"
 local ops = ms.ops
 
-local folder, options = support.options("usage: lunaria lite.lua [--node] DIR [--only PATTERN] [--verbose]",
-  { only = "", verbose = true, node = true })
+local folder, options = support.options("usage: lunaria lite.lua [--node] DIR [--only PATTERN] [--verbose] [--c]",
+  { only = "", verbose = true, node = true, c = true })
 
 local modes = {
   { name = "fp32", options = {} },
@@ -56,6 +57,30 @@ local function tensors(path, about)
   return list
 end
 
+-- The outputs of the C that is written for a light file, built by the system's compiler.
+local function results_of_c(light, inputs, wanted)
+  local program = os.tmpname()
+  os.remove(program)
+  ms.lite.micro(light, { inputs = inputs, outputDir = program })
+  local pipe = io.popen(("make -s -C %s CFLAGS=-O1 test 2>&1"):format(program))
+  local text = pipe:read "a"
+  pipe:close()
+  os.execute("rm -r " .. program)
+  local results = {}
+  for line in text:gmatch "[^\n]+" do
+    local elements = line:match "^[%w_]+:(.*)$"
+    local like = elements and not line:find "^passed" and not line:find "^failed" and wanted[#results + 1]
+    if like then
+      local numbers = {}
+      for number in elements:gmatch "%S+" do numbers[#numbers + 1] = tonumber(number) end
+      if #numbers ~= like.size then error("C: " .. text:sub(1, 200), 0) end
+      results[#results + 1] = ops.cast(ops.reshape(ms.tensor(numbers, ms.float64), like.shape), like.dtype)
+    end
+  end
+  if #results ~= #wanted then error("C: " .. text:sub(1, 200), 0) end
+  return results
+end
+
 local passed, failed = 0, 0
 local function count(name, problem)
   if problem then
@@ -80,6 +105,16 @@ local function run_model(path, name)
       if mode.name == "full_int8" then given.calibration = tensors(stem .. ".calibration.safetensors", about.inputs) end
       local fine, made = pcall(ms.lite.convert, path, given)
       count(name .. " " .. mode.name, fine and compare(made.results, wanted, bound) or not fine and headline(made) or nil)
+      if fine and options.c then
+        local light = os.tmpname() .. ".lite"
+        given.outputFile, given.infer = light, nil
+        local built, results = pcall(function()
+          ms.lite.convert(path, given)
+          return results_of_c(light, inputs, wanted)
+        end)
+        os.remove(light)
+        count(name .. " " .. mode.name .. " C", built and compare(results, wanted, bound) or not built and headline(results) or nil)
+      end
     end
   end
 end

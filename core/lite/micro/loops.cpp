@@ -212,7 +212,7 @@ class LoopText {
                 if (v.dtype == DType::boolean) names_[i] = v.integer != 0 || v.number != 0 ? "true" : "false";
                 return;
             case Kind::cast:
-                write_cast(v, name);
+                write_cast(form_, to_, at(v.args[0]).dtype, value(v.args[0]), v.dtype, name);
                 return;
             case Kind::product: {
                 const std::string from = place(v.index, true, false), with = place(v.matrix, false, false);
@@ -230,27 +230,6 @@ class LoopText {
             }
             default:
                 form_.refuse("its loop has an instruction that is not supported in C");
-        }
-    }
-
-    void write_cast(const LoopInstruction& v, const std::string& name) {
-        const DType from = at(v.args[0]).dtype;
-        const std::string x = value(v.args[0]), declared = str("const ", type_name(v.dtype), " ", name, " = ");
-        const std::string_view type = type_name(v.dtype);
-        if (v.dtype == DType::boolean) {
-            to_.line(declared, x, " != 0;");
-        } else if (is_float(from) && is_integer(v.dtype)) {
-            form_.program.helper("to_int64",
-                                 "/* Numbers beyond the range become its ends, NaN becomes 0. */\n"
-                                 "static int64_t to_int64(double x) {\n"
-                                 "    if (x >= 9223372036854775808.0) return INT64_MAX;\n"
-                                 "    if (x <= -9223372036854775808.0) return INT64_MIN;\n"
-                                 "    return x == x ? (int64_t)x : 0;\n"
-                                 "}\n");
-            form_.demand(v.dtype != DType::u64, "the conversion of floats to uint64 is not supported in C");
-            to_.line(declared, "(", type, ")to_int64((double)", x, ");");
-        } else {
-            to_.line(declared, "(", type, ")", x, ";");
         }
     }
 

@@ -143,5 +143,10 @@ std::span<const StepKind> integer_kinds();
 std::span<const StepKind> pool_kinds();
 std::span<const StepKind> arrangement_kinds();
 std::span<const StepKind> reduction_kinds();
+std::span<const StepKind> element_kinds();
+
+// Declares `variable` as x, of dtype `from`, converted to `dtype`.
+void write_cast(const StepForm& form, Lines& to, DType from, const std::string& x, DType dtype,
+                const std::string& variable);
 
 }  // namespace lunaria::lite::micro

@@ -12,8 +12,8 @@ namespace lunaria::lite::micro {
 namespace {
 
 WriteStep find_kind(std::string_view name) {
-    for (const std::span<const StepKind> kinds :
-         {loop_kinds(), product_kinds(), integer_kinds(), pool_kinds(), arrangement_kinds(), reduction_kinds()})
+    for (const std::span<const StepKind> kinds : {loop_kinds(), product_kinds(), integer_kinds(), pool_kinds(),
+                                                  arrangement_kinds(), reduction_kinds(), element_kinds()})
         for (const StepKind& kind : kinds)
             if (kind.name == name) return kind.write;
     return nullptr;

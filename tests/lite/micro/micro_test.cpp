@@ -212,6 +212,17 @@ TEST(Micro, rearranged_and_reduced_elements_are_c) {
     Net::set(net.step("argmax", {square}, place), "dim", std::vector<int64_t>{1});
     const uint32_t most = net.value(Value::Home::output, DType::f32, {5}, "most");
     Net::set(net.step("amax", {square}, most), "axis", std::vector<int64_t>{0});
+    const uint32_t turned = net.temporary(DType::f32, {5, 5});
+    Net::set(net.step("flip", {square}, turned), "dims", std::vector<int64_t>{1});
+    const uint32_t lower = net.temporary(DType::f32, {5, 5});
+    Net::set(net.step("tril", {turned}, lower), "diagonal", std::vector<int64_t>{-1});
+    const uint32_t sums = net.value(Value::Home::output, DType::f32, {5, 5}, "sums");
+    Net::set(net.step("cumsum", {lower}, sums), "axis", std::vector<int64_t>{1});
+    const uint32_t whole = net.value(Value::Home::output, DType::i8, {5, 5}, "whole");
+    net.step("cast", {turned}, whole);
+    const uint32_t chosen = net.value(Value::Home::output, DType::f32, {2, 4}, "chosen");
+    const uint32_t places = net.constant(DType::i64, {2, 4}, std::vector<int64_t>{0, 1, -1, 2, 2, 2, 0, -3});
+    Net::set(net.step("gather_elements", {x, places}, chosen), "dim", std::vector<int64_t>{0});
     const std::vector<Bytes> inputs{bytes_of(net.random(12)), bytes_of(std::vector<int32_t>{2, -3})};
     float_net_passes(net, inputs);
 }

@@ -55,7 +55,7 @@ function commands.convert(words)
 end
 
 -- Commands that have a file of their own, which gives a table: usage, the text of its help, and run(words).
-local others = { benchmark = "lunaria.lite.benchmark" }
+local others = { benchmark = "lunaria.lite.benchmark", micro = "lunaria.lite.micro_command" }
 
 return function(command, ...)
   local words = { ... }
