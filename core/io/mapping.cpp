@@ -114,6 +114,8 @@ Mapping::~Mapping() {
     munmap(data_, size_);
 }
 
+bool Mapping::holds(const Tensor& tensor) { return tensor.body()->storage->release_foreign == release_owner; }
+
 Tensor Mapping::tensor(DType dtype, const Shape& shape, size_t offset) {
     char* at = data_ + offset;
     const size_t width = is_complex(dtype) ? size_of(dtype) / 2 : size_of(dtype);

@@ -26,6 +26,9 @@ class Mapping : public std::enable_shared_from_this<Mapping> {
     // multiple of the dtype's size.
     Tensor tensor(DType dtype, const Shape& shape, size_t offset);
 
+    // Whether a tensor lies in a mapped file.
+    static bool holds(const Tensor& tensor);
+
   private:
     Mapping(void* data, size_t size, size_t slot) : data_(static_cast<char*>(data)), size_(size), slot_(slot) {}
     char* data_;

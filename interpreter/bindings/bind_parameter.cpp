@@ -2,6 +2,7 @@
 // (core/tensor/tensor.h), so that a parameter is the same parameter under every name it has in a program.
 #include "backends/ascend/outline.h"
 #include "core/base/printable.h"
+#include "core/io/mapping.h"
 #include "core/tensor/tensor_text.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
@@ -40,8 +41,10 @@ int parameter(lua_State* L) {
         if (!lua_isnoneornil(L, 2)) info.name = name_at(L, 2);
         if (!lua_isnoneornil(L, 3)) info.requires_grad = flag_at(L, 3, "requires_grad");
     }
-    // Tensors of an outline have no elements.
-    Tensor own = ascend::Outline::is_open() ? Tensor::empty(data.dtype(), data.shape()) : data.copy();
+    // Tensors of an outline have no elements; what lies in a mapped file stays there until it is written to.
+    Tensor own = ascend::Outline::is_open() ? Tensor::empty(data.dtype(), data.shape())
+                 : Mapping::holds(data)     ? data.apart()
+                                            : data.copy();
     own.set_parameter(std::move(info));
     push(L, std::move(own));
     return 1;

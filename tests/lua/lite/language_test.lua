@@ -118,6 +118,34 @@ t.test("a wrong file or configuration is an error that names it", function()
   t.fails("GGUF", ms.load_gguf, "tests/lua/harness.lua")
 end)
 
+-- Megabytes of the program that are in memory.
+local function resident()
+  local file <close> = assert(io.open "/proc/self/statm")
+  local _, pages = file:read("n", "n")
+  return pages * 4096 / 1e6
+end
+
+t.test("weights stay in their file until they are looked at, and the file as it is when they are changed", function()
+  local config = { vocabulary = 16, width = 1024, layers = 2, heads = 4, inner = 4096, length = 16, tied = true }
+  ms.lite.save_decoder(ms.lite.Decoder(config), path, { form = "q8_0" })
+  collectgarbage()
+  ms.empty_cache()
+  local before = resident()
+  local net = ms.lite.load_decoder(path)
+  t.equal(net.layers[1].up.weight.nbytes > 4e6 and resident() - before < 4, true)
+  local file = path .. ".safetensors"
+  ms.save_safetensors(file, { weight = ops.ones { 4, 4 } })
+  local weight = ms.load_checkpoint(file, { mmap = true }).weight
+  local optimizer = ms.nn.Adam({ weight }, { learning_rate = 0.1 })
+  local slopes = ms.grad(function(x) return ops.sum(ops.dense(x, weight)) end, nil, { weight })
+  for _ = 1, 12 do optimizer(slopes(ops.ones { 1, 4 })) end
+  weight[0] = 5
+  weight:add_(1)
+  t.equal({ weight[{ 0, 0 }]:item(), weight[{ 1, 1 }]:item() < 1.5 }, { 6.0, true })
+  t.equal(ms.load_safetensors(file).weight:sum():item(), 16.0)
+  os.remove(file)
+end)
+
 t.test("a configuration with anything wrong in it is an error in the library's words", function()
   os.remove(path)
   ms.io.make_folder(path)
