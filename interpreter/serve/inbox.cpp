@@ -35,11 +35,6 @@ void Exchange::end() {
     changed_.notify_all();
 }
 
-bool Exchange::is_answered() const {
-    const std::lock_guard lock(mutex_);
-    return state_ != State::waiting;
-}
-
 // Counts a request when the last part of its answer has been given away.
 struct Inbox::Count {
     std::shared_ptr<Figures> figures;
@@ -114,6 +109,8 @@ std::shared_ptr<Exchange> Inbox::next(double seconds) {
     if (waiting_.empty()) return nullptr;
     auto first = std::move(waiting_.front());
     waiting_.pop_front();
+    std::erase_if(given_, [](const std::weak_ptr<Exchange>& one) { return one.expired(); });
+    given_.push_back(first);
     return first;
 }
 
@@ -124,13 +121,20 @@ size_t Inbox::waiting() const {
 
 void Inbox::close() {
     std::deque<std::shared_ptr<Exchange>> left;
+    std::vector<std::weak_ptr<Exchange>> given;
     {
         const std::lock_guard lock(mutex_);
         is_closed_ = true;
         left.swap(waiting_);
+        given.swap(given_);
         came_.notify_all();
     }
-    for (const auto& exchange : left) exchange->answer(error_answer(503, "the server has ended"));
+    for (const auto& one : given)
+        if (auto exchange = one.lock()) left.push_back(std::move(exchange));
+    for (const auto& exchange : left) {
+        exchange->answer(error_answer(503, "the server has ended"));
+        exchange->end();
+    }
 }
 
 Answer Inbox::metrics() const {

@@ -25,7 +25,6 @@ class Exchange {
     // False where the other side is gone.
     bool add(std::string_view part);
     void end();
-    bool is_answered() const;
 
   private:
     friend class Inbox;
@@ -49,7 +48,7 @@ class Inbox {
     // For the answering thread: the next request; null where none came within the time.
     std::shared_ptr<Exchange> next(double seconds);
     size_t waiting() const;
-    // Refuses all that wait and all that come.
+    // Refuses all that wait and all that come, and ends those that were given to the answering thread.
     void close();
 
   private:
@@ -61,6 +60,7 @@ class Inbox {
     mutable std::mutex mutex_;
     std::condition_variable came_;
     std::deque<std::shared_ptr<Exchange>> waiting_;
+    std::vector<std::weak_ptr<Exchange>> given_;
     bool is_closed_ = false;
 
     // Figures of /metrics; the answers share them, as streams go on after ask().

@@ -199,7 +199,7 @@ def check_language(server):
         status, answer = server.json("/v1/chat/completions", {**question, **change})
         assert status == 400 and part in answer["error"]["message"], (change, status, answer)
     assert server.ask("/predict", {"inputs": []})[0] == 400
-    # A client that goes away in the middle of a stream holds nobody up.
+    # A client that goes away in the middle of a stream holds up no other.
     connection = server.connection()
     connection.request("POST", "/v1/chat/completions", json.dumps({**question, "stream": True, "max_tokens": 400}),
                        {"Content-Type": "application/json"})
