@@ -145,21 +145,39 @@ void by_element(const Operand& x, F&& f) {
         by_number(x.dtype, f);
 }
 
-void copy_all(const Call& call, int64_t bytes) {
-    if (call.out[0] != call.in[0]) std::memmove(call.out[0], call.in[0], static_cast<size_t>(bytes));
+void copy_all(const Call& call, const Operand& x) {
+    if (x.is_dense()) {
+        if (call.out[0] != call.in[0]) std::memmove(call.out[0], call.in[0], static_cast<size_t>(x.size() * x.width()));
+        return;
+    }
+    by_width(x.width(), [&](auto tag) {
+        using T = decltype(tag);
+        const int64_t count = x.size();
+        for (int64_t i = 0; i < count; ++i)
+            reinterpret_cast<T*>(call.out[0])[i] =
+                reinterpret_cast<const T*>(call.in[0])[place_of(i, x.shape, x.strides, -1, 0)];
+    });
+}
+// The operands of a scatter: the first may be any view.
+bool has_scatter(const StepForm& form, std::string& fault) {
+    if (form.in.empty() || !form.in[0].is_there()) return fits(false, fault);
+    StepForm rest{form.step, form.model, form.dimensions, form.isa, form.workers};
+    rest.in.assign(form.in.begin() + 1, form.in.end());
+    rest.out = form.out;
+    return has_operands(rest, 2, 1, fault);
 }
 
 template <Join J>
 std::unique_ptr<Work> prepare_scatter_nd(const StepForm& form, std::string& fault) {
     Tuples t;
-    if (!has_operands(form, 3, 1, fault) || !read_tuples(form.in[0], form.in[1], t, fault)) return nullptr;
+    if (!has_scatter(form, fault) || !read_tuples(form.out[0], form.in[1], t, fault)) return nullptr;
     const Operand &x = form.in[0], &updates = form.in[2], &y = form.out[0];
     if (!fits(x.dtype == y.dtype && x.size() == y.size() && updates.dtype == x.dtype &&
                   updates.size() == t.count * t.run && may_join<J>(x),
               fault))
         return nullptr;
     return work([t, x](const Call& call) {
-        copy_all(call, x.size() * x.width());
+        copy_all(call, x);
         by_element<J>(x, [&](auto tag) {
             using T = decltype(tag);
             const auto* const from = reinterpret_cast<const T*>(call.in[2]);
@@ -183,7 +201,7 @@ std::unique_ptr<Work> scatter_elements(const StepForm& form, std::string& fault)
         good = index.shape[i] <= updates.shape[i] && (static_cast<int>(i) == axis || index.shape[i] <= x.shape[i]);
     if (!fits(good, fault)) return nullptr;
     return work([=](const Call& call) {
-        copy_all(call, x.size() * x.width());
+        copy_all(call, x);
         const int64_t size = x.shape[static_cast<size_t>(axis)], count = index.size();
         by_element<J>(x, [&](auto tag) {
             using T = decltype(tag);
@@ -193,24 +211,39 @@ std::unique_ptr<Work> scatter_elements(const StepForm& form, std::string& fault)
                 if (at < 0) at += size;
                 if (at < 0 || at >= size) return call.fail(kOutside);
                 const int64_t from = place_of(i, index.shape, updates.strides, -1, 0);
-                T& element = to[place_of(i, index.shape, x.strides, axis, at)];
+                T& element = to[place_of(i, index.shape, y.strides, axis, at)];
                 element = joined<J>(element, reinterpret_cast<const T*>(call.in[2])[from]);
             }
         });
     });
 }
-std::unique_ptr<Work> prepare_scatter_elements(const StepForm& form, std::string& fault) {
-    if (!has_operands(form, 3, 1, fault)) return nullptr;
-    const std::string_view reduction = form.text(form.has("reduction") ? "reduction" : "reduce");
-    if (reduction.empty() || reduction == "none" || reduction == "update")
-        return scatter_elements<Join::update>(form, fault);
-    if (reduction == "add") return scatter_elements<Join::add>(form, fault);
-    if (reduction == "mul") return scatter_elements<Join::mul>(form, fault);
-    if (reduction == "max") return scatter_elements<Join::max>(form, fault);
-    if (reduction == "min") return scatter_elements<Join::min>(form, fault);
-    fault = "there is no reduction '" + std::string(reduction) + "'";
+// The scatter with the join that an attribute names.
+template <template <Join> class Make>
+std::unique_ptr<Work> by_reduction(const StepForm& form, std::string& fault) {
+    if (!has_scatter(form, fault)) return nullptr;
+    const std::string_view how = form.text(form.has("reduction") ? "reduction" : "reduce");
+    if (how.empty() || how == "none" || how == "update") return Make<Join::update>::make(form, fault);
+    if (how == "add") return Make<Join::add>::make(form, fault);
+    if (how == "sub") return Make<Join::sub>::make(form, fault);
+    if (how == "mul") return Make<Join::mul>::make(form, fault);
+    if (how == "div") return Make<Join::div>::make(form, fault);
+    if (how == "max") return Make<Join::max>::make(form, fault);
+    if (how == "min") return Make<Join::min>::make(form, fault);
+    fault = "there is no reduction '" + std::string(how) + "'";
     return nullptr;
 }
+template <Join J>
+struct Elements {
+    static std::unique_ptr<Work> make(const StepForm& form, std::string& fault) {
+        return scatter_elements<J>(form, fault);
+    }
+};
+template <Join J>
+struct Points {
+    static std::unique_ptr<Work> make(const StepForm& form, std::string& fault) {
+        return prepare_scatter_nd<J>(form, fault);
+    }
+};
 
 std::unique_ptr<Work> prepare_index_add(const StepForm& form, std::string& fault) {
     if (!has_operands(form, 3, 1, fault)) return nullptr;
@@ -223,7 +256,7 @@ std::unique_ptr<Work> prepare_index_add(const StepForm& form, std::string& fault
     const Around a = around(x.shape, axis), s = around(source.shape, axis);
     if (!fits(a.outer == s.outer && a.inner == s.inner && s.size == index.size(), fault)) return nullptr;
     return work([=, dtype = index.dtype, alpha = form.number("alpha", 1)](const Call& call) {
-        copy_all(call, x.size() * x.width());
+        copy_all(call, x);
         by_number(x.dtype, [&](auto tag) {
             using T = decltype(tag);
             const auto factor = static_cast<T>(alpha);
@@ -320,7 +353,8 @@ constexpr StepKind kKinds[] = {{"gather", prepare_gather},
                                {"tensor_scatter_div", prepare_scatter_nd<Join::div>},
                                {"tensor_scatter_max", prepare_scatter_nd<Join::max>},
                                {"tensor_scatter_min", prepare_scatter_nd<Join::min>},
-                               {"tensor_scatter_elements", prepare_scatter_elements},
+                               {"tensor_scatter_elements", by_reduction<Elements>},
+                               {"tensor_scatter_nd", by_reduction<Points>},
                                {"index_add", prepare_index_add},
                                {"one_hot", prepare_one_hot},
                                {"plane_gather", prepare_plane_gather}};

@@ -60,7 +60,8 @@ class LoopRun {
 
     void run() {
         if (!c_.sums.empty()) return run_sums();
-        if (c_.inner == 0) return;
+        // Rows without elements have sums, and nothing else.
+        if (part_.row_begin >= part_.row_end || (c_.inner == 0 && !c_.has_rows)) return;
         start_rows(part_.row_begin);
         for (int64_t row = part_.row_begin; row < part_.row_end; row += c_.batch)
             run_rows(std::min(c_.batch, part_.row_end - row));
@@ -401,7 +402,7 @@ class LoopRun {
     }
     void run_sums() {
         for (size_t s = 0; s < c_.sums.size(); ++s) std::fill_n(sum_memory(s, 3), c_.inner, 0.0);
-        start_rows(0);
+        if (c_.rows > 0) start_rows(0);
         for (int64_t row = 0; row < c_.rows; ++row) {
             row_ = row % kSumRows;
             if (row_ == 0)

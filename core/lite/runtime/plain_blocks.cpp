@@ -275,6 +275,10 @@ MemoryFunction loader_of(DType t) {
             return &read_f16;
         case DType::bf16:
             return &read_each<float, BFloat16>;
+        case DType::f8e4m3:
+            return &read_each<float, Float8E4M3>;
+        case DType::f8e5m2:
+            return &read_each<float, Float8E5M2>;
         case DType::f32:
             return &move<4>;
         case DType::boolean:
@@ -303,6 +307,10 @@ MemoryFunction storer_of(DType t) {
             return &write_f16;
         case DType::bf16:
             return &write_each<float, BFloat16>;
+        case DType::f8e4m3:
+            return &write_each<float, Float8E4M3>;
+        case DType::f8e5m2:
+            return &write_each<float, Float8E5M2>;
         case DType::f32:
             return &move<4>;
         case DType::boolean:

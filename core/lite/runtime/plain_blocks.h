@@ -16,7 +16,7 @@ enum class Lane : uint8_t { single, twice, integer, boolean };
 constexpr Lane lane_of(DType t) {
     if (t == DType::boolean) return Lane::boolean;
     if (t == DType::f64) return Lane::twice;
-    return is_float(t) ? Lane::single : Lane::integer;
+    return is_float(t) || t == DType::f8e4m3 || t == DType::f8e5m2 ? Lane::single : Lane::integer;
 }
 constexpr size_t width_of(Lane form) { return form == Lane::boolean ? 1 : form == Lane::single ? 4 : 8; }
 

@@ -248,6 +248,27 @@ std::unique_ptr<Work> prepare_slice_assign(const StepForm& form, std::string& fa
     });
 }
 
+std::unique_ptr<Work> prepare_strided_slice(const StepForm& form, std::string& fault) {
+    if (!fits(form.in.size() == 1 && form.in[0].is_there() && form.out.size() == 1 && form.out[0].is_dense(), fault))
+        return nullptr;
+    const Operand &x = form.in[0], &y = form.out[0];
+    Part part;
+    if (!fits(x.dtype == y.dtype && y.width() <= 8 && read_part(form, x, part), fault)) return nullptr;
+    int64_t count = 1;
+    for (const int64_t n : part.sizes) count *= n;
+    if (!fits(count == y.size(), fault)) return nullptr;
+    return work([=, width = y.width()](const Call& call) {
+        by_width(width, [&](auto tag) {
+            using T = decltype(tag);
+            const auto* const from = reinterpret_cast<const T*>(call.in[0]) + part.start;
+            share(call.workers, count, 16384, [&](int64_t begin, int64_t end, int) {
+                for (int64_t i = begin; i < end; ++i)
+                    reinterpret_cast<T*>(call.out[0])[i] = from[Replacement::place(i, part.sizes, part.steps)];
+            });
+        });
+    });
+}
+
 std::unique_ptr<Work> prepare_reverse_sequence(const StepForm& form, std::string& fault) {
     if (!has_operands(form, 2, 1, fault)) return nullptr;
     const Operand &x = form.in[0], &lengths = form.in[1], &y = form.out[0];
@@ -340,6 +361,7 @@ constexpr StepKind kKinds[] = {{"softmax", prepare_softmax<false>},
                                {"log_softmax", prepare_softmax<true>},
                                {"group_norm", prepare_group_norm},
                                {"slice_assign", prepare_slice_assign},
+                               {"strided_slice", prepare_strided_slice},
                                {"reverse_sequence", prepare_reverse_sequence},
                                {"matmul", prepare_matmul}};
 
