@@ -12,6 +12,7 @@
 #include "core/lite/format/secret.h"
 #include "core/lite/format/sizes.h"
 #include "core/lite/runtime/executor.h"
+#include "core/random/random.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
@@ -89,12 +90,17 @@ std::vector<Value> tensors_at(lua_State* L, int table) {
 
 std::unique_ptr<ir::Graph> graph_of(lua_State* L, const Value& f, int inputs) {
     luaL_checktype(L, inputs, LUA_TTABLE);
+    const RandomStream before = default_generator().state();
     std::unique_ptr<ir::Graph> graph = trace_graph(L, f, tensors_at(L, inputs), TracedSizes::fixed);
     if (!graph)
         throw state_error(
             kWhere,
             "the network does more than compute tensors from its inputs: it decides by elements, or returns "
             "other values");
+    const RandomStream after = default_generator().state();
+    if (after.seed != before.seed || after.counter != before.counter)
+        throw state_error(kWhere, "the network draws random numbers, which a light model cannot")
+            .hint("convert the part without them, or give them as an input");
     return graph;
 }
 
@@ -108,13 +114,13 @@ lite::ConvertOptions options_at(lua_State* L, int table) {
     return options;
 }
 
-// convert(f, {inputs ...}, options) -> model, number of operators that f calls but for views
+// convert(f, {inputs ...}, options) -> model, number of operators that f calls
 int convert(lua_State* L) {
     luaL_checktype(L, 3, LUA_TTABLE);
     const Value f = LuaHost::of(L).to_value(L, 1);
     const std::unique_ptr<ir::Graph> graph = graph_of(L, f, 2);
     size_t nodes = 0;
-    for (const ir::Node* node : graph->body()) nodes += node->op && !node->op->view_fn;
+    for (const ir::Node* node : graph->body()) nodes += node->op != nullptr;
     push_model(L, std::make_unique<lite::Converted>(lite::convert(*graph, options_at(L, 3))));
     lua_pushinteger(L, static_cast<lua_Integer>(nodes));
     return 2;

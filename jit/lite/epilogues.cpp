@@ -130,6 +130,57 @@ class Scales {
     Uses uses_;
 };
 
+// Dense layers of one input whose results are only looked at in parts, as the three of attention, become one.
+class Joined {
+  public:
+    explicit Joined(const ir::Graph& graph) {
+        std::unordered_set<const ir::Node*> computed;
+        for (const ir::Node* node : graph.body())
+            if (!node->op || !node->op->view_fn)
+                for (const Operand& arg : node->args)
+                    ir::for_each_node(arg, [&](const ir::Node* n) { computed.insert(n); });
+        ir::for_each_node(graph.result, [&](const ir::Node* n) { computed.insert(n); });
+        for (const ir::Node* node : graph.body())
+            if (is_call(node, graph::ops().dense) && !computed.contains(node) && fits(*node))
+                layers_[node->args[0].node()].push_back(node);
+    }
+
+    Operand replaced(ir::Node& node, ir::GraphBuilder& b) {
+        if (!is_call(&node, graph::ops().dense)) return {};
+        const auto group = layers_.find(node_of(node.args[0]));
+        if (group == layers_.end() || group->second.size() < 2) return {};
+        const auto at = std::ranges::find(group->second, &node);
+        if (at == group->second.end()) return {};
+        const auto& ops = graph::ops();
+        std::vector<Operand> weights, biases;
+        int64_t first = 0;
+        for (const ir::Node* layer : group->second) {
+            if (layer == &node)
+                for (const Operand& w : weights) first += static_type(w)->shape[0];
+            weights.push_back(layer->args[1]);
+            biases.push_back(layer->args[2]);
+        }
+        Operand& whole = wholes_[group->first];
+        if (whole.is_nil())
+            whole =
+                graph::emit(b, ops.dense,
+                            {node.args[0], graph::emit(b, ops.concat, {Operand::list(weights), Operand(int64_t{0})}),
+                             graph::emit(b, ops.concat, {Operand::list(biases), Operand(int64_t{0})})});
+        return graph::emit(b, ops.narrow,
+                           {whole, Operand(int64_t{-1}), Operand(first), Operand(node.type.tensor.shape.back())});
+    }
+
+  private:
+    static bool fits(const ir::Node& node) {
+        if (!node.args[0].is_node() || !is_constant(node.args[1]) || !is_constant(node.args[2])) return false;
+        const auto type = static_type(node.args[1]);
+        return type->dtype == DType::f32 && type->shape.rank() == 2 && type->shape[0] % 16 == 0 &&
+               node.type.tensor.dtype == DType::f32;
+    }
+    std::unordered_map<const ir::Node*, std::vector<const ir::Node*>> layers_;  // by their input
+    std::unordered_map<const ir::Node*, Operand> wholes_;
+};
+
 struct Activation {
     std::string_view name;
     double alpha = 0, beta = 0;
@@ -225,6 +276,12 @@ bool merge_scales(ir::Graph& graph) {
     Scales scales(graph);
     return graph::rewrite(graph,
                           [&](ir::Node& node, ir::GraphBuilder& builder) { return scales.replaced(node, builder); });
+}
+
+bool join_layers(ir::Graph& graph) {
+    Joined joined(graph);
+    return graph::rewrite(graph,
+                          [&](ir::Node& node, ir::GraphBuilder& builder) { return joined.replaced(node, builder); });
 }
 
 bool fuse_endings(ir::Graph& graph) {

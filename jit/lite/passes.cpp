@@ -35,6 +35,20 @@ bool is_half_tensor(const lunaria::Value& v) {
     return v.is_node() && type && is_half(type->dtype);
 }
 
+// Euclidean norms as sums of squares, which are loops.
+bool compose_norms(ir::Graph& graph) {
+    const Op& norm = registry().get("vector_norm");
+    const auto& ops = graph::ops();
+    return graph::rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& b) -> lunaria::Value {
+        if (!graph::is_call(&node, norm) || !node.args[1].is_number() || node.args[1].number() != 2) return {};
+        const auto type = graph::static_type(node.args[0]);
+        if (!type || type->dtype != DType::f32 || !node.args[4].is_nil()) return {};
+        const lunaria::Value squares = graph::emit(b, ops.mul, {node.args[0], node.args[0]});
+        return graph::emit(b, ops.sqrt,
+                           {graph::emit(b, ops.sum, {squares, node.args[2], node.args[3], lunaria::Value()})});
+    });
+}
+
 }  // namespace
 
 bool widen_halves(ir::Graph& graph) {
@@ -72,8 +86,10 @@ void run_passes(ir::Graph& graph, const PassOptions& options) {
     graph::expand_composites(graph);
     simplify(graph, registry().find("fake_quantize_element"));
     use_integer_kernels(graph);
+    compose_norms(graph);
     simplify(graph);
     if (widen_halves(graph)) simplify(graph);
+    if (join_layers(graph)) simplify(graph);
     use_light_kernels(graph, options);
     simplify(graph);
     while (fuse_endings(graph)) graph::remove_dead_code(graph);

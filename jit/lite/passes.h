@@ -20,6 +20,7 @@ struct PassOptions {
 bool widen_halves(ir::Graph& graph);
 bool merge_scales(ir::Graph& graph);
 bool use_integer_kernels(ir::Graph& graph);
+bool join_layers(ir::Graph& graph);
 bool use_light_kernels(ir::Graph& graph, const PassOptions& options);
 bool fuse_endings(ir::Graph& graph);
 

@@ -128,6 +128,17 @@ t.test("the conformance program compares files with their outputs", function()
   os.execute("rm -r " .. folder)
 end)
 
+t.test("layers of one input become one, and norms become loops", function()
+  local q, k, v = nn.Dense(32, 32), nn.Dense(32, 32), nn.Dense(32, 16)
+  local made = agrees(function(x)
+    local scores = ops.softmax(ops.matmul(q(x):reshape { 2, 6, 2, 16 }:transpose { 0, 2, 1, 3 },
+      k(x):reshape { 2, 6, 2, 16 }:transpose { 0, 2, 3, 1 }) / 4.0, -1)
+    return ops.matmul(scores, v(x):reshape { 2, 6, 2, 8 }:transpose { 0, 2, 1, 3 })
+  end, ops.randn { 2, 6, 32 })
+  t.equal(#made.steps, 4)
+  agrees(function(x) return x / ops.vector_norm(x, 2, 1, true) end, ops.randn { 2, 6, 3 })
+end)
+
 t.test("what is not supported is an error", function()
   local net = nn.Dense(4, 8)
   local inputs = { ops.zeros { 2, 4 } }
@@ -135,6 +146,7 @@ t.test("what is not supported is an error", function()
   t.fails("device is not supported", ms.lite.convert, net, { inputs = inputs, device = "Ascend" })
   t.fails("there is no option 'speed'", ms.lite.convert, net, { inputs = inputs, speed = 2 })
   t.fails("example inputs are missing", ms.lite.convert, net)
+  t.fails("draws random numbers", ms.lite.convert, function(x) return x + ops.randn { 2, 4 } end, { inputs = inputs })
   t.fails("depends on the elements of its operands", ms.lite.convert,
     function(x) return ops.argwhere(x) end, { inputs = inputs })
   t.fails("decides by elements", ms.lite.convert, function(x)
