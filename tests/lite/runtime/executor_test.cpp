@@ -127,10 +127,12 @@ void expect_right(lunaria_lite_model* model, int64_t rows, float more = 0) {
 }
 
 struct Built {
+    const std::vector<std::byte> file;  // lives as long as the model
     lunaria_lite_context* context = lunaria_lite_context_create();
     lunaria_lite_model* model = lunaria_lite_model_create();
 
-    explicit Built(const std::vector<std::byte>& file, int threads = 1, lunaria_lite_group* group = nullptr) {
+    explicit Built(std::vector<std::byte> bytes, int threads = 1, lunaria_lite_group* group = nullptr)
+        : file(std::move(bytes)) {
         EXPECT_EQ(lunaria_lite_context_set_threads(context, threads), 0);
         if (group) {
             EXPECT_EQ(lunaria_lite_group_add(group, model), 0);
