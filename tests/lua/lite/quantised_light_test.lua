@@ -91,5 +91,27 @@ t.test("weights alone lie in blocks of 8 or 4 bits", function()
   end
 end)
 
+t.test("files are converted with samples of their inputs", function()
+  local net = nn.SequentialCell(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Dense(8 * 36, 4)):set_train(false)
+  local x, samples = ops.randn { 1, 1, 6, 6 }, ops.randn { 40, 1, 1, 6, 6 }
+  for _, format in ipairs { "ONNX", "MINDIR" } do
+    local file = path .. (format == "ONNX" and ".onnx" or ".mindir")
+    ms.export(net, x, { file_name = file, file_format = format })
+    for _, calibration in ipairs { { samples }, path .. ".safetensors" } do
+      local name = select(3, ms.load(file)).inputs[1].name
+      ms.save(path .. ".safetensors", { [name] = samples })
+      local made = ms.lite.convert(file, { inputs = { x }, quant_type = "FULL_QUANT", calibration = calibration, infer = true })
+      local kinds = {}
+      for _, step in ipairs(made.steps) do kinds[step.kind] = true end
+      assert(kinds.integer_convolution and kinds.integer_product)
+      assert(sqnr(net(x), made.results[1]) > 28)
+    end
+    os.remove(file)
+  end
+  os.remove(path .. ".safetensors")
+  t.fails({ "FULL_QUANT needs samples" }, ms.lite.convert, net, { inputs = { x }, quant_type = "FULL_QUANT" })
+  t.fails({ "calibration is for quant_type = FULL_QUANT" }, ms.lite.convert, net, { inputs = { x }, calibration = { samples } })
+end)
+
 os.remove(path)
 t.finish()

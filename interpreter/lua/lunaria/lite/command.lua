@@ -6,8 +6,9 @@ usage: lunaria lite convert MODEL -o FILE [options]     write a .mindir or .onnx
                           with a name is open: the model can be resized
   --fp16 on               weights as halves (default: off)
   --weightType T          f32, f16, bf16, q8_0, q4_0 (default: f32, or what fp16 and quant_type say)
-  --quant_type T          WEIGHT_QUANT: weights of products as blocks of integers (default: none)
-  --bit_num N             of these: 8 or 4 (default: 8)
+  --quant_type T          WEIGHT_QUANT: weights of products as blocks of integers; FULL_QUANT: all in integers (default: none)
+  --bit_num N             of weights: 8 or 4 (default: 8)
+  --calibration F         samples for FULL_QUANT: a .safetensors file of the inputs with a first axis of samples
   --configFile F          further options as name=value, in the sections of MindSpore Lite's configuration
   --embed NAME            write C source that defines the array NAME and NAME_size
   --encryptKey K          encrypt by AES-GCM: 32 hexadecimal digits (default: none)

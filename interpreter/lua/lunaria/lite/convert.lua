@@ -26,7 +26,8 @@ M.options = {
   fp16 = choice("off", "on"),
   infer = choice("false", "true"),
   configFile = { default = "none" },
-  quant_type = choice("none", "WEIGHT_QUANT"),
+  quant_type = choice("none", "WEIGHT_QUANT", "FULL_QUANT"),
+  calibration = { default = "none" },
   bit_num = choice("8", "4"),
   weightType = choice("f32", "f16", "bf16", "q8_0", "q4_0"),
   embed = { default = "none: a file of its own" },
@@ -168,6 +169,51 @@ local function weight_type(options)
   if options.weightType then return options.weightType end
   if options.quant_type == "WEIGHT_QUANT" then return tostring(options.bit_num or 8) == "4" and "q4_0" or "q8_0" end
   return options.fp16 == "on" and "f16" or "f32"
+end
+
+-- The samples of the option calibration: a list of lists of inputs. They are tensors in the order of the inputs, or a file of them by
+-- name, with a first axis of samples.
+local function samples_of(given, about)
+  if type(given) == "string" then
+    local found, list = ms.load_safetensors(given), {}
+    for i, input in ipairs(about and about.inputs or {}) do
+      list[i] = found[input.name] or fail("calibration: %s has no tensor %s", given, input.name)
+    end
+    given = list
+  end
+  if type(given) ~= "table" or not ms.is_tensor(given[1]) or given[1].ndim == 0 then
+    fail "calibration must be a file or a list of tensors with a first axis of samples"
+  end
+  local batches, count = {}, 0
+  for s = 0, given[1].shape[1] - 1 do
+    local one = {}
+    for i, x in ipairs(given) do one[i] = x[s] end
+    batches[s + 1], count = one, count + (one[1].ndim > 0 and one[1].shape[1] or 1)
+  end
+  return batches, count
+end
+
+-- The network with rounded weights and inputs, where that is wanted.
+local function quantised(model, f, about, inputs, options)
+  if options.quant_type ~= "FULL_QUANT" then
+    if options.calibration then fail "calibration is for quant_type = FULL_QUANT" end
+    return f
+  end
+  if not options.calibration then fail "quant_type = FULL_QUANT needs samples: calibration" end
+  local batches, count = samples_of(options.calibration, about)
+  local settings = { calibrate_data = batches, calibrate_size = count, bit_num = math.tointeger(tonumber(options.bit_num or 8)) }
+  if type(model) ~= "string" or model:find "%.onnx$" then return (ms.lite.quantize(model, settings)) end
+  -- Layers are found in the form of ONNX.
+  local path = os.tmpname()
+  local given = table.move(inputs, 1, #inputs, 1, {})
+  given[#given + 1] = { file_name = path, file_format = "ONNX" }
+  local fine, made = pcall(function()
+    ms.export(f, table.unpack(given))
+    return (ms.lite.quantize(path .. ".onnx", settings))
+  end)
+  os.remove(path)
+  os.remove(path .. ".onnx")
+  return fine and made or error(made, 0)
 end
 
 -- The network with some inputs as constants. fixed: by position.
@@ -312,6 +358,7 @@ function M.convert(model, options)
     outputs = options.outputs or names_of(about and about.outputs, "output"),
     properties = { converted_from = type(model) == "string" and model:match "[^/]*$" or "a network in memory" },
   }
+  f = quantised(model, f, about, inputs, options)
   local is_open = has_open(shapes)
   if is_open and options.fixed then fail "fixed does not go with open sizes" end
   local made, operators, left, names

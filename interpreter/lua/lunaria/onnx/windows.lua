@@ -82,8 +82,13 @@ function M.convolution(a, node)
     local strides, dilations = filled(a.strides, rank, 1), filled(a.dilations, rank, 1)
     if fixed then return conv(x, w, bias, strides, "pad", fixed, dilations, a.group) end
     local pads = padding(a, x, (spatial(x, w)), strides, dilations)
-    if not is_zero(pads) then x = ops.pad(x, pad_list(pads, rank), "constant", 0) end
-    return conv(x, w, bias, strides, "valid", 0, dilations, a.group)
+    local sides, is_cut = {}, false
+    for i = 1, rank do
+      sides[2 * i - 1], sides[2 * i] = pads[i], pads[i + rank]
+      is_cut = is_cut or pads[i] < 0 or pads[i + rank] < 0
+    end
+    if not is_cut then return conv(x, w, bias, strides, "pad", sides, dilations, a.group) end
+    return conv(ops.pad(x, pad_list(pads, rank), "constant", 0), w, bias, strides, "valid", 0, dilations, a.group)
   end
 end
 
