@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/lite/micro/formulas.h"
+#include "core/lite/micro/pooled.h"
 
 namespace lunaria::lite::micro {
 
@@ -36,6 +37,14 @@ constexpr std::string_view kRounded =
     "    const float within = raised < high ? raised : high;\n"
     "    return (int)lrintf(within) + zero;\n"
     "}\n";
+
+// The number of a pixel that is averaged with the others is added to their sum.
+void store(const StepForm& form, Lines& to, const std::string& place, const std::string& value) {
+    if (form.has(kPooled))
+        to.line("total += ", value, ";");
+    else
+        to.line("y[", place, "] = ", value, ";");
+}
 
 void demand_columns(const StepForm& form, const Operand& o, DType dtype, int64_t columns) {
     if (o.is_there())
@@ -84,7 +93,7 @@ void FloatEnd::write(Lines& to, std::string_view sum, const std::string& column,
         write_activation(form_, to, value, "active");
         value = "active";
     }
-    to.line("y[", place, "] = ", value, has_residual && last ? str(" + residual[", place, "]") : "", ";");
+    store(form_, to, place, has_residual && last ? str(value, " + residual[", place, "]") : value);
 }
 
 std::string rounded(const StepForm& form, DType type) {
@@ -134,7 +143,7 @@ void IntegerEnd::write(Lines& to, const std::string& column, const std::string& 
             write_activation(form_, to, value, "active");
             value = "active";
         }
-        to.line("y[", place, "] = ", value, ";");
+        store(form_, to, place, value);
         return;
     }
     if (form_.operand(4).is_there()) {

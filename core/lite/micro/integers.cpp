@@ -104,7 +104,7 @@ void write_product(const StepForm& form) {
 
 void write_convolution(const StepForm& form) {
     form.demand(form.in.size() >= 2 && form.out.size() == 1 && form.in[1].is_there(), "it lacks operands");
-    const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
+    const Operand &x = form.in[0], &w = form.in[1], y = convolution_result(form);
     form.demand(is_byte(x.dtype), "its operand is not of 8-bit integers");
     ConvolutionShape s = window_shape(form, x, y);
     s.groups = form.integer("groups", 1);
@@ -135,11 +135,10 @@ void write_convolution(const StepForm& form) {
     const IntegerEnd end(form, s.out_channels);
     std::vector<Parameter> parameters{form.read("x", x), form.array("w", DType::i8, weight)};
     end.add_parameters(parameters);
-    parameters.push_back(form.written("y", y));
+    parameters.push_back(form.written("y", form.out[0]));
     Lines to;
     to.set_depth(1);
-    open_pixels(to, s);
-    to.count("o", s.out_channels);
+    open_convolution(form, to, s);
     to.line("int32_t sum = ", end.start("o"), ";");
     const int before = to.depth();
     open_taps(to, s);
@@ -157,7 +156,7 @@ void write_convolution(const StepForm& form) {
     to.line("sum += ", less(str("x[", from.text(), "]"), form.integer("x_zero")), " * w[", with.text(), "];");
     to.close_to(before);
     end.write(to, "o", result_pixel(s).add("o", 1).text());
-    to.close_to(1);
+    close_convolution(form, to, s);
     form.call(form.step.label.empty() ? "convolution" : form.step.label, parameters, to.take());
 }
 

@@ -117,7 +117,7 @@ std::vector<float> in_order_of_loops(const ConvolutionShape& s, const std::vecto
 
 void write_convolution(const StepForm& form) {
     form.demand(form.in.size() >= 2 && form.out.size() == 1 && form.in[1].is_there(), "it lacks operands");
-    const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
+    const Operand &x = form.in[0], &w = form.in[1], y = convolution_result(form);
     form.demand(x.dtype == DType::f32 && y.dtype == DType::f32, "its operands are no floats of 32 bits");
     ConvolutionShape s = window_shape(form, x, y);
     s.groups = form.integer("groups", 1);
@@ -145,11 +145,10 @@ void write_convolution(const StepForm& form) {
     const FloatEnd end(form, 2, s.out_channels);
     std::vector<Parameter> parameters{form.read("x", x), form.array("w", DType::f32, weight)};
     end.add_parameters(parameters);
-    parameters.push_back(form.written("y", y));
+    parameters.push_back(form.written("y", form.out[0]));
     Lines to;
     to.set_depth(1);
-    open_pixels(to, s);
-    to.count("o", s.out_channels);
+    open_convolution(form, to, s);
     to.line("float sum = 0.0f;");
     const int before = to.depth();
     open_taps(to, s);
@@ -167,7 +166,7 @@ void write_convolution(const StepForm& form) {
     }
     to.close_to(before);
     end.write(to, "sum", "o", result_pixel(s).add("o", 1).text());
-    to.close_to(1);
+    close_convolution(form, to, s);
     form.call(form.step.label.empty() ? "convolution" : form.step.label, parameters, to.take());
 }
 

@@ -1,5 +1,7 @@
 #include "core/lite/micro/windows.h"
 
+#include "core/lite/micro/pooled.h"
+
 namespace lunaria::lite::micro {
 
 using kernels::ConvolutionShape;
@@ -59,6 +61,40 @@ void open_pixels(Lines& to, const ConvolutionShape& s) {
     if (s.batch != 1) to.count("n", s.batch);
     for (int axis = 0; axis < 3; ++axis)
         if (s.out[axis] != 1) to.count(kOut[axis], s.out[axis]);
+}
+
+Operand convolution_result(const StepForm& form) {
+    Operand y = form.out[0];
+    if (!form.has(kPooled)) return y;
+    y.shape = form.integers(kPooled);
+    y.strides.assign(y.rank(), 1);
+    for (size_t axis = y.rank(); axis-- > 1;) y.strides[axis - 1] = y.strides[axis] * y.shape[axis];
+    return y;
+}
+
+void open_convolution(const StepForm& form, Lines& to, const ConvolutionShape& s) {
+    if (!form.has(kPooled)) {
+        open_pixels(to, s);
+        to.count("o", s.out_channels);
+        return;
+    }
+    if (s.batch != 1) to.count("n", s.batch);
+    to.count("o", s.out_channels);
+    to.line("float total = 0.0f;");
+    ConvolutionShape one = s;
+    one.batch = 1;
+    open_pixels(to, one);
+}
+
+void close_convolution(const StepForm& form, Lines& to, const ConvolutionShape& s) {
+    if (form.has(kPooled)) {
+        to.close_to(s.batch != 1 ? 3 : 2);
+        Index place;
+        if (s.batch != 1) place.add("n", s.out_channels);
+        to.line("y[", place.add("o", 1).text(), "] = total / ",
+                literal(static_cast<float>(s.out[0] * s.out[1] * s.out[2])), ";");
+    }
+    to.close_to(1);
 }
 
 void open_taps(Lines& to, const ConvolutionShape& s) {

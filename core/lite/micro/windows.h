@@ -11,6 +11,12 @@ kernels::ConvolutionShape window_shape(const StepForm& form, const Operand& x, c
 
 // Opens the loops over batch and pixels of the result. Variables: n, oz, oy, ox.
 void open_pixels(Lines& to, const kernels::ConvolutionShape& s);
+
+// The result of a convolution, before its pixels are averaged where they are (pooled.h).
+Operand convolution_result(const StepForm& form);
+// The loops over pixels and channels of a convolution's result; the variable of channels is o.
+void open_convolution(const StepForm& form, Lines& to, const kernels::ConvolutionShape& s);
+void close_convolution(const StepForm& form, Lines& to, const kernels::ConvolutionShape& s);
 // Opens the loops over the taps of the window that lie in the picture; the rest of a loop's body is skipped by
 // `continue`.
 void open_taps(Lines& to, const kernels::ConvolutionShape& s);

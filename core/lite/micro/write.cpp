@@ -5,6 +5,7 @@
 
 #include "core/lite/micro/arena.h"
 #include "core/lite/micro/board.h"
+#include "core/lite/micro/pooled.h"
 #include "core/lite/micro/program.h"
 
 namespace lunaria::lite::micro {
@@ -344,7 +345,8 @@ class Project {
 }  // namespace
 
 Written write_c(const Model& model, std::span<const Sample> samples, const Options& options) {
-    return Project(model, samples, options).run();
+    const Model joined = join_pools(model);
+    return Project(joined, samples, options).run();
 }
 
 }  // namespace lunaria::lite::micro

@@ -45,6 +45,28 @@ t.test("LeNet and a network of depthwise convolutions are C that gives their out
   check(words, ops.randn { 1, 1, 20, 12 })
 end)
 
+t.test("the keyword network of 8-bit integers has the bits of the host in less than 24 KB", function()
+  local layers = { nn.Conv2d(1, 64, { 10, 4 }, { stride = 2, has_bias = true }), nn.ReLU() }
+  for _ = 1, 4 do
+    layers[#layers + 1] = nn.Conv2d(64, 64, 3, { group = 64, has_bias = true })
+    layers[#layers + 1] = nn.ReLU()
+    layers[#layers + 1] = nn.Conv2d(64, 64, 1, { has_bias = true })
+    layers[#layers + 1] = nn.ReLU()
+  end
+  layers[#layers + 1] = nn.AvgPool2d { 25, 5 }
+  layers[#layers + 1] = nn.Flatten()
+  layers[#layers + 1] = nn.Dense(64, 12)
+  local net, samples = nn.SequentialCell(layers), {}
+  for i = 1, 4 do samples[i] = ops.randn { 1, 1, 49, 10 } end
+  net:set_train(false)
+  local folder, made = written(ms.lite.quantize(net, { calibrate_data = samples }), { samples[1] })
+  assert(made.arena <= 24 * 1024, made.text)
+  local pipe <close> = io.popen(("make -s -C %s CFLAGS='-O1 -Werror -DTOLERANCE=0' test 2>&1"):format(folder))
+  local text = pipe:read "a"
+  assert(text:find("largest difference 0\n", 1, true), text)
+  os.execute("rm -r " .. folder)
+end)
+
 t.test("the command writes the C of a light file and tells its arena", function()
   local light, folder = os.tmpname() .. ".lite", os.tmpname()
   os.remove(folder)
