@@ -10,7 +10,7 @@ namespace lunaria::lite::kernels::LUNARIA_ISA {
 namespace {
 
 // Channels at a time, and bytes of the picture that stay in the first cache while a strip of it is passed downwards.
-constexpr int64_t kChannels = 128, kStrip = 20 << 10;
+constexpr int64_t kChannels = 128, kStrip = 96 << 10;
 constexpr int kMostRows = 5;
 
 // Neighbouring results of one line. rows[ky] is the pixel under the left tap of the first result, or null outside the

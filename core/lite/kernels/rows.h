@@ -41,9 +41,14 @@ class RowsLoop {
     template <class Gather>
     void run(int64_t m0, int64_t m1, int64_t p0, int64_t p1, const DirectRows* direct, float* gathered, Gather gather) {
         const int64_t blocks = (m1 - m0 + kRows - 1) / kRows;
-        const bool few = direct && m1 - m0 <= kSmallRows;
-        if (few) {
-            panels(direct->a + m0 * direct->row, direct->row, m0, static_cast<int>(m1 - m0), p0, p1, 0, task_.k);
+        // Few rows: each panel comes from memory once and in one piece.
+        if (direct && m1 - m0 <= (task_.type == WeightType::f32 ? 2 * kRows : kSmallRows)) {
+            for (int64_t p = p0; p < p1; p += kSide)
+                for (int64_t block = 0; block < blocks; ++block) {
+                    const int64_t first = m0 + (m1 - m0) * block / blocks, last = m0 + (m1 - m0) * (block + 1) / blocks;
+                    panels(direct->a + first * direct->row, direct->row, first, static_cast<int>(last - first), p,
+                           p + kSide < p1 ? p + kSide : p1, 0, task_.k);
+                }
             return;
         }
         const int64_t wide = p1 - p0 < kWide ? p1 - p0 : kWide;
