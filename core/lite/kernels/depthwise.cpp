@@ -143,6 +143,7 @@ class Strip {
         : c_(c), s_(c.shape), end_(end), loops_(loops_of(s_)), weight_(weight) {
         pixel_ = c.x_pixel ? c.x_pixel : s_.channels;
         y_pixel_ = c.y_pixel ? c.y_pixel : s_.channels;
+        is_large_ = s_.batch * s_.in[1] * s_.in[2] * s_.channels * 4 > (768 << 10);
     }
     int64_t width(int64_t channels) const {
         const int64_t columns = kStrip / (4 * channels * (s_.kernel[1] + 1)) / s_.stride[2] / loops_.side * loops_.side;
@@ -176,6 +177,8 @@ class Strip {
                                  ? nullptr
                                  : c_.x + ((picture * s_.in[1] + iy) * s_.in[2] + ix) * pixel_ + channel;
             }
+            if (is_large_)
+                prefetch(picture, (y + 1) * s_.stride[1] - s_.pad[1] + s_.kernel[1] - 1, ix, channel, channels);
             const int64_t rest = x1 - x, inside = s_.in[2] - ix;
             if (ix >= 0 && inside >= columns && rest >= loops_.side) {
                 loops_.whole(g);
@@ -197,12 +200,23 @@ class Strip {
     }
 
   private:
+    // The pixels that the result below needs first.
+    void prefetch(int64_t picture, int64_t iy, int64_t ix, int64_t channel, int64_t channels) const {
+        const int64_t columns = loops_.side * s_.stride[2];
+        if (iy >= s_.in[1] || ix < 0 || ix + columns > s_.in[2]) return;
+        const float* from = c_.x + ((picture * s_.in[1] + iy) * s_.in[2] + ix) * pixel_ + channel;
+        for (int64_t lines = 0; lines < s_.stride[1]; ++lines, from -= s_.in[2] * pixel_)
+            for (int64_t p = 0; p < columns; ++p)
+                for (int64_t i = 0; i < channels; i += 16) __builtin_prefetch(from + p * pixel_ + i);
+    }
+
     const Convolution& c_;
     const ConvolutionShape& s_;
     const TileEnd& end_;
     Loops loops_;
     const float* weight_;
     int64_t pixel_, y_pixel_;
+    bool is_large_;  // more than the second cache holds
 };
 
 // Lines [y0, y1) of one plane, in strips that are passed downwards, so that each pixel comes into the first cache once.

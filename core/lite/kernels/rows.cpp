@@ -96,6 +96,8 @@ void RowsLoop::panels(const float* a, int64_t a_row, int64_t first, int rows, in
     t.finish = finish;
     t.accumulate = !begin || in_place;
     t.residual_row = e.residual_row;
+    t.next = next_ ? next_ : a;
+    t.next_step = next_ ? 16 : 0;
     const Weights w = weights(k);
     t.b_panel = w.depth * kPanel;
     const float* bias = begin ? e.bias : nullptr;
@@ -114,6 +116,8 @@ void RowsLoop::panels(const float* a, int64_t a_row, int64_t first, int rows, in
         else
             tile(t);
         p += side;
+        t.next = a;
+        t.next_step = 0;
     }
     if (finish && task_.epilogue && !end_.in_tile) apply_rest(first, rows, p0, p1);
 }

@@ -71,6 +71,7 @@ class RowsLoop {
                         if (direct) {
                             a = direct->a + first * direct->row + k;
                             row = direct->row;
+                            next_ = p == p0 ? a + rows * row : nullptr;
                         } else {
                             gather(first, rows, k, count, gathered);
                         }
@@ -110,6 +111,7 @@ class RowsLoop {
     int64_t widened_panel_ = 0, widened_k_ = 0, widened_depth_ = 0;
     bool uses_widened_ = false;
     int64_t segments_ = 1, segment_step_ = 0;
+    const float* next_ = nullptr;  // rows of a that come next
 };
 
 // How the work is cut among workers: `rows` x `columns` pieces of about equal size.

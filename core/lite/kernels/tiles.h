@@ -33,6 +33,10 @@ struct TileTask {
     const float* residual;  // likewise
     int64_t residual_row;
     float low, high;
+    // What is asked for early, a line of the cache at each step: the rows of a that come next. A tile reads all its
+    // rows at once, each for a short while, which are too many streams for the processor's own prefetching.
+    const float* next;
+    int64_t next_step;
     bool accumulate;  // begin with c instead of zeros
     bool finish;      // the limits are applied
 };
@@ -55,7 +59,8 @@ void tile(const TileTask& t) {
     const float* a[kTriples];
 #pragma GCC unroll 4
     for (int g = 0; g < kTriples; ++g) a[g] = t.a + 3 * g * t.a_row;
-    const int64_t row = t.a_row, panel = t.b_panel;
+    const int64_t row = t.a_row, panel = t.b_panel, next_step = t.next_step;
+    const float* next = t.next;
     const E* b = static_cast<const E*>(t.b);
     auto step = [&](int set, int ahead) __attribute__((always_inline)) {
         Floats w[V];
@@ -76,6 +81,9 @@ void tile(const TileTask& t) {
                 // Weights come from memory here; the processor's own prefetching stops at the ends of pages.
 #pragma GCC unroll 2
                 for (int p = 0; p < (Panels ? Panels : 1); ++p) __builtin_prefetch(b + p * panel + 80 * kPanel);
+            } else {
+                __builtin_prefetch(next);
+                next += next_step;
             }
 #pragma GCC unroll 4
             for (int s = 0; s < kSets; ++s) step(s, s);
