@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "core/lite/format/file.h"
@@ -202,6 +203,21 @@ TEST(LightModel, shares_temporaries_with_its_group) {
     other.join();
     expect_right(first.model, 3);
     expect_right(second.model, 300);
+}
+
+TEST(LightModel, runs_beside_others_in_contexts_of_their_own) {
+    std::vector<std::unique_ptr<Built>> models;
+    for (int i = 0; i < 3; ++i) {
+        models.push_back(std::make_unique<Built>(network(), 1 + i % 2));
+        ASSERT_EQ(models.back()->resize(50 + i), 0);
+    }
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < models.size(); ++i)
+        threads.emplace_back([&, i] {
+            for (int k = 0; k < 20; ++k) models[i]->predict(50 + static_cast<int64_t>(i));
+        });
+    for (std::thread& t : threads) t.join();
+    for (size_t i = 0; i < models.size(); ++i) expect_right(models[i]->model, 50 + static_cast<int64_t>(i));
 }
 
 TEST(LightModel, gets_other_weights_by_their_names) {
