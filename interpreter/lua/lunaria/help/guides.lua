@@ -260,6 +260,27 @@ return {
         { "(os.remove(\"/tmp/lunaria_guide.gguf\"))", "true" },
       },
     } },
+  { name = "guide.serving", title = "Serving a model: predictions and chats over HTTP; tokenizers and chat templates",
+    words = "serve, deploy, inference server, http api, rest, openai compatible, chat completions, streaming, server-sent events, endpoint, triton, tf serving, flask, fastapi, tokenizer.json, huggingface tokenizers, bpe, sentencepiece, apply_chat_template, jinja, prompt format, chat in terminal",
+    parts = {
+      "In a terminal, lunaria serve net.onnx --port 8080 answers predictions: POST /predict with {\"inputs\": {name: numbers}} as JSON, or the tensors as safetensors or npy. lunaria serve FOLDER (or a GGUF file) answers /v1/chat/completions and /v1/completions as OpenAI's interface has them. GET /model says what a model takes, /health and /metrics how the server is. It listens at this machine only unless --host says otherwise, and ends with Ctrl-C or SIGTERM when what has arrived is answered. ms.lite.serve does so from a program.",
+      {
+        { "ms.export(ms.nn.ReLU(), ms.tensor{-1.0, 2.0}, {file_name = \"/tmp/lunaria_guide.mindir\"})" },
+        { "server = ms.lite.serve(\"/tmp/lunaria_guide.mindir\", {port = 0})" },
+        { "server:step()", "false" },
+        { "server:stop()" },
+        { "(os.remove(\"/tmp/lunaria_guide.mindir\"))", "true" },
+      },
+      "lunaria chat MODEL talks with a language model in the terminal. What a model reads is written by its chat template, and cut into tokens by its tokenizer; both come with the model.",
+      {
+        { "model = '{\"type\": \"BPE\", \"vocab\": {\"h\": 0, \"i\": 1, \"hi\": 2}, \"merges\": [\"h i\"]}'" },
+        { "tokenizer = ms.lite.Tokenizer.from_json('{\"model\": ' .. model .. ', \"decoder\": {\"type\": \"Fuse\"}}')" },
+        { "table.concat(tokenizer:encode(\"hih\"), \" \")", "2 0" },
+        { "tokenizer:decode{2, 0}", "hih" },
+        { "tokenizer.chat_template = \"{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}\"" },
+        { "tokenizer:apply_chat_template{{role = \"user\", content = \"hi\"}}", "user: hi" },
+      },
+    } },
   { name = "guide.data", title = "Reading data",
     words = "load data, dataset, dataloader, data loader, read csv, read images, batches, batch size, shuffle the data, mnist, npz, data pipeline, iterate over batches",
     parts = {
