@@ -121,18 +121,19 @@ function RotaryEmbedding:setup(a)
   self.sin = ms.Parameter(ops.sin(angles):astype(ms.float32), "sin", false)
 end
 
---- The cosines and sines for RotaryEmbedding:turn: layers of one network share them. count: of how many positions. position: the first, a
---- tensor of one integer; 0 where it is left out.
-function RotaryEmbedding:angles(count, position)
-  local places = ops.arange(count)
-  if position ~= nil then places = places + position end
+--- The cosines and sines for RotaryEmbedding:turn: layers of one network share them. places: the positions, a tensor of integers.
+function RotaryEmbedding:angles(places)
   return ops.gather(self.cos, places, 0), ops.gather(self.sin, places, 0)
 end
 
 --- x turned by angles.
 function RotaryEmbedding:turn(x, cos, sin) return ops.rotary_position_embedding(x, cos, sin, self.interleaved and 1 or 0) end
 
-function RotaryEmbedding:construct(x, position) return self:turn(x, self:angles(x:sizes(2), position)) end
+function RotaryEmbedding:construct(x, position)
+  local places = ops.arange(x:sizes(2))
+  if position ~= nil then places = places + position end
+  return self:turn(x, self:angles(places))
+end
 
 function RotaryEmbedding:extend_repr() return ("size=%d, length=%d, interleaved=%s"):format(self.size, self.length, self.interleaved) end
 

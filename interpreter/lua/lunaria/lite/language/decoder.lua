@@ -8,7 +8,7 @@ local language = require "lunaria.nn.language"
 local norms = require "lunaria.nn.norm"
 
 local ops = ms.ops
-local fail, describe = arguments.fail, arguments.describe
+local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 local Cell = cells.Cell
 
 -- The configuration with what follows from it. vocabulary, width, layers, heads, inner and length must be there.
@@ -161,12 +161,11 @@ end
 -- Features of the tokens.
 local function features(self, tokens, position)
   local n = tokens:sizes(1)
-  local x, cos, sin = self.embed(tokens), nil, nil
+  local x, places, cos, sin = self.embed(tokens), ops.arange(n), nil, nil
+  if position ~= nil then places = places + position end
   if self.rotary then
-    cos, sin = self.rotary:angles(n, position)
+    cos, sin = self.rotary:angles(places)
   else
-    local places = ops.arange(n)
-    if position ~= nil then places = places + position end
     x = x + self.places(places)
   end
   for i = 1, #self.layers do x = self.layers[i](x, position, cos, sin) end
@@ -187,11 +186,16 @@ local function scores_after(self, tokens, position, last)
   return ops.squeeze(scores_of(self, ops.gather(features(self, tokens, position), last, 1)), 1)
 end
 
---- Makes caches for texts and begins anew. Caches that fit are kept. batch_size: how many texts there are, 1. length: the most tokens of
---- a text, the network's length where it is left out. options: compile = false has no step compiled. Gives the decoder.
-function Decoder:begin(batch_size, length, options)
+local begin_signature = arguments.signature "batch_size=1, length=nil, compile=true"
+
+--- Makes caches for texts and begins anew: decoder:begin(batch_size, length, { compile = true }). Caches that fit are kept. batch_size: how
+--- many texts there are, 1. length: the most tokens of a text, the network's length where it is left out. compile: false has no step
+--- compiled. Gives the decoder.
+function Decoder:begin(...)
+  local a = arguments.bind("begin", begin_signature, ...)
   local c, state = self.config, self._state
-  batch_size, length = batch_size or 1, math.min(length or self.config.length, self.config.length)
+  local batch_size = check.positive("begin", "batch_size", a.batch_size)
+  local length = math.min(a.length == nil and c.length or check.positive("begin", "length", a.length), c.length)
   if state.batch ~= batch_size or (state.length or 0) < length then
     for i = 1, #self.layers do self.layers[i].cache = language.KVCache(batch_size, c.kv_heads, length, c.head_size) end
     state.batch, state.length, state.run = batch_size, length, nil
@@ -199,7 +203,7 @@ function Decoder:begin(batch_size, length, options)
   state.position = 0
   if not state.run then
     local function run(tokens, position, last) return scores_after(self, tokens, position, last) end
-    state.run = (options and options.compile == false) and run or ms.jit(run)
+    state.run = a.compile == false and run or ms.jit(run)
   end
   return self
 end
@@ -228,7 +232,7 @@ function Decoder:step(tokens)
   while at < count do
     local here = math.min(count - at, parts[#parts])
     local size = part_for(here, state.length - state.position)
-    local part = count == here and tokens or ops.narrow(tokens, 1, at, here)
+    local part = ops.narrow(tokens, 1, at, here)
     if size > here then part = ops.concat({ part, ops.zeros({ state.batch, size - here }, part.dtype) }, 1) end
     scores = state.run(part, ms.tensor({ state.position }, ms.int64), ms.tensor({ here - 1 }, ms.int64))
     at, state.position = at + here, state.position + here

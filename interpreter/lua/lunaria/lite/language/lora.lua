@@ -37,12 +37,13 @@ function LoRADense:construct(x)
   return self.base(x) + ops.dense(ops.dense(x, self.A), self.B) * (self.alpha / self.rank)
 end
 
---- The layer that gives the same with one matrix. form: the form of its blocks; nil: the numbers' own, or the base's.
-function LoRADense:merged(form)
+--- The layer that gives the same with one matrix, in blocks where the base's is.
+function LoRADense:merged()
   local base = self.base
   local weight = base.form and ops.dequantize_blocks(base.weight, base.form) or base.weight
   weight = weight + ops.matmul(self.B, self.A) * (self.alpha / self.rank)
-  if form == nil and base.form then form = base.form:find "_k$" and "q8_0" or base.form end
+  local form = base.form
+  if form and form:find "_k$" then form = "q8_0" end
   return language.BlockDense(form and ops.quantize_blocks(weight, form) or weight, { form = form, bias = base.bias })
 end
 
