@@ -91,7 +91,7 @@ std::vector<Value> tensors_at(lua_State* L, int table) {
 std::unique_ptr<ir::Graph> graph_of(lua_State* L, const Value& f, int inputs) {
     luaL_checktype(L, inputs, LUA_TTABLE);
     const RandomStream before = default_generator().state();
-    std::unique_ptr<ir::Graph> graph = trace_graph(L, f, tensors_at(L, inputs), TracedSizes::fixed);
+    std::unique_ptr<ir::Graph> graph = trace_graph(L, f, tensors_at(L, inputs), TracedSizes::fixed, true);
     if (!graph)
         throw state_error(
             kWhere,

@@ -69,7 +69,8 @@ class EagerMode {
 
 }  // namespace
 
-std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs, TracedSizes sizes) {
+std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs, TracedSizes sizes,
+                                       bool with_lines) {
     LuaHost& host = LuaHost::of(L);
     LuaHost::Thread thread(host, L);
     const EagerMode eager(L);
@@ -87,6 +88,7 @@ std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<c
     } else {
         vm::Machine machine(tracing);
         const vm::Watch watch(&tracing);
+        if (with_lines) tracing.note_lines_of(machine);
         try {
             results = machine.run(f, args).vector();
         } catch (const Error&) {

@@ -265,6 +265,7 @@ Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
     Value result = lunaria::run(op, args);
     // The number of parts depends on the sizes.
     if (result.is_list() && op.signature.results.empty() && sizes_ == TracedSizes::open) leave();
+    if (machine_) builder_.span = machine_->span();
     know(result, builder_.emit(op, operands));
     return result;
 }

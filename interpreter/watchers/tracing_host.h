@@ -21,6 +21,9 @@ class TracingHost : public WatchingHost {
     // Whether the recorded operators are what the function computes for all inputs.
     bool is_straight() const { return straight_; }
 
+    // Nodes get the lines that this machine runs.
+    void note_lines_of(const vm::Machine& machine) { machine_ = &machine; }
+
     void add_input(const Tensor& t, const std::string& name);
     // The value in the graph.
     Value operand(const Value& v);
@@ -68,6 +71,7 @@ class TracingHost : public WatchingHost {
 
     ir::Graph& graph_;
     ir::GraphBuilder builder_;
+    const vm::Machine* machine_ = nullptr;
     std::unordered_map<const TensorBody*, ir::Node*> nodes_;
     std::vector<Tensor> kept_;  // keep the addresses of their bodies from being used again
     std::set<std::string> taken_;

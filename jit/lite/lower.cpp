@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/ir/text.h"
 #include "jit/lite/operators.h"
 
 namespace lunaria::lite {
@@ -31,8 +32,8 @@ class Lowering {
     Model& model() { return made_.model; }
 
     [[noreturn]] static void refuse(const graph::Step& step, const std::string& why) {
-        Error error = state_error("lite.convert", str(step.label, ": ", why));
-        throw step.span.chunk ? error.at(str(*step.span.chunk, ":", step.span.line)) : error;
+        const std::string place = ir::place_text(step.span);
+        throw state_error("lite.convert", str(step.label, place.empty() ? "" : " (" + place + ")", ": ", why));
     }
 
     uint32_t add_value(Value value) {
@@ -100,7 +101,7 @@ class Lowering {
         step.label = from.label;
         step.flops = from.flops;
         step.nodes = static_cast<uint32_t>(from.nodes);
-        if (from.span.chunk) step.source = str(*from.span.chunk, ":", from.span.line);
+        step.source = ir::place_text(from.span);
         if (from.kind == graph::Step::Kind::loop)
             add_loop(from, step);
         else if (from.kind == graph::Step::Kind::copy)
@@ -136,8 +137,24 @@ class Lowering {
         }
     }
 
+    // The operators of a kernel with an epilogue: "convolution + bias + relu".
+    static std::string label_of(const graph::Step& from) {
+        std::string label(from.op->name());
+        if (from.op != &light().product && from.op != &light().convolution) return label;
+        auto has = [&](size_t arg) {
+            return std::ranges::any_of(from.uses, [&](const graph::Use& use) { return use.arg == arg; });
+        };
+        const std::string& activation = from.args[kActivation].string();
+        if (has(kBias)) label += " + bias";
+        if (has(kResidual) && !from.args[kResidualLast].boolean()) label += " + residual";
+        if (activation != "none") label += " + " + activation;
+        if (has(kResidual) && from.args[kResidualLast].boolean()) label += " + residual";
+        return label;
+    }
+
     void add_operator(const graph::Step& from, Step& step) {
         step.kind = from.op->name();
+        step.label = label_of(from);
         for (size_t a = 0; a < from.args.size(); ++a) add_argument(from, a, step);
         if (from.op != &light().batched_product)
             for (View& view : step.operands) make_dense(view);

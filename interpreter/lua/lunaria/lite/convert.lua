@@ -373,7 +373,7 @@ function M.convert(model, options)
   if tostring(options.infer) == "true" then report.results = core.run(made, left) end
   report.run = function(given) return core.run(made, given) end
   report.text = text_of(report)
-  return report
+  return setmetatable(report, { __tostring = function(self) return self.text end })
 end
 
 return M
