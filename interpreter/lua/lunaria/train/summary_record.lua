@@ -184,7 +184,8 @@ function SummaryRecord:record(step, train_network, plugin_filter)
   return write_values(self, kept, step, plugin_filter)
 end
 
---- Writes one value of a step to the file at once, apart from what record() gathers.
+--- Writes one value of a step to the file at once, apart from what record() gathers. step: its number. plugin, name, value: as
+--- add_value takes them.
 ---     > record = ms.train.SummaryRecord("/tmp/lunaria_help_summary")
 ---     > record:add_now(3, "text", "note", "warm-up ends") --> true
 ---     > record:close()
