@@ -237,7 +237,7 @@ end
 -- Inputs by which a network decides, such as shapes, are fixed to their examples: fewer before more.
 local function with_fixed(f, inputs, options, settings)
   if not options.fixed then return converted(f, inputs, {}, options, settings) end
-  local tries = { {}, {}, {} }
+  local tries = { {}, {}, {}, {} }
   if type(options.fixed) == "table" then
     tries = { {} }
     for _, name in ipairs(options.fixed) do
@@ -250,6 +250,7 @@ local function with_fixed(f, inputs, options, settings)
       local whole = not ms.ops.is_floating_point(input)
       tries[2][i] = whole and #input.shape <= 1
       tries[3][i] = whole or #input.shape == 0
+      tries[4][i] = whole or #input.shape <= 1
     end
   end
   local problem
