@@ -13,8 +13,9 @@ struct Reduced {
     int64_t count = 1;
 };
 Reduced axes_of(const StepForm& form, const Operand& x) {
-    std::vector<bool> is_gone(x.rank(), !form.has("axis"));
-    for (int64_t axis : form.integers("axis")) {
+    const std::vector<int64_t> axes = form.integers(form.has("axis") ? "axis" : "dim");
+    std::vector<bool> is_gone(x.rank(), axes.empty());
+    for (int64_t axis : axes) {
         if (axis < 0) axis += static_cast<int64_t>(x.rank());
         form.demand(axis >= 0 && axis < static_cast<int64_t>(x.rank()), "its axis is out of range");
         is_gone[static_cast<size_t>(axis)] = true;

@@ -45,6 +45,15 @@ t.test("LeNet and a network of depthwise convolutions are C that gives their out
   check(words, ops.randn { 1, 1, 20, 12 })
 end)
 
+t.test("attention, and sums over a first axis, are C that gives their outputs", function()
+  local project = nn.Dense(8, 24)
+  check(function(x)
+    local q, k, v = ops.split(project(x), 8, 2)
+    return ops.matmul(ops.softmax(ops.matmul(q, ops.transpose(k, { 0, 2, 1 })) / 3, 2), v)
+  end, ops.randn { 1, 5, 8 })
+  check(function(x) return ops.cat({ x, ops.sin(x) }, 1):sum(0) end, ops.randn { 3, 4 })
+end)
+
 t.test("the keyword network of 8-bit integers has the bits of the host in less than 24 KB", function()
   local layers = { nn.Conv2d(1, 64, { 10, 4 }, { stride = 2, has_bias = true }), nn.ReLU() }
   for _ = 1, 4 do
