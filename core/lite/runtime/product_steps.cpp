@@ -249,8 +249,37 @@ std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fau
         kernels::convolution_scratch(c, form.workers));
 }
 
-constexpr StepKind kKinds[] = {
-    {"product", prepare_product}, {"batched_product", prepare_batched}, {"convolution", prepare_convolution}};
+// Weights that the program computes are arranged in each run.
+std::unique_ptr<Work> prepare_packing(const StepForm& form, std::string& fault) {
+    if (!demand(form.in.size() == 1 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    const Operand &w = form.in[0], &y = form.out[0];
+    kernels::ConvolutionShape s;
+    kernels::ConvolutionMethod method{};
+    kernels::WeightType type{};
+    s.channels = form.integer("channels");
+    s.out_channels = form.integer("out_channels");
+    s.groups = form.integer("groups", 1);
+    s.transposed = form.integer("transposed") != 0;
+    constexpr int64_t kMost = 1 << 24;
+    bool good = w.is_there() && w.is_dense() && w.dtype == DType::f32 && y.is_dense() && s.groups >= 1 &&
+                s.channels >= 1 && s.channels < kMost && s.out_channels >= 1 && s.out_channels < kMost &&
+                s.channels % s.groups == 0 && s.out_channels % s.groups == 0 &&
+                read_three(form, "kernel", 1, s.kernel) && read_name(kMethods, form.text("method"), method) &&
+                read_name(kTypes, form.text("type"), type);
+    int64_t count = s.channels * s.out_channels / std::max<int64_t>(s.groups, 1);
+    for (const int64_t n : s.kernel) good = good && !__builtin_mul_overflow(count, n, &count);
+    good = good && count == w.size() && y.size() * y.width() >= kernels::convolution_weight_bytes(s, method, type);
+    if (!demand(good, "its operands do not fit", fault)) return nullptr;
+    return work([=](const Call& call) {
+        if (!kernels::pack_convolution(s, method, type, reinterpret_cast<const float*>(call.in[0]), call.out[0]))
+            call.fail("its weight cannot be arranged");
+    });
+}
+
+constexpr StepKind kKinds[] = {{"product", prepare_product},
+                               {"batched_product", prepare_batched},
+                               {"convolution", prepare_convolution},
+                               {"pack_convolution", prepare_packing}};
 
 }  // namespace
 
