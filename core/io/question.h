@@ -31,8 +31,8 @@ struct Question {
     std::vector<std::string> path;  // the parts between slashes
     std::multimap<std::string, std::string, std::less<>> parameters;
     std::string body;
-    std::string content_type;
     bool reads_gzip = false;
+    std::string content_type = {};
 
     bool is_reading() const { return method == "GET" || method == "HEAD"; }
     // Part i of the path; empty where there are fewer.
