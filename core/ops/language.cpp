@@ -158,7 +158,7 @@ Expr expand_cache_attention(const ExpandCall& c) {
 void add_language_ops(Registry& ops) {
     ops.add("dequantize_blocks(blocks: tensor, form: \"q8_0\"|\"q4_0\"|\"q4_k\"|\"q6_k\")")
         .doc("The numbers of rows in blocks, as GGUF files hold weights: each row of bytes becomes one of float32.")
-        .example("dequantize_blocks(quantize_blocks(ones({32}), \"q8_0\"), \"q8_0\"):sum()", "tensor(31.9922)")
+        .example("dequantize_blocks(quantize_blocks(full({32}, 127.0), \"q8_0\"), \"q8_0\"):sum()", "tensor(4064.0)")
         .infer(infer_dequantize)
         .method(false)
         .no_grad("weights in blocks are not trained")
@@ -168,7 +168,7 @@ void add_language_ops(Registry& ops) {
         .sample("u8[210]:(0,60), \"q6_k\"");
     ops.add("quantize_blocks(x: float, form: \"q8_0\"|\"q4_0\")")
         .doc("Rows of numbers in blocks of 32 with a scale each, of 8 or 4 bits a number, as GGUF files hold weights.")
-        .example("quantize_blocks(ones({2, 64}), \"q8_0\"):size(1)", "68")
+        .example("quantize_blocks(ones({2, 64}), \"q8_0\").shape[2]", "68")
         .infer(infer_quantize)
         .method(false)
         .no_grad("rounding is constant almost everywhere")
@@ -180,8 +180,8 @@ void add_language_ops(Registry& ops) {
             "Fully connected layer whose weight (outputs, inputs) is in blocks and stays so: input times the transpose "
             "of the weight's numbers, plus bias. In float32 rows of the input may be rounded to 8 bits in blocks of 32 "
             "on the way where the product is large.")
-        .example("block_dense(ones({32}), quantize_blocks(ones({2, 32}), \"q8_0\"), \"q8_0\")",
-                 "tensor{31.9922, 31.9922}")
+        .example("block_dense(ones({32}), quantize_blocks(full({2, 32}, 127.0), \"q8_0\"), \"q8_0\")",
+                 "tensor{4064.0, 4064.0}")
         .infer(infer_block_dense)
         .expand(expand_block_dense)
         .grad(grad_block_dense)

@@ -82,7 +82,7 @@ void add_quantise_ops(Registry& ops) {
             "scale. With an axis there is one scale for each place along it, or for each block of block_size places. "
             "Gradients pass straight through the rounding and stop outside of the range.")
         .example("fake_quantize(tensor{0.3, 0.125, 0.375, 9.0}, 0.25, 0, -8, 7)", "tensor{0.25, 0.0, 0.5, 1.75}")
-        .example("fake_quantize(tensor{{1.0, 2.2}, {1.0, 2.2}}, tensor{0.5, 1.0}, axis=0)",
+        .example("fake_quantize(tensor{{1.0, 2.2}, {1.0, 2.2}}, tensor{0.5, 1.0}, {axis = 0})",
                  "tensor{{1.0, 2.0}, {1.0, 2.0}}")
         .expand(expand_fake_quantize)
         .source("ONNX QuantizeLinear and DequantizeLinear")

@@ -8,8 +8,9 @@ local ops, nn = ms.ops, ms.nn
 t.test("a network becomes a light model whose report tells steps, costs and lines", function()
   local net = nn.SequentialCell { nn.Dense(4, 8), nn.ReLU(), nn.Dense(8, 3) }
   local path = os.tmpname()
+  net:set_train()
   local made = ms.lite.convert(net, { inputs = { ops.zeros { 2, 4 } }, outputFile = path })
-  t.equal(made.operators, 3)
+  t.equal({ net.training, net[1].training, made.operators }, { true, true, 3.0 })
   t.equal(#made.steps, 2)
   t.equal(made.steps[1].label, "product + bias + relu")
   t.equal(tostring(made), made.text)

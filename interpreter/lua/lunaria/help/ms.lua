@@ -378,11 +378,6 @@ ms.boost: Algorithms of training: Adasum, few dimensions, freezing, averages.
     > ms.boost.adasum(ms.tensor { 1.0 }, ms.tensor { 1.0 }):item() --> 1.0
 ms.lite: Light inference: networks quantised, pruned, distilled, converted and run small.
     > select(2, ms.lite.quantize(ms.nn.Dense(64, 32), { quant_type = "WEIGHT_QUANT" })).layers[1].bits --> 8
-ms.lite.convert: A network as a light model: what its steps are, and a file where that is asked for.
-    > ms.lite.convert(ms.nn.Dense(2, 3), { inputs = { ms.zeros { 1, 2 } } }).steps[1].kind --> product
-ms.lite.micro: A network as C99 for microcontrollers, with the exact size of its working memory.
-    > folder = os.tmpname() .. ".net"
-    > ms.lite.micro(ms.nn.Dense(4, 2), { inputs = { ms.ones { 1, 4 } }, outputDir = folder }).files[2] --> net.c
 ms.lite.Model: A light file that runs: predict, resize, update_weights, save, with threads of its own.
     > path = os.tmpname()
     > made = ms.lite.convert(ms.nn.Dense(2, 3), { inputs = { ms.zeros { 1, 2 } }, outputFile = path })

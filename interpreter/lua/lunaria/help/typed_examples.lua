@@ -57,6 +57,7 @@ examples.shell = {
   ["lunaria -W"] = { { "lunaria -W -e 'warn(\"late\")' 2>&1", "Lua warning: late" } },
   ["lunaria ascend"] = { { "lunaria ascend estimate lenet --batch 32 | head -n 1",
     "lenet: batch 32 on 1 x Ascend 910, float16, momentum, sink graph" } },
+  ["lunaria lite"] = { { "lunaria lite --help | head -n 1", "usage: lunaria lite benchmark ..." } },
   ["lunaria insight"] = { { "lunaria insight --help | head -n 1", "usage: lunaria insight start ..." } },
   ["lunaria kernel"] = { { "lunaria kernel --help", "usage: lunaria kernel ...\n..." } },
   ["lunaria --debug"] = { { "echo c | lunaria --debug sum.lua", "> sum.lua:4 in main chunk\n-> end\ndebug> 12" } },

@@ -2,6 +2,8 @@
 local ms = require "lunaria"
 local core = require "lunaria.lite_core"
 local arguments = require "lunaria.nn.arguments"
+local cells = require "lunaria.nn.cell"
+local predicting = require "lunaria.nn.predicting"
 
 local function fail(message, ...) arguments.fail("lite.convert", message:format(...)) end
 
@@ -149,7 +151,7 @@ local function text_of(report)
 end
 
 -- The options, checked, with those of a config file among them.
-local function checked(given)
+local function options_of(given)
   local options = {}
   for name, value in pairs(given.configFile and M.read_config(given.configFile) or {}) do options[name] = value end
   for name, value in pairs(given) do options[name] = value end
@@ -338,12 +340,8 @@ local function has_open(shapes)
   return false
 end
 
---- Converts a network to a light model: `model` is a .mindir or .onnx file, a cell or a function of tensors; then `inputs`
---- are examples. Options by the names of `lunaria lite convert --help`. With infer = true the light model is run on them.
---- Returns a report: a table with steps (kind, nodes, flops, bytes, label, source), arena and weights (bytes), operators
---- (their number), inputs (names), results (of infer) and text.
-function M.convert(model, options)
-  options = checked(options or {})
+local function converted_model(model, options)
+  options = options_of(options or {})
   local f, about, inputs = model, nil, options.inputs
   local shapes = M.shapes_of(options.inputShape or "")
   if type(model) == "string" then
@@ -351,8 +349,6 @@ function M.convert(model, options)
     inputs = inputs or examples_of(about, shapes)
   elseif not inputs then
     fail("example inputs are missing: { inputs = { ms.ops.zeros { 1, 3, 32, 32 } } }")
-  elseif type(model) == "table" and model.set_train then
-    model:set_train(false)
   end
   local settings = {
     inputs = options.names or names_of(about and about.inputs, "input"),
@@ -375,6 +371,23 @@ function M.convert(model, options)
   report.run = function(given) return core.run(made, given) end
   report.text = text_of(report)
   return setmetatable(report, { __tostring = function(self) return self.text end })
+end
+
+--- Converts a network to a light model, as it predicts. model: a .mindir or .onnx file, or a cell or function of tensors, for which
+--- the option inputs has examples. Options: outputFile, the file to write; inputShape ("x:batch=1,3,32,32": a size with a name is
+--- open); weightType "f32", "f16", "bf16", "q8_0" or "q4_0", or fp16 = "on"; quant_type "WEIGHT_QUANT" or "FULL_QUANT" with
+--- calibration (a list of tensors, samples along a new first axis); encryptKey; embed, the name of an array in C; configFile;
+--- infer = true runs the light model on the inputs. names and outputs name inputs and results. `lunaria lite convert --help` has all.
+--- Gives a report that prints: steps (kind, nodes, flops, bytes, label, source), arena and weights (bytes), operators (their number),
+--- inputs (names), results (of infer) and text.
+---     > ms.lite.convert(ms.nn.Dense(2, 3), { inputs = { ms.zeros { 1, 2 } } }).steps[1].kind --> product
+function M.convert(model, options)
+  if not cells.is_cell(model) then return converted_model(model, options) end
+  local back = predicting(model)
+  local fine, report = pcall(converted_model, model, options)
+  back()
+  if not fine then error(report, 0) end
+  return report
 end
 
 return M

@@ -9,7 +9,7 @@ local M = {}
 
 local known = { outputDir = true, target = true, inputs = true, inputShape = true, names = true, outputs = true }
 
---- Writes a network as C99: `model` is a light file (.lite), or what ms.lite.convert takes. Options: outputDir, the folder;
+--- Writes a network as C99. model: a light file (.lite), or what ms.lite.convert takes. Options: outputDir, the folder;
 --- target "generic" or "cortex-m" (with the start of a board that QEMU simulates); inputs, a sample for the test program
 --- (random numbers where it is absent). Returns a table: files, arena (the exact number of bytes of working memory), live (the
 --- most that are in use at once), weights (bytes), and text.

@@ -130,6 +130,7 @@ end
 ---     > ms.lite.MagnitudePruning(net, 0.25):apply(0.25)
 ---     > ms.ops.sum(ms.ops.equal(net.weight, 0)):item() --> 4
 function MagnitudePruning:apply(share)
+  share = arguments.named("apply", { "share" }, share)
   if share ~= nil then magnitude_masks(self, ratio_of("apply", "share", share)) end
   for layer, mask in pairs(self.masks) do layer.cell.weight:set_data(layer.cell.weight * mask) end
 end
