@@ -68,7 +68,9 @@ std::unique_ptr<Executor> Executor::make(std::span<const std::byte> file, std::s
                                          std::shared_ptr<Workspace> workspace, std::string& fault) {
     std::unique_ptr<Executor> made(new Executor);
     Fault damage;
-    if (!read_model(file, made->model_, damage, {.checks_weights = false})) {
+    // Larger weights are not read before they are used.
+    constexpr size_t kChecked = 8 << 20;
+    if (!read_model(file, made->model_, damage, {.checks_weights = file.size() <= kChecked})) {
         fault = damage.message();
         return nullptr;
     }

@@ -62,8 +62,14 @@ t.test("what does not fit is an error", function()
   t.fails("the model takes float32(3, 4)", model.predict, model, ops.zeros { 4, 4 })
   t.fails("there is no option 'speed'", ms.lite.Model, path, { speed = 1 })
   t.fails("there is no weight 'missing'", model.update_weights, model, { missing = ops.zeros { 1 } })
+  t.fails("the model takes 1 input, got 2", model.predict, model, ops.zeros { 3, 4 }, 1)
   t.fails("No such file", ms.lite.Model, path .. ".none")
+  local whole = io.open(path, "rb"):read "a"
   local file <close> = io.open(path, "wb")
+  file:write(whole:sub(1, -2), string.char(whole:byte(-1) ~ 1))
+  file:flush()
+  t.fails("the checksum of the", ms.lite.Model, path)
+  file:seek "set"
   file:write "no model at all, but for its name"
   file:flush()
   t.fails("at byte", ms.lite.Model, path)

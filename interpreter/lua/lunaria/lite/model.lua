@@ -5,7 +5,8 @@ local arguments = require "lunaria.nn.arguments"
 
 local function fail(message, hint) arguments.fail("lite.Model", message, hint) end
 
---- A light model from a file that ms.lite.convert wrote; the file is mapped, its weights are read where they are.
+--- A light model from a file that ms.lite.convert wrote; the file is mapped, its weights are read where they are. Checksums of the
+--- description are always compared, those of the weights in files of up to 8 MiB.
 ---
 --- threads: how many compute; 0: one for each processor. affinity: "none", "big" or "middle" cores for threads but the
 --- caller's; cores: their numbers. decrypt_key: of an encrypted file, in hexadecimal digits.
@@ -26,7 +27,8 @@ local function build(path, options)
   if not affinity then fail "affinity is \"none\", \"big\" or \"middle\"" end
   local threads = options.threads or 1
   if math.type(threads) ~= "integer" or threads < 0 or threads > 1024 then fail "threads is a number from 0 to 1024" end
-  return setmetatable({ _model = core.build(path, threads, affinity, options.cores or {}, options.decrypt_key or "") }, Model)
+  local model = core.build(path, threads, affinity, options.cores or {}, options.decrypt_key or "")
+  return setmetatable({ _model = model, _count = #core.about(model).inputs }, Model)
 end
 
 --- The inputs in their order: tables with name, dtype and shape.
@@ -43,13 +45,15 @@ end
 
 --- The outputs for these inputs: tensors in the order of inputs(), or one table of them by name.
 function Model:predict(...)
-  local given = { ... }
+  local given, count = { ... }, self._count
   if #given == 1 and type(given[1]) == "table" and not ms.is_tensor(given[1]) then
     local named = given[1]
     given = {}
     for i, input in ipairs(self:inputs()) do
       given[i] = named[input.name] or named[i] or fail(("input '%s' is missing"):format(input.name))
     end
+  elseif select("#", ...) ~= count then
+    fail(("the model takes %d input%s, got %d"):format(count, count == 1 and "" or "s", select("#", ...)))
   end
   return table.unpack(core.predict(self._model, given, self._times or false))
 end
