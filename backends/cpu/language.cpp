@@ -173,9 +173,8 @@ bool cache_attention(const KernelCall& c) {
     const int64_t heads = key.dim(0) * key.dim(1), group = query.dim(1) / key.dim(1), length = query.dim(2);
     const int64_t size = query.dim(3), places = key.dim(2), columns = value.dim(3), rows = group * length;
     const int64_t first = c.tensor(3).integer_at(0);
-    if (first < 0 || first + length > places)
-        throw index_error(c.op.name(),
-                          str("places ", first, " to ", first + length - 1, " are outside of a cache of ", places));
+    if (first < 0 || first > places - length)
+        throw index_error(c.op.name(), str(length, " places from ", first, " on are outside of a cache of ", places));
     constexpr int64_t kRows = 32;
     const int64_t parts = (rows + kRows - 1) / kRows, most = first + length;
     const T scale = static_cast<T>(c.args[4].number());

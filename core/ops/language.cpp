@@ -46,7 +46,12 @@ Types infer_quantize(const Call& c) {
     return {{DType::u8, shape}};
 }
 
+void expect_real(const Call& c) {
+    if (is_complex(c.dtype)) throw dtype_error(c.name(), str("is not defined for ", name_of(c.dtype)));
+}
+
 Types infer_block_dense(const Call& c) {
+    expect_real(c);
     expect_rank_at_least(c, 0, 1);
     expect_rank(c, 1, 2);
     Shape x = c.shape(0);
@@ -103,9 +108,8 @@ Value write_places(const Call& c) {
     Tensor cache = c.args[0].tensor();
     const Tensor& value = c.args[1].tensor();
     const int64_t first = first_place(c.args[2].tensor()), count = value.dim(2);
-    if (first < 0 || first + count > cache.dim(2))
-        throw index_error(c.name(),
-                          str("places ", first, " to ", first + count - 1, " are outside of a cache of ", cache.dim(2)))
+    if (first < 0 || first > cache.dim(2) - count)
+        throw index_error(c.name(), str(count, " places from ", first, " on are outside of a cache of ", cache.dim(2)))
             .hint("begin anew, or make the cache with a larger length");
     cache.own_storage();
     Shape shape = cache.shape();
@@ -123,6 +127,7 @@ struct CacheCall {
     Shape result() const { return {query()[0], query()[1], query()[2], value()[3]}; }
 
     void check() const {
+        expect_real(c);
         for (size_t i = 0; i < 3; ++i) expect_rank(c, i, 4);
         expect_one(c, 3);
         const Shape q = query(), k = key(), v = value();
@@ -148,7 +153,11 @@ Expr expand_cache_attention(const ExpandCall& c) {
     const int64_t group = q[1] / k[1];
     Expr query = c.in(0).reshape({q[0], k[1], group * q[2], q[3]});
     Expr scores = matmul(query * c.number(4), matrix_transpose(c.in(1))).reshape({q[0], q[1], q[2], k[2]});
-    Expr hidden = c.call("greater", {counted(c, {1, k[2]}), c.in(3).reshape({1, 1}) + counted(c, {q[2], 1})});
+    // An index that is outside is an error here, as in the kernel.
+    const Expr position = c.in(3).reshape({1}), first = counted(c, {std::max<int64_t>(0, k[2] - q[2] + 1)});
+    const Expr place = c.call("where", {c.call("less", {position, 0}), k[2], position});
+    const Expr seen = c.call("gather", {first, place, 0}).reshape({1, 1}) + counted(c, {q[2], 1});
+    Expr hidden = c.call("greater", {counted(c, {1, k[2]}), seen});
     Expr weights = c.call("softmax", {c.call("where", {hidden, -3.0e38, scores}), -1});
     return matmul(weights.reshape({q[0], k[1], group * q[2], k[2]}), c.in(2)).reshape({q[0], q[1], q[2], v[3]});
 }

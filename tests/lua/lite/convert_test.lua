@@ -1,4 +1,5 @@
--- Conversion of networks to light models. Eager mode only: a conversion records the network itself.
+-- Conversion of networks to light models.
+-- Eager mode only: a conversion records the network itself.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

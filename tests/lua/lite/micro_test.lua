@@ -1,4 +1,5 @@
--- Networks as C99, built and run by the system's C compiler. Eager mode only: a conversion records the network itself.
+-- Networks as C99, built and run by the system's C compiler.
+-- Eager mode only: a conversion records the network itself.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,5 @@
--- Light models that run. Eager mode only: they do not go through a graph.
+-- Light models that run.
+-- Eager mode only: they do not go through a graph.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -86,6 +86,7 @@ plain("InstanceNorm2d", { 4 }, picture)
 plain("InstanceNorm3d", { 4 }, volume)
 plain("LRN", {}, picture)
 plain("LayerNorm", { { 6 } }, line)
+plain("RMSNorm", { 6 }, line)
 plain("GRU RNN", { 6, 3 }, { 4, 2, 6 })
 plain("GRUCell RNNCell", { 4, 5 }, matrix, { 3, 5 })
 -- States come in a table.
@@ -140,6 +141,7 @@ for why, names in pairs {
   ["steps and evaluations: their own tests, and below"] = [[TrainOneStepCell TrainOneStepWithLossScaleCell WithEvalCell WithGradCell
     WithLossCell ForwardValueAndGrad GradAccumulationCell GradientAccumulation PipelineCell DynamicLossScaleUpdateCell
     FixedLossScaleUpdateCell DistributedGradReducer ParameterUpdate Jvp Vjp GraphCell]],
+  ["weights in blocks, places as integers, a layer within: tests/lua/lite"] = "BlockDense BlockEmbedding KVCache LoRADense RotaryEmbedding",
   ["schedules give numbers"] = [[CosineDecayLR ExponentialDecayLR InverseDecayLR NaturalExpDecayLR PolynomialDecayLR WarmUpLR]],
 } do
   for name in names:gmatch "%S+" do NO_CASE[name] = why end

@@ -10,7 +10,7 @@ return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.language.decoder", "Decoder" },
   { "lunaria.lite.language.generate", "generate perplexity" },
   { "lunaria.lite.language.load", "load_decoder save_decoder" },
-  { "lunaria.lite.language.lora", "add_lora merge_lora" },
+  { "lunaria.lite.language.lora", "add_lora merge_lora", of = "functions" },
   { "lunaria.lite.language.sample", "Sampler" },
   { "lunaria.lite.words.tokenizer", "Tokenizer" },
   { "lunaria.lite.words.chat_template", "chat_template" },

@@ -32,7 +32,7 @@ return parts("ms.nn", "layer", {
   { "lunaria.nn.transformer_layers",
     "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer" },
   { "lunaria.nn.language", "BlockDense BlockEmbedding KVCache RMSNorm RotaryEmbedding" },
-  { "lunaria.lite.language.lora", "LoRADense" },
+  { "lunaria.lite.language.lora", "LoRADense", of = "classes" },
   { "lunaria.nn.wrap", "TrainOneStepCell WithEvalCell WithGradCell WithLossCell" },
   { "lunaria.nn.loss_scale", [[DistributedGradReducer DynamicLossScaleUpdateCell FixedLossScaleUpdateCell ForwardValueAndGrad
     GradAccumulationCell GradientAccumulation MicroBatchInterleaved ParameterUpdate PipelineCell

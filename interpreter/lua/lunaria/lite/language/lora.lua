@@ -17,7 +17,6 @@ base: a nn.BlockDense or nn.Dense, whose weight may be in blocks. rank: the rows
 B is zero, so that at first the layer is its base.
   > base = ms.nn.Dense(8, 4)
   > ms.nn.LoRADense(base, { rank = 2 })(ms.ones { 1, 8 }):tolist()[1][1] == base(ms.ones { 1, 8 }):tolist()[1][1] --> true]])
-M.LoRADense = LoRADense
 
 function LoRADense:setup(a)
   local name, base = "LoRADense", a.base
@@ -100,4 +99,4 @@ function M.merge_lora(decoder)
   return decoder
 end
 
-return M
+return { classes = { LoRADense = LoRADense }, functions = M }
