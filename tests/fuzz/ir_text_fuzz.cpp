@@ -1,6 +1,7 @@
 // Any text is a graph that prints as a text that reads back to the same text, or an Error.
 // Source: core/ops/*.cpp
 // Source: core/batching/*.cpp
+// Source: jit/autodiff/*.cpp
 #include <cstdlib>
 
 #include "core/base/error.h"
