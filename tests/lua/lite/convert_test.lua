@@ -1,5 +1,4 @@
--- Conversion of networks to light models.
--- Eager mode only: a conversion records the network itself.
+-- Conversion of networks to light models, also by functions that graph mode records.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -20,6 +19,11 @@ t.test("a network becomes a light model whose report tells steps, costs and line
   local file <close> = io.open(path, "rb")
   t.equal(file:read(12), "lunaria lite")
   os.remove(path)
+end)
+
+t.test("a function that is called again and again converts, in graph mode too", function()
+  local function one_of(net) return #ms.lite.convert(net, { inputs = { ops.zeros { 1, 3, 8, 8 } } }).steps end
+  for _ = 1, 8 do t.equal(one_of(nn.MaxPool2d(2)), 3) end
 end)
 
 local function agrees(net, ...)
