@@ -83,8 +83,6 @@ std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<c
         // A loaded network: its graph as it is, with its captured values as arguments.
         args.insert(args.begin(), closure->captures.begin(), closure->captures.end());
         results = tracing.run_graph(closure->function->graph, args);
-    } else if (closure && !with_lines) {
-        return nullptr;
     } else {
         vm::Machine machine(tracing);
         const vm::Watch watch(&tracing);

@@ -17,8 +17,7 @@ enum class TracedSizes { open, fixed };
 // `f` is called with the tensors in the Lua thread L. The graph has one parameter per tensor; its result is the list of
 // f's results. Null where f returns anything but tensors, or does something that depends on its inputs other than by
 // operators: a comparison, a read of an element, a function that is not traced. Throws f's errors. with_lines:
-// nodes have the lines of the program that they come from, and f may be a closure that a program made which is
-// recorded.
+// nodes have the lines of the program that they come from.
 std::unique_ptr<ir::Graph> trace_graph(lua_State* L, const Value& f, std::span<const Value> inputs,
                                        TracedSizes sizes = TracedSizes::open, bool with_lines = false);
 

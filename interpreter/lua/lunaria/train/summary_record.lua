@@ -100,6 +100,24 @@ local of_lineage = {
   dataset_graph = function(value) return { dataset_graph = lineage.dataset_graph("add_value", value) } end,
 }
 
+-- What is written of a value; nil where it went into a lineage file.
+local function entry_of(self, where, plugin, name, value)
+  open(self, where)
+  if type(plugin) ~= "string" or not (plugins[plugin] or whole[plugin] or of_lineage[plugin]) then
+    fail(where, ("there is no plugin %s; there are: %s"):format(describe(plugin), table.concat(names, ", ")),
+      type(plugin) == "string" and arguments.nearest(plugin, names) or nil)
+  end
+  if type(name) ~= "string" or name == "" then fail(where, "name must be a string that is not empty, got " .. describe(name)) end
+  if of_lineage[plugin] then
+    lineage.write(where, self.log_dir, { of_lineage[plugin](value) })
+    return
+  end
+  if whole[plugin] then return { plugin = plugin, event = whole[plugin](name, value) } end
+  local bytes = plugins[plugin](name, value)
+  for i, item in ipairs(bytes) do bytes[i] = text_field(1, item) end
+  return { plugin = plugin, name = name, bytes = table.concat(bytes), tensor = plugin == "tensor" and value }
+end
+
 --- Adds a value to the next record. plugin: "scalar", "histogram", "image" (a tensor (C, H, W) or (N, C, H, W)), "audio" (a
 --- tensor (samples,) or (samples, channels) within -1 and 1, or { data =, sample_rate = }), "text", "tensor", "pr_curve" (precision
 --- and recall of { labels =, predictions = within 0 and 1, num_thresholds = 201 }), or "landscape" (what ms.insight.landscape
@@ -110,21 +128,7 @@ local of_lineage = {
 ---     > record:close()
 ---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:add_value(plugin, name, value)
-  open(self, "add_value")
-  if type(plugin) ~= "string" or not (plugins[plugin] or whole[plugin] or of_lineage[plugin]) then
-    fail("add_value", ("there is no plugin %s; there are: %s"):format(describe(plugin), table.concat(names, ", ")),
-      type(plugin) == "string" and arguments.nearest(plugin, names) or nil)
-  end
-  if type(name) ~= "string" or name == "" then fail("add_value", "name must be a string that is not empty, got " .. describe(name)) end
-  if of_lineage[plugin] then
-    lineage.write("add_value", self.log_dir, { of_lineage[plugin](value) })
-  elseif whole[plugin] then
-    self.values[#self.values + 1] = { plugin = plugin, event = whole[plugin](name, value) }
-  else
-    local bytes = plugins[plugin](name, value)
-    for i, item in ipairs(bytes) do bytes[i] = text_field(1, item) end
-    self.values[#self.values + 1] = { plugin = plugin, name = name, bytes = table.concat(bytes), tensor = plugin == "tensor" and value }
-  end
+  self.values[#self.values + 1] = entry_of(self, "add_value", plugin, name, value)
 end
 
 -- What ops.ScalarSummary and its kin were called with since the last record.
@@ -192,12 +196,7 @@ end
 ---     > os.remove(record.path) and os.remove("/tmp/lunaria_help_summary") --> true
 function SummaryRecord:add_now(step, plugin, name, value)
   step = check.not_negative("add_now", "step", step)
-  local kept = self.values
-  self.values = {}
-  self:add_value(plugin, name, value)
-  local added = self.values
-  self.values = kept
-  local written = write_values(self, added, step)
+  local written = write_values(self, { entry_of(self, "add_now", plugin, name, value) }, step)
   self:flush()
   return written
 end
