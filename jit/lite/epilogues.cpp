@@ -7,6 +7,7 @@
 
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
+#include "jit/lite/operands.h"
 #include "jit/lite/operators.h"
 #include "jit/lite/passes.h"
 
@@ -20,21 +21,7 @@ using graph::is_call;
 using graph::node_of;
 using graph::static_type;
 
-using Uses = std::unordered_map<const ir::Node*, int>;
-
-Uses uses_of(const ir::Graph& graph) {
-    Uses uses;
-    for (const ir::Node* node : graph.body())
-        for (const Operand& arg : node->args) ir::for_each_node(arg, [&](const ir::Node* n) { ++uses[n]; });
-    ir::for_each_node(graph.result, [&](const ir::Node* n) { ++uses[n]; });
-    return uses;
-}
-
-bool is_constant(const Operand& v) {
-    if (v.is_number()) return true;
-    const ir::Node* node = node_of(v);
-    return node && node->kind == ir::NodeKind::constant && node->constant.is_tensor();
-}
+bool is_constant(const Operand& v) { return v.is_number() || constant_of(v); }
 
 // Factors and sums of the channels of a layer with a constant weight become part of its weight and bias.
 class Scales {

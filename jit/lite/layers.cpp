@@ -5,11 +5,10 @@
 #include <unordered_map>
 
 #include "core/lite/format/model.h"
-#include "core/lite/kernels/convolution.h"
-#include "core/ops/conv.h"
 #include "core/ops/pool.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
+#include "jit/lite/operands.h"
 #include "jit/lite/operators.h"
 #include "jit/lite/passes.h"
 
@@ -22,32 +21,9 @@ using graph::is_call;
 using graph::node_of;
 using graph::static_type;
 
-const Tensor* constant_of(const Operand& v) {
-    const ir::Node* node = node_of(v);
-    return node && node->kind == ir::NodeKind::constant && node->constant.is_tensor() ? &node->constant.tensor()
-                                                                                      : nullptr;
-}
 bool is_float_tensor(const Operand& v) {
     const auto t = static_type(v);
     return v.is_node() && t && t->dtype == DType::f32 && t->shape.known();
-}
-Shape shape_of(const Operand& v) { return static_type(v)->shape; }
-
-Shape to_last(int rank) {
-    Shape order{0};
-    for (int i = 2; i < rank; ++i) order.push_back(i);
-    order.push_back(1);
-    return order;
-}
-Shape to_front(int rank) {
-    Shape order{0, rank - 1};
-    for (int i = 1; i < rank - 1; ++i) order.push_back(i);
-    return order;
-}
-Shape turned(const Shape& shape, const Shape& order) {
-    Shape result;
-    for (const int64_t axis : order) result.push_back(shape[static_cast<int>(axis)]);
-    return result;
 }
 
 Call call_of(const ir::Node& node) { return Call(*node.op, node.args, promoted_dtype(*node.op, node.args)); }
@@ -76,9 +52,9 @@ class Layers {
         if (node.op == &ops.max_window || known().is_average_pool(node.op)) return pool(node);
         if (node.op == &known().gather) return gather(node);
         if (node.op == &ops.transpose) note_twin(node);
-        if (node.op->is_elementwise || is_call(&node, graph::ops().cast)) return elementwise(node);
-        if (is_call(&node, graph::ops().concat)) return concat(node);
-        if (is_call(&node, graph::ops().sum) || is_call(&node, graph::ops().mean)) return pixel_sum(node);
+        if (node.op->is_elementwise || node.op == &ops.cast) return elementwise(node);
+        if (node.op == &ops.concat) return concat(node);
+        if (node.op == &ops.sum || node.op == &ops.mean) return pixel_sum(node);
         return {};
     }
 
@@ -160,7 +136,7 @@ class Layers {
         const Operand &x = node.args[0], &w = node.args[1], &bias = node.args[2];
         if (!is_float_tensor(x) || !is_float_tensor(w) || (!bias.is_nil() && !is_float_tensor(bias))) return {};
         const Shape shape = shape_of(w);
-        if (node.type.tensor.shape.size() == 0 || shape[1] == 0 || shape.rank() != 2) return {};
+        if (node.type.tensor.shape.size() == 0 || shape.rank() != 2 || shape[1] == 0) return {};
         if (const Tensor* weight = constant_of(w)) {
             const int64_t k = shape[1], n = shape[0];
             // The channels of a flattened picture come last in its twin: the weight is put into that order instead.
@@ -219,20 +195,7 @@ class Layers {
         const Window& window = c.window;
         const int rank = window.axes + 2;
         if (shape_of(x).size() == 0) return {};
-        kernels::ConvolutionShape s;
-        s.batch = c.batch;
-        s.groups = c.groups;
-        s.channels = transposed ? c.out_channels : c.in_channels;
-        s.out_channels = transposed ? c.in_channels : c.out_channels;
-        s.transposed = transposed;
-        for (size_t i = 0; i < 3; ++i) {
-            s.in[i] = transposed ? window.out[i] : window.in[i];
-            s.out[i] = transposed ? window.in[i] : window.out[i];
-            s.kernel[i] = window.kernel[i];
-            s.stride[i] = window.stride[i];
-            s.dilation[i] = window.dilation[i];
-            s.pad[i] = window.before[i];
-        }
+        const kernels::ConvolutionShape s = convolution_shape(c, transposed);
         const std::string type = w && !is_in_blocks(options_.weights) ? options_.weights : "f32";
         const auto method = w ? kernels::convolution_method(s) : kernels::ConvolutionMethod::direct;
         const Operand arranged = arranged_weight(weight, s, window, method, type);

@@ -14,6 +14,14 @@ struct LightOperators {
 };
 const LightOperators& light();
 
+// Those on integers of 8 bits.
+struct IntegerOperators {
+    IntegerOperators();
+    Registry registry;
+    const Op &product, &convolution, &quantize;
+};
+const IntegerOperators& integer();
+
 // Operators of the registry that become these, beside those of jit/graph/operators.h.
 struct KnownOperators {
     const Op& conv1d = lunaria::registry().get("conv1d");
@@ -40,8 +48,7 @@ enum LightArgument : size_t {
     kActivation,
     kAlpha,
     kBeta,
-    kResidualLast,
-    kFirstOther
+    kResidualLast
 };
 
 }  // namespace lunaria::lite

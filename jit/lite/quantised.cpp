@@ -12,10 +12,10 @@
 
 #include "core/lite/kernels/blocks.h"
 #include "core/lite/kernels/integer.h"
-#include "core/ops/conv.h"
 #include "core/ops/pool.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
+#include "jit/lite/operands.h"
 #include "jit/lite/operators.h"
 #include "jit/lite/passes.h"
 
@@ -27,77 +27,6 @@ using Operand = lunaria::Value;
 using graph::is_call;
 using graph::node_of;
 using graph::static_type;
-
-Types infer_integer_product(const Call& c) {
-    Shape shape = c.shape(0);
-    shape[shape.rank() - 1] = c.integer(static_cast<size_t>(c.op.signature.find("n")));
-    return {{c.args.back().dtype(), shape}};
-}
-Types infer_integer_convolution(const Call& c) {
-    return {{c.args[c.args.size() - 2].dtype(), Shape(c.ints(c.args.size() - 1))}};
-}
-Types infer_quantize(const Call& c) { return {{c.args.back().dtype(), c.shape(0)}}; }
-
-double product_flops(const Call& c, std::span<const TensorType> results) {
-    return 2.0 * static_cast<double>(c.shape(0).back()) * static_cast<double>(results[0].shape.size());
-}
-double convolution_flops(const Call& c, std::span<const TensorType> results) {
-    double depth = static_cast<double>(c.integer(static_cast<size_t>(c.op.signature.find("channels")))) /
-                   static_cast<double>(c.integer(static_cast<size_t>(c.op.signature.find("groups"))));
-    for (const int64_t n : c.ints(static_cast<size_t>(c.op.signature.find("kernel")))) depth *= static_cast<double>(n);
-    return 2 * depth * static_cast<double>(results[0].shape.size());
-}
-
-// Operators of light models alone, as those of operators.h.
-struct IntegerOperators {
-    Registry registry;
-    const Op& product = registry
-                            .add(
-                                "integer_product(x: tensor, weight: tensor, bias: tensor? = nil, multiplier: tensor, "
-                                "residual: tensor? = nil, table: tensor? = nil, float_bias: tensor? = nil, activation: "
-                                "string, x_zero: int, zero: int, low: int, high: int, k: int, n: int, dtype: dtype)")
-                            .infer(infer_integer_product)
-                            .flops(product_flops);
-    const Op& convolution =
-        registry
-            .add(
-                "integer_convolution(x: tensor, weight: tensor, bias: tensor? = nil, multiplier: tensor, residual: "
-                "tensor? = nil, table: tensor? = nil, float_bias: tensor? = nil, activation: string, x_zero: int, "
-                "zero: int, low: int, high: int, kernel: ints, stride: ints, dilation: ints, pad: ints, groups: int, "
-                "channels: int, out_channels: int, dtype: dtype, size: ints)")
-            .infer(infer_integer_convolution)
-            .flops(convolution_flops);
-    const Op& quantize =
-        registry.add("quantize(x: tensor, scale: number, zero: int, dtype: dtype)").infer(infer_quantize);
-};
-const IntegerOperators& integer() {
-    static const IntegerOperators operators;
-    return operators;
-}
-
-const Tensor* constant_of(const Operand& v) {
-    const ir::Node* node = node_of(v);
-    return node && node->kind == ir::NodeKind::constant && node->constant.is_tensor() ? &node->constant.tensor()
-                                                                                      : nullptr;
-}
-Shape shape_of(const Operand& v) { return static_type(v)->shape; }
-
-Shape to_last(int rank) {
-    Shape order{0};
-    for (int i = 2; i < rank; ++i) order.push_back(i);
-    order.push_back(1);
-    return order;
-}
-Shape to_front(int rank) {
-    Shape order{0, rank - 1};
-    for (int i = 1; i < rank - 1; ++i) order.push_back(i);
-    return order;
-}
-Shape turned(const Shape& shape, const Shape& order) {
-    Shape result;
-    for (const int64_t axis : order) result.push_back(shape[static_cast<int>(axis)]);
-    return result;
-}
 
 const ir::Node* rounding(const Operand& v) {
     static const Op& op = registry().get("fake_quantize_element");
@@ -192,15 +121,6 @@ std::optional<Weight> weight_of(const Operand& v, int outputs) {
     return w;
 }
 
-using Uses = std::unordered_map<const ir::Node*, int>;
-Uses uses_of(const ir::Graph& graph) {
-    Uses uses;
-    for (const ir::Node* node : graph.body())
-        for (const Operand& arg : node->args) ir::for_each_node(arg, [&](const ir::Node* n) { ++uses[n]; });
-    ir::for_each_node(graph.result, [&](const ir::Node* n) { ++uses[n]; });
-    return uses;
-}
-
 class Quantised {
   public:
     explicit Quantised(const ir::Graph& graph) : uses_(uses_of(graph)) {}
@@ -257,7 +177,9 @@ class Quantised {
 
     // Positions of arguments.
     enum : size_t {
-        kBiasAt = 2,
+        kXAt,
+        kWeightAt,
+        kBiasAt,
         kMultiplier,
         kResidualAt,
         kTable,
@@ -268,6 +190,21 @@ class Quantised {
         kLow,
         kHigh
     };
+
+    // Of a layer that gives floats; `others`: those of its operator alone.
+    std::vector<Operand> arguments(const Operand& x, const Tensor& weight, const Format& f,
+                                   std::initializer_list<Operand> others) {
+        std::vector<Operand> args(kHigh + 1);
+        args[kXAt] = x;
+        args[kWeightAt] = constant(weight);
+        args[kActivationAt] = Operand("none");
+        args[kXZero] = Operand(f.zero);
+        args[kZero] = Operand(int64_t{0});
+        args[kLow] = Operand(int64_t{-128});
+        args[kHigh] = Operand(int64_t{127});
+        args.insert(args.end(), others.begin(), others.end());
+        return args;
+    }
 
     // The call of a layer that gives floats.
     Operand with_floats(const Layer& layer) {
@@ -405,21 +342,7 @@ class Quantised {
         }
         Tensor packed = Tensor::empty(DType::u8, Shape{kernels::integer_weight_bytes(k, n)});
         kernels::pack_integer_weight(k, n, plain.data(), k_step, n_step, packed.data<uint8_t>());
-        layer.args = {from.value,
-                      constant(packed),
-                      Operand(),
-                      Operand(),
-                      Operand(),
-                      Operand(),
-                      Operand(),
-                      Operand("none"),
-                      Operand(format->zero),
-                      Operand(int64_t{0}),
-                      Operand(int64_t{-128}),
-                      Operand(int64_t{127}),
-                      Operand(k),
-                      Operand(n),
-                      Operand(DType::f32)};
+        layer.args = arguments(from.value, packed, *format, {Operand(k), Operand(n), Operand(DType::f32)});
         return with_floats(layer);
     }
 
@@ -436,45 +359,17 @@ class Quantised {
             &integer().convolution, {}, format->scale, weight->scales, bias_of(node.args[2], c.out_channels, is_fit)};
         if (!is_fit) return {};
         layer.is_picture = true;
-        kernels::ConvolutionShape s;
-        s.batch = c.batch;
-        s.groups = c.groups;
-        s.channels = c.in_channels;
-        s.out_channels = c.out_channels;
-        for (size_t i = 0; i < 3; ++i) {
-            s.in[i] = window.in[i];
-            s.out[i] = window.out[i];
-            s.kernel[i] = window.kernel[i];
-            s.stride[i] = window.stride[i];
-            s.dilation[i] = window.dilation[i];
-            s.pad[i] = window.before[i];
-        }
+        const kernels::ConvolutionShape s = convolution_shape(c);
         const int64_t bytes = kernels::integer_convolution_weight_bytes(s);
         if (bytes == 0) return {};
         Tensor packed = Tensor::empty(DType::u8, Shape{bytes});
         if (!kernels::pack_integer_convolution(s, weight->integers.data(), packed.data<uint8_t>())) return {};
         const Found from = integers(rounding(x)->args[0], *format, true);
-        layer.args = {from.value,
-                      constant(packed),
-                      Operand(),
-                      Operand(),
-                      Operand(),
-                      Operand(),
-                      Operand(),
-                      Operand("none"),
-                      Operand(format->zero),
-                      Operand(int64_t{0}),
-                      Operand(int64_t{-128}),
-                      Operand(int64_t{127}),
-                      Operand::ints(window.kernel),
-                      Operand::ints(window.stride),
-                      Operand::ints(window.dilation),
-                      Operand::ints(window.before),
-                      Operand(c.groups),
-                      Operand(c.in_channels),
-                      Operand(c.out_channels),
-                      Operand(DType::f32),
-                      Operand::ints(turned(node.type.tensor.shape, to_last(rank)))};
+        layer.args =
+            arguments(from.value, packed, *format,
+                      {Operand::ints(window.kernel), Operand::ints(window.stride), Operand::ints(window.dilation),
+                       Operand::ints(window.before), Operand(c.groups), Operand(c.in_channels), Operand(c.out_channels),
+                       Operand(DType::f32), Operand::ints(turned(node.type.tensor.shape, to_last(rank)))});
         return with_floats(layer);
     }
 
