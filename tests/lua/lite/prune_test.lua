@@ -102,6 +102,39 @@ t.test("by what the loss would change, while training", function()
   end
 end)
 
+t.test("channels of a network with batch statistics and dropout go while it is trained as it would be without", function()
+  for _, criterion in ipairs { "taylor", "l2" } do
+    local function trained(ratio)
+      ms.set_seed(3)
+      local net = nn.SequentialCell(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout { p = 0.5 }, nn.Flatten(), nn.Dense(160, 2))
+      local prune = ratio and ms.lite.ChannelPruning(net, { ratio = ratio, criterion = criterion })
+      local model = ms.Model(net, nn.CrossEntropyLoss(), nn.SGD(net:trainable_params(), 0.02))
+      model:train(1, { { ops.reshape(batches[1][1], { 32, 1, 5, 4 }), batches[1][2] } }, { callbacks = prune })
+      return net, prune
+    end
+    local alone, net = trained(), trained(0.0)
+    t.equal(net[2].moving_variance, alone[2].moving_variance)
+    t.equal(net[6].weight, alone[6].weight)
+    local half, prune = trained(0.5)
+    local x = ops.randn { 2, 1, 5, 4 }
+    local small = prune:shrink():set_train(false)
+    t.equal({ small[1].out_channels, small[2].num_features, small[6].in_channels }, { 4, 4, 80 })
+    t.near(small(x), half:set_train(false)(x), 1e-5)
+  end
+end)
+
+t.test("a teacher trains on as before, also the parts of it that predict, and after a training that failed", function()
+  local teacher = nn.SequentialCell(nn.Dense(20, 4), nn.BatchNorm1d(4), nn.Dense(4, 2)):set_train()
+  teacher[2]:set_train(false)
+  local net = nn.Dense(20, 2)
+  local model = ms.Model(net, nn.CrossEntropyLoss(), nn.SGD(net:trainable_params(), 0.1))
+  local distillation = ms.lite.Distillation(teacher)
+  local fails = ms.train.LambdaCallback { on_train_step_begin = function() error "no further" end }
+  t.fails({ "no further" }, model.train, model, 1, batches, { callbacks = { distillation, fails } })
+  model:train(1, batches, { callbacks = distillation })
+  t.equal({ teacher.training, teacher[1].training, teacher[2].training }, { true, true, false })
+end)
+
 t.test("a network learns from a teacher alone", function()
   local teacher = nn.SequentialCell(nn.Dense(20, 64), nn.ReLU(), nn.Dense(64, 2))
   ms.Model(teacher, nn.CrossEntropyLoss(), nn.Adam(teacher:trainable_params(), 0.01)):train(10, batches)

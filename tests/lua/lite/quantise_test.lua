@@ -221,6 +221,13 @@ t.test("a training that knows of the rounding makes up for it", function()
   assert(sqnr(trained:set_train(false)(x), fine:set_train(false)(x)) > 60)
 end)
 
+t.test("parts of a network that predict while others are trained do so in the copy that is trained with rounding", function()
+  local parts = nn.SequentialCell(nn.Dense(4, 8), nn.Dropout { p = 0.5 }, nn.Dense(8, 2)):set_train()
+  parts[2]:set_train(false)
+  local aware = ms.lite.quantize_aware(parts)
+  t.equal({ aware.training, aware[1].training, aware[2].training }, { true, true, false })
+end)
+
 t.test("a quantised network goes through an ONNX file: pairs become fake_quantize again, weights take a quarter", function()
   local path = os.tmpname() .. ".onnx"
   local small = ms.lite.quantize(net, { calibrate_data = samples })

@@ -4,6 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 local callback = require "lunaria.train.callback"
 local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
+local predicting = require "lunaria.nn.predicting"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -57,7 +58,16 @@ local function loss_of(self, backbone, loss_fn, ...)
   return hard * (1 - self.alpha) + soft * self.alpha
 end
 
+function Distillation:on_train_end()
+  if not self.restore then return end
+  rawset(self.cell, "construct", nil)
+  self.restore()
+  self.restore = nil
+end
+
 function Distillation:on_train_begin(run)
+  -- A training that failed left things as they were in it.
+  self:on_train_end()
   local args = run:original_args()
   local found
   for _, cell in args.train_network:cells_and_names() do
@@ -65,18 +75,9 @@ function Distillation:on_train_begin(run)
   end
   if not found then fail("Distillation", "the model has no loss_fn, of which the loss is made") end
   self.cell = found
-  local teacher = self.teacher
-  if cells.is_cell(teacher) then
-    self.was_training = teacher.training
-    teacher:set_train(false)
-  end
+  self.restore = cells.is_cell(self.teacher) and predicting(self.teacher) or function() end
   local backbone, loss_fn, distillation = found.backbone, found.loss_fn, self
   rawset(found, "construct", function(_, ...) return loss_of(distillation, backbone, loss_fn, ...) end)
-end
-
-function Distillation:on_train_end()
-  rawset(self.cell, "construct", nil)
-  if self.was_training then self.teacher:set_train(true) end
 end
 
 return M

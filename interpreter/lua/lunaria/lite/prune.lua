@@ -7,6 +7,7 @@ local class = require "lunaria.nn.class"
 local copy = require "lunaria.nn.copy"
 local graph = require "lunaria.lite.prune_graph"
 local layers_of = require "lunaria.lite.quantise_layers"
+local predicting = require "lunaria.nn.predicting"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -238,7 +239,8 @@ end
 local function channel_masks(self, args, share)
   local batch = args.train_dataset_element
   self.inputs = self.inputs or table.move(batch, 1, math.max(1, #batch - 1), 1, {})
-  local mode = ms.get_context "mode"
+  -- As the network predicts: the training's random numbers and statistics stay what they are.
+  local mode, restore = ms.get_context "mode", predicting(self.network)
   ms.set_context { mode = ms.PYNATIVE_MODE }
   local taylor
   local ok, message = pcall(function()
@@ -246,6 +248,7 @@ local function channel_masks(self, args, share)
     taylor = self.criterion == "taylor" and taylor_scores(self.network, args.loss_fn, batch, self.sets) or nil
   end)
   ms.set_context { mode = mode }
+  restore()
   if not ok then error(message, 0) end
   for _, set in ipairs(self.sets) do
     local score = score_of(set, self.criterion, taylor)

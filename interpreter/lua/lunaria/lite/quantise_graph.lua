@@ -5,6 +5,7 @@ local ms = require "lunaria"
 local files = require "lunaria.onnx_files"
 local handlers = require "lunaria.onnx.export_operators"
 local activation = require("lunaria.nn.activation").classes
+local predicting = require "lunaria.nn.predicting"
 
 local ops = ms.ops
 local M = {}
@@ -29,9 +30,12 @@ end
 local Trace = {}
 Trace.__index = Trace
 
---- The operators of a network for these inputs; nil where it decides by its tensors' elements.
+--- The operators of a network for these inputs, as it predicts: batch statistics and dropout are not in the way. Nil where it decides
+--- by its tensors' elements.
 function M.trace(network, inputs)
+  local restore = predicting(network)
   local fine, traced = pcall(files.graph, network, handlers, table.unpack(inputs))
+  restore()
   if not fine or not traced then return nil end
   local self = setmetatable({ nodes = traced.nodes, results = traced.results, users = {}, calls = {}, owners = owners(network) }, Trace)
   local function use(value, node, name)

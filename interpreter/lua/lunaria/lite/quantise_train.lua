@@ -6,6 +6,7 @@ local cells = require "lunaria.nn.cell"
 local copy = require "lunaria.nn.copy"
 local graph = require "lunaria.lite.quantise_graph"
 local layers_of = require "lunaria.lite.quantise_layers"
+local predicting = require "lunaria.nn.predicting"
 local quantise = require "lunaria.lite.quantise"
 local ranges = require "lunaria.lite.quantise_ranges"
 local weights = require "lunaria.lite.quantise_weights"
@@ -100,8 +101,8 @@ for _, kind in ipairs(layers_of.kinds) do
 end
 
 local known = {
-  bit_num = function(v) return math.type(v) == "integer" and v >= 2 and v <= 16, "an integer from 2 to 16" end,
-  activation_bit_num = function(v) return math.type(v) == "integer" and v >= 2 and v <= 16, "an integer from 2 to 16" end,
+  bit_num = quantise.known.activation_bit_num,
+  activation_bit_num = quantise.known.activation_bit_num,
   per_channel = "boolean",
   range = arguments.one_of("moving_average", "learned"),
   averaging = function(v) return type(v) == "number" and v >= 0 and v < 1, "a number from 0 to less than 1" end,
@@ -166,8 +167,7 @@ function M.quantize_aware(network, options)
   if options.averaging and o.range == "learned" then fail(where, "averaging is for the range 'moving_average'") end
   if options.calibrate_size and not o.calibrate_data then fail(where, "calibrate_size is for calibrate_data") end
   local aware = copy(network)
-  local was_training = aware.training
-  aware:set_train(false)
+  local restore = predicting(aware)
   local full = { quant_type = "FULL_QUANT", activation_quant_method = "MSE", quant_strategy = "MAX_MIN", min_quant_weight_size = 0,
     skip_quant_node = o.skip_quant_node }
   local layers = quantise.find_layers(where, aware, full)
@@ -186,7 +186,8 @@ function M.quantize_aware(network, options)
     end
     start(layer, o)
   end
-  return aware:set_train(was_training)
+  restore()
+  return aware
 end
 
 -- A trained layer as one of a quantised network.
