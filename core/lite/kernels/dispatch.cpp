@@ -31,22 +31,15 @@ Isa processor() {
     return isa;
 }
 
-const Table& table_of(Isa isa) {
-#if defined(__x86_64__)
-    switch (isa) {
-        case Isa::plain:
-            return plain::table();
-        case Isa::avx2:
-            return avx2::table();
-        case Isa::avx512:
-            return avx512::table();
-        case Isa::avx512vnni:
-            return avx512vnni::table();
-    }
-#endif
-    (void)isa;
-    return plain::table();
-}
+template <class T>
+using Tables = const T& (*[kIsas])();
+constexpr Tables<Products> kProducts{plain::products, avx2::products, avx512::products, avx512vnni::products};
+constexpr Tables<Convolutions> kConvolutions{plain::convolutions, avx2::convolutions, avx512::convolutions,
+                                             avx512vnni::convolutions};
+constexpr Tables<Integers> kIntegers{plain::integers, avx2::integers, avx512::integers, avx512vnni::integers};
+
+const Products& products_of(Isa isa) { return kProducts[static_cast<int>(isa)](); }
+const Integers& integers_of(Isa isa) { return kIntegers[static_cast<int>(isa)](); }
 
 }  // namespace
 
@@ -73,24 +66,21 @@ Isa best_isa() {
 
 void apply_epilogue(Isa isa, const Epilogue& epilogue, int64_t rows, int64_t columns, const float* x, int64_t x_row,
                     float* y, int64_t y_row) {
-    table_of(isa).epilogue(epilogue, rows, columns, x, x_row, y, y_row);
+    products_of(isa).epilogue(epilogue, rows, columns, x, x_row, y, y_row);
 }
 
 void product(Isa isa, const Product& p, void* scratch, const Workers& workers) {
-    const Table& table = table_of(isa);
     if (p.m <= 0 || p.n <= 0) return;
-    if (is_blocks(p.type))
-        table.block_product(p, scratch, workers);
-    else
-        table.product(p, scratch, workers);
+    const Products& products = products_of(isa);
+    (is_blocks(p.type) ? products.of_blocks : products.product)(p, scratch, workers);
 }
 
 void batched_product(Isa isa, const BatchedProduct& p, void* scratch, const Workers& workers) {
-    if (p.batch > 0 && p.m > 0 && p.n > 0) table_of(isa).batched_product(p, scratch, workers);
+    if (p.batch > 0 && p.m > 0 && p.n > 0) products_of(isa).batched(p, scratch, workers);
 }
 
 void convolution(Isa isa, const Convolution& c, void* scratch, const Workers& workers) {
-    const Table& table = table_of(isa);
+    const Convolutions& table = kConvolutions[static_cast<int>(isa)]();
     switch (c.method) {
         case ConvolutionMethod::direct:
             return table.direct(c, scratch, workers);
@@ -103,23 +93,21 @@ void convolution(Isa isa, const Convolution& c, void* scratch, const Workers& wo
 }
 
 void integer_product(Isa isa, const IntegerProduct& p, void* scratch, const Workers& workers) {
-    if (p.m > 0 && p.n > 0) table_of(isa).integer_product(p, scratch, workers);
+    if (p.m > 0 && p.n > 0) integers_of(isa).product(p, scratch, workers);
 }
 
 void integer_convolution(Isa isa, const IntegerConvolution& c, void* scratch, const Workers& workers) {
-    if (is_integer_depthwise(c.shape))
-        table_of(isa).integer_depthwise(c, scratch, workers);
-    else
-        table_of(isa).integer_direct(c, scratch, workers);
+    const Integers& integers = integers_of(isa);
+    (is_integer_depthwise(c.shape) ? integers.depthwise : integers.direct)(c, scratch, workers);
 }
 
 void quantize(Isa isa, int64_t count, const float* x, float scale, int32_t zero, IntegerType type, void* q) {
-    table_of(isa).quantize(count, x, scale, zero, type, q);
+    integers_of(isa).quantize(count, x, scale, zero, type, q);
 }
 void dequantize(Isa isa, int64_t count, const void* q, float scale, int32_t zero, IntegerType type, float* x) {
-    table_of(isa).dequantize(count, q, scale, zero, type, x);
+    integers_of(isa).dequantize(count, q, scale, zero, type, x);
 }
-void integer_sum(Isa isa, const IntegerSum& s) { table_of(isa).integer_sum(s); }
+void integer_sum(Isa isa, const IntegerSum& s) { integers_of(isa).sum(s); }
 
 void transpose(Isa, int element_bytes, int64_t batch, int64_t rows, int64_t columns, const void* from, void* to,
                const Workers& workers) {

@@ -1,4 +1,4 @@
-// The table of an instruction set. Compiled once for each.
+// The tables of an instruction set. Compiled once for each.
 #include "core/lite/kernels/table.h"
 
 #include "core/lite/kernels/float_products.h"
@@ -7,38 +7,35 @@
 
 namespace lunaria::lite::kernels::LUNARIA_ISA {
 
-const Table& table() {
+const Products& products() {
 #if defined(__AVX512VNNI__)
-    // Floats are computed as with AVX-512 alone.
-    static const Table kTable = [] {
-        Table t = avx512::table();
-        t.integer_product = integer_product;
-        t.integer_direct = integer_direct;
-        t.integer_depthwise = integer_depthwise;
-        t.quantize = quantize;
-        t.dequantize = dequantize;
-        t.integer_sum = integer_sum;
-        t.block_product = block_product;
-        return t;
+    static const Products kProducts = [] {
+        Products all = avx512::products();
+        all.of_blocks = block_product;
+        return all;
     }();
 #else
-    static constexpr Table kTable{
-        .product = product,
-        .batched_product = batched_product,
-        .direct = direct,
-        .winograd = winograd,
-        .depthwise = depthwise,
-        .epilogue = apply,
-        .integer_product = integer_product,
-        .integer_direct = integer_direct,
-        .integer_depthwise = integer_depthwise,
-        .quantize = quantize,
-        .dequantize = dequantize,
-        .integer_sum = integer_sum,
-        .block_product = block_product,
-    };
+    static constexpr Products kProducts{
+        .product = product, .batched = batched_product, .of_blocks = block_product, .epilogue = apply};
 #endif
-    return kTable;
+    return kProducts;
+}
+
+#if !defined(__AVX512VNNI__)
+const Convolutions& convolutions() {
+    static constexpr Convolutions kConvolutions{.direct = direct, .winograd = winograd, .depthwise = depthwise};
+    return kConvolutions;
+}
+#endif
+
+const Integers& integers() {
+    static constexpr Integers kIntegers{.product = integer_product,
+                                        .direct = integer_direct,
+                                        .depthwise = integer_depthwise,
+                                        .quantize = quantize,
+                                        .dequantize = dequantize,
+                                        .sum = integer_sum};
+    return kIntegers;
 }
 
 }  // namespace lunaria::lite::kernels::LUNARIA_ISA

@@ -1,5 +1,5 @@
 // The entries of one instruction set. Files of this folder that say so are compiled once for each set, into the
-// namespace LUNARIA_ISA; nothing of them may be called but through the table that the set fills.
+// namespace LUNARIA_ISA; nothing of them may be called but through the tables that the set fills.
 #pragma once
 
 #include "core/lite/kernels/blocks.h"
@@ -9,36 +9,54 @@
 
 namespace lunaria::lite::kernels {
 
-struct Table {
+// Entries by subject: a program that has products only links nothing of the others.
+struct Products {
     void (*product)(const Product&, void* scratch, const Workers&);
-    void (*batched_product)(const BatchedProduct&, void* scratch, const Workers&);
+    void (*batched)(const BatchedProduct&, void* scratch, const Workers&);
+    void (*of_blocks)(const Product&, void* scratch, const Workers&);
+    void (*epilogue)(const Epilogue&, int64_t rows, int64_t columns, const float* x, int64_t x_row, float* y,
+                     int64_t y_row);
+};
+struct Convolutions {
     void (*direct)(const Convolution&, void* scratch, const Workers&);
     void (*winograd)(const Convolution&, void* scratch, const Workers&);
     void (*depthwise)(const Convolution&, void* scratch, const Workers&);
-    void (*epilogue)(const Epilogue&, int64_t rows, int64_t columns, const float* x, int64_t x_row, float* y,
-                     int64_t y_row);
-    void (*integer_product)(const IntegerProduct&, void* scratch, const Workers&);
-    void (*integer_direct)(const IntegerConvolution&, void* scratch, const Workers&);
-    void (*integer_depthwise)(const IntegerConvolution&, void* scratch, const Workers&);
+};
+struct Integers {
+    void (*product)(const IntegerProduct&, void* scratch, const Workers&);
+    void (*direct)(const IntegerConvolution&, void* scratch, const Workers&);
+    void (*depthwise)(const IntegerConvolution&, void* scratch, const Workers&);
     void (*quantize)(int64_t count, const float* x, float scale, int32_t zero, IntegerType type, void* q);
     void (*dequantize)(int64_t count, const void* q, float scale, int32_t zero, IntegerType type, float* x);
-    void (*integer_sum)(const IntegerSum&);
-    void (*block_product)(const Product&, void* scratch, const Workers&);
+    void (*sum)(const IntegerSum&);
 };
 
 namespace plain {
-const Table& table();
-}
+const Products& products();
+const Convolutions& convolutions();
+const Integers& integers();
+}  // namespace plain
 #if defined(__x86_64__)
 namespace avx2 {
-const Table& table();
-}
+const Products& products();
+const Convolutions& convolutions();
+const Integers& integers();
+}  // namespace avx2
 namespace avx512 {
-const Table& table();
-}
+const Products& products();
+const Convolutions& convolutions();
+const Integers& integers();
+}  // namespace avx512
+// Floats are computed as with AVX-512 alone.
 namespace avx512vnni {
-const Table& table();
-}
+const Products& products();
+using avx512::convolutions;
+const Integers& integers();
+}  // namespace avx512vnni
+#else
+namespace avx2 = plain;
+namespace avx512 = plain;
+namespace avx512vnni = plain;
 #endif
 
 // Panels of packed weights.
