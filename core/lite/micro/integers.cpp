@@ -21,11 +21,6 @@ std::string less(const std::string& text, int64_t zero) {
 }
 std::string real(const std::string& text, int64_t zero) { return str("(float)", less(text, zero)); }
 
-std::vector<std::byte> bytes_of(const std::vector<int8_t>& elements) {
-    const auto* const first = reinterpret_cast<const std::byte*>(elements.data());
-    return {first, first + elements.size()};
-}
-
 void write_quantize(const StepForm& form) {
     form.demand(form.in.size() == 1 && form.out.size() == 1 && form.in[0].dtype == DType::f32 &&
                     is_byte(form.out[0].dtype) && form.in[0].is_dense() && form.out[0].is_dense() &&
@@ -84,7 +79,7 @@ void write_product(const StepForm& form) {
     const std::string weight = form.program.array_of(w.value, str("product ", k, " ", n), [&] {
         const auto plain = plain_integer_product(k, n, form.elements<std::byte>(w));
         form.demand(plain.has_value(), "its weight cannot be read");
-        return Array{{}, DType::i8, k * n, str(n, " rows of ", k), bytes_of(*plain)};
+        return weight_array(*plain, str(n, " rows of ", k));
     });
     const IntegerEnd end(form, n);
     std::vector<Parameter> parameters{form.read("x", x), form.array("w", DType::i8, weight)};
@@ -106,31 +101,11 @@ void write_convolution(const StepForm& form) {
     form.demand(form.in.size() >= 2 && form.out.size() == 1 && form.in[1].is_there(), "it lacks operands");
     const Operand &x = form.in[0], &w = form.in[1], y = convolution_result(form);
     form.demand(is_byte(x.dtype), "its operand is not of 8-bit integers");
-    ConvolutionShape s = window_shape(form, x, y);
-    s.groups = form.integer("groups", 1);
-    form.demand(s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0,
-                "its groups do not divide its channels");
-    const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2], depth = s.channels / s.groups,
-                  n = s.out_channels / s.groups;
-    const bool is_depthwise = depth == 1 && n == 1 && s.groups > 1;
+    const ConvolutionShape s = convolution_shape(form, x, y);
     const std::string weight = form.program.array_of(w.value, str("convolution ", s.groups), [&] {
         const auto plain = plain_integer_convolution(s, form.elements<std::byte>(w));
         form.demand(plain.has_value(), "its weight cannot be read");
-        std::vector<int8_t> ordered(plain->size());
-        for (int64_t o = 0; o < s.out_channels; ++o)
-            for (int64_t c = 0; c < depth; ++c)
-                for (int64_t t = 0; t < taps; ++t) {
-                    const int64_t at = is_depthwise ? t * s.channels + o : (o * taps + t) * depth + c;
-                    ordered[static_cast<size_t>(at)] = (*plain)[static_cast<size_t>((o * depth + c) * taps + t)];
-                }
-        const std::string window =
-            str(s.kernel[0] == 1 ? "" : str(s.kernel[0], " x "), s.kernel[1], " x ", s.kernel[2]);
-        return Array{{},
-                     DType::i8,
-                     static_cast<int64_t>(ordered.size()),
-                     is_depthwise ? str(window, " taps of ", s.channels, " channels")
-                                  : str(s.out_channels, " x ", window, " x ", depth),
-                     bytes_of(ordered)};
+        return convolution_array(s, *plain);
     });
     const IntegerEnd end(form, s.out_channels);
     std::vector<Parameter> parameters{form.read("x", x), form.array("w", DType::i8, weight)};
@@ -141,19 +116,8 @@ void write_convolution(const StepForm& form) {
     open_convolution(form, to, s);
     to.line("int32_t sum = ", end.start("o"), ";");
     const int before = to.depth();
-    open_taps(to, s);
-    Index from = picture_pixel(s), with;
-    if (is_depthwise) {
-        add_tap(with, s, s.channels);
-        from.add("o", 1), with.add("o", 1);
-    } else {
-        if (s.groups > 1) from.add(str("o / ", n), depth);
-        with.add("o", taps * depth);
-        add_tap(with, s, depth);
-        if (depth > 1) to.count("c", depth);
-        if (depth > 1) from.add("c", 1), with.add("c", 1);
-    }
-    to.line("sum += ", less(str("x[", from.text(), "]"), form.integer("x_zero")), " * w[", with.text(), "];");
+    const FactorIndices at = open_factors(to, s);
+    to.line("sum += ", less(str("x[", at.picture, "]"), form.integer("x_zero")), " * w[", at.weight, "];");
     to.close_to(before);
     end.write(to, "o", result_pixel(s).add("o", 1).text());
     close_convolution(form, to, s);

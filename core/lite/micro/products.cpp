@@ -24,11 +24,6 @@ T read_name(const StepForm& form, const std::string_view (&names)[N], std::strin
     return static_cast<T>(found - names);
 }
 
-std::vector<std::byte> bytes_of(const std::vector<float>& elements) {
-    const auto* const first = reinterpret_cast<const std::byte*>(elements.data());
-    return {first, first + elements.size() * sizeof(float)};
-}
-
 void write_product(const StepForm& form) {
     form.demand(form.in.size() >= 2 && form.out.size() == 1 && form.in[1].is_there(), "it lacks operands");
     const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
@@ -41,7 +36,7 @@ void write_product(const StepForm& form) {
     const std::string weight = form.program.array_of(w.value, str("product ", k, " ", n), [&] {
         const auto plain = plain_product(type, k, n, form.elements<std::byte>(w));
         form.demand(plain.has_value(), "its weight cannot be read");
-        return Array{{}, DType::f32, k * n, str(n, " rows of ", k), bytes_of(*plain)};
+        return weight_array(*plain, str(n, " rows of ", k));
     });
     const FloatEnd end(form, 2, n);
     std::vector<Parameter> parameters{form.read("x", x), form.array("w", DType::f32, weight)};
@@ -99,48 +94,18 @@ void write_batched(const StepForm& form) {
     form.call(form.step.label.empty() ? "batched_product" : form.step.label, parameters, to.take());
 }
 
-// (out_channels, taps, channels / groups); each channel for itself: (taps, channels).
-std::vector<float> in_order_of_loops(const ConvolutionShape& s, const std::vector<float>& plain, bool is_depthwise) {
-    const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2], depth = s.channels / s.groups,
-                  n = s.out_channels / s.groups;
-    std::vector<float> result(plain.size());
-    for (int64_t o = 0; o < s.out_channels; ++o)
-        for (int64_t c = 0; c < depth; ++c)
-            for (int64_t t = 0; t < taps; ++t) {
-                const int64_t from =
-                    s.transposed ? ((o / n * depth + c) * n + o % n) * taps + t : (o * depth + c) * taps + t;
-                const int64_t to = is_depthwise ? t * s.channels + o : (o * taps + t) * depth + c;
-                result[static_cast<size_t>(to)] = plain[static_cast<size_t>(from)];
-            }
-    return result;
-}
-
 void write_convolution(const StepForm& form) {
     form.demand(form.in.size() >= 2 && form.out.size() == 1 && form.in[1].is_there(), "it lacks operands");
     const Operand &x = form.in[0], &w = form.in[1], y = convolution_result(form);
     form.demand(x.dtype == DType::f32 && y.dtype == DType::f32, "its operands are no floats of 32 bits");
-    ConvolutionShape s = window_shape(form, x, y);
-    s.groups = form.integer("groups", 1);
-    s.transposed = form.integer("transposed") != 0;
-    form.demand(s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0,
-                "its groups do not divide its channels");
+    const ConvolutionShape s = convolution_shape(form, x, y);
     const auto type = read_name<WeightType>(form, kTypes, "type");
     const auto method = read_name<ConvolutionMethod>(form, kMethods, "method");
-    const int64_t depth = s.channels / s.groups, n = s.out_channels / s.groups;
-    const bool is_depthwise = depth == 1 && n == 1 && s.groups > 1;
     const std::string weight =
         form.program.array_of(w.value, str("convolution ", s.groups, s.transposed ? " transposed" : ""), [&] {
             const auto plain = plain_convolution(s, method, type, form.elements<std::byte>(w));
             form.demand(plain.has_value(), "its weight cannot be read");
-            const std::vector<float> ordered = in_order_of_loops(s, *plain, is_depthwise);
-            const std::string window =
-                str(s.kernel[0] == 1 ? "" : str(s.kernel[0], " x "), s.kernel[1], " x ", s.kernel[2]);
-            return Array{{},
-                         DType::f32,
-                         static_cast<int64_t>(ordered.size()),
-                         is_depthwise ? str(window, " taps of ", s.channels, " channels")
-                                      : str(s.out_channels, " x ", window, " x ", depth),
-                         bytes_of(ordered)};
+            return convolution_array(s, *plain);
         });
     const FloatEnd end(form, 2, s.out_channels);
     std::vector<Parameter> parameters{form.read("x", x), form.array("w", DType::f32, weight)};
@@ -151,19 +116,8 @@ void write_convolution(const StepForm& form) {
     open_convolution(form, to, s);
     to.line("float sum = 0.0f;");
     const int before = to.depth();
-    open_taps(to, s);
-    Index from = picture_pixel(s), with;
-    if (is_depthwise) {
-        add_tap(with, s, s.channels);
-        to.line("sum += x[", from.add("o", 1).text(), "] * w[", with.add("o", 1).text(), "];");
-    } else {
-        if (s.groups > 1) from.add(str("o / ", n), depth);
-        with.add("o", s.kernel[0] * s.kernel[1] * s.kernel[2] * depth);
-        add_tap(with, s, depth);
-        if (depth > 1) to.count("c", depth);
-        if (depth > 1) from.add("c", 1), with.add("c", 1);
-        to.line("sum += x[", from.text(), "] * w[", with.text(), "];");
-    }
+    const FactorIndices at = open_factors(to, s);
+    to.line("sum += x[", at.picture, "] * w[", at.weight, "];");
     to.close_to(before);
     end.write(to, "sum", "o", result_pixel(s).add("o", 1).text());
     close_convolution(form, to, s);

@@ -1,6 +1,7 @@
 #include "core/lite/micro/windows.h"
 
 #include "core/lite/micro/pooled.h"
+#include "core/lite/micro/weights.h"
 
 namespace lunaria::lite::micro {
 
@@ -54,6 +55,15 @@ ConvolutionShape window_shape(const StepForm& form, const Operand& x, const Oper
     read_three(form, "stride", 1, s.stride);
     read_three(form, "dilation", 1, s.dilation);
     read_three(form, "pad", 0, s.pad);
+    return s;
+}
+
+ConvolutionShape convolution_shape(const StepForm& form, const Operand& x, const Operand& y) {
+    ConvolutionShape s = window_shape(form, x, y);
+    s.groups = form.integer("groups", 1);
+    s.transposed = form.integer("transposed") != 0;
+    form.demand(s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0,
+                "its groups do not divide its channels");
     return s;
 }
 
@@ -160,6 +170,24 @@ void add_tap(Index& index, const ConvolutionShape& s, int64_t factor) {
     }
     for (int axis = 0; axis < 3; ++axis)
         if (s.kernel[axis] != 1) index.add(kTap[axis], steps[axis]);
+}
+
+FactorIndices open_factors(Lines& to, const ConvolutionShape& s) {
+    open_taps(to, s);
+    Index from = picture_pixel(s), with;
+    if (is_by_channel(s)) {
+        add_tap(with, s, s.channels);
+        return {from.add("o", 1).text(), with.add("o", 1).text()};
+    }
+    const int64_t depth = s.channels / s.groups;
+    if (s.groups > 1) from.add(str("o / ", s.out_channels / s.groups), depth);
+    with.add("o", s.kernel[0] * s.kernel[1] * s.kernel[2] * depth);
+    add_tap(with, s, depth);
+    if (depth > 1) {
+        to.count("c", depth);
+        from.add("c", 1), with.add("c", 1);
+    }
+    return {from.text(), with.text()};
 }
 
 bool is_inside(const ConvolutionShape& s) { return is_inside(s, 0) && is_inside(s, 1) && is_inside(s, 2); }

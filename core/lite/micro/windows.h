@@ -9,6 +9,9 @@ namespace lunaria::lite::micro {
 // The attributes kernel, stride, dilation, pad, and the sizes of x and y.
 kernels::ConvolutionShape window_shape(const StepForm& form, const Operand& x, const Operand& y);
 
+// The same of a convolution, with the attributes groups and transposed.
+kernels::ConvolutionShape convolution_shape(const StepForm& form, const Operand& x, const Operand& y);
+
 // Opens the loops over batch and pixels of the result. Variables: n, oz, oy, ox.
 void open_pixels(Lines& to, const kernels::ConvolutionShape& s);
 
@@ -25,6 +28,13 @@ void open_taps(Lines& to, const kernels::ConvolutionShape& s);
 Index picture_pixel(const kernels::ConvolutionShape& s);
 Index result_pixel(const kernels::ConvolutionShape& s);
 void add_tap(Index& index, const kernels::ConvolutionShape& s, int64_t factor);
+
+// Opens the loops over the numbers whose products a result of a convolution sums up, and gives their indices in the
+// picture and in convolution_array() (weights.h).
+struct FactorIndices {
+    std::string picture, weight;
+};
+FactorIndices open_factors(Lines& to, const kernels::ConvolutionShape& s);
 
 // Whether all taps of all results lie in the picture.
 bool is_inside(const kernels::ConvolutionShape& s);
