@@ -1,10 +1,33 @@
 """A headless Chromium with one page, by the DevTools protocol through a pipe: nothing listens, nothing else is needed."""
 import base64
+import contextlib
 import json
 import os
 import select
 import subprocess
 import time
+
+
+@contextlib.contextmanager
+def served(folder, *command, **more):
+    """A program that serves pages until its standard input ends, their address, which is its first line, and a browser."""
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+    browser = None
+    try:
+        browser = Browser(folder)
+        url = server.stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:"), f"the server does not start: {url}"
+        yield server, browser, url
+    finally:
+        if browser:
+            browser.close()
+        server.stdin.close()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+            raise
 
 
 class Browser:

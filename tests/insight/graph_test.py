@@ -5,14 +5,13 @@ usage: graph_test.py LUNARIA [FOLDER for pictures]"""
 import json
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 from pathlib import Path
 
-from browser import Browser
+from browser import served
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 ROOT = Path(__file__).resolve().parents[2]
@@ -228,12 +227,7 @@ def main():
         write_graph(runs / "hostile.pb", [(HOSTILE, "Mul", HOSTILE + "/a", []), ("2", HOSTILE, HOSTILE + "/b", [HOSTILE]), ("3", "Add", '"><b>', ["2", HOSTILE])])
         write_graph(runs / "large.pb", large(100000))
         program = f"local s = require('lunaria').insight.start {{ dir = {json.dumps(str(runs.parent))}, port = 0, interval = 0 }} print(s.url) io.stdout:flush() io.read()"
-        server = subprocess.Popen([lunaria, "-e", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        browser = None
-        try:
-            url = server.stdout.readline().strip()
-            assert url.startswith("http"), "no server"
-            browser = Browser(folder)
+        with served(folder, lunaria, "-e", program, cwd=ROOT) as (_, browser, url):
             check = Check(browser, url, pictures)
             for part in (check.groups, check.search, check.choices, check.hostile, check.many):
                 begun = time.monotonic()
@@ -243,11 +237,6 @@ def main():
                 print(f"{part.__name__}: {time.monotonic() - begun:.1f} s")
             strangers = [r for r in browser.requests if not r.startswith((url, "about:", "blob:"))]
             assert not strangers, strangers
-        finally:
-            if browser:
-                browser.close()
-            server.stdin.close()
-            server.wait(20)
     return 0
 
 

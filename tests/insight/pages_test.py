@@ -6,7 +6,6 @@ usage: pages_test.py LUNARIA [FOLDER for pictures]"""
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 from urllib.parse import urlsplit
 
-from browser import Browser
+from browser import served
 from event_file import pr_curve
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
@@ -246,34 +245,20 @@ def main():
         pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         write_board(Path(folder) / "runs" / "board")
-        server = subprocess.Popen([os.path.abspath(sys.argv[1]), str(HERE / "runs.lua"), f"{folder}/runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        browser = None
         try:
-            browser = Browser(folder)
-            url = server.stdout.readline().strip()
-            assert url.startswith("http://127.0.0.1:"), f"the server does not start: {url}"
+            with served(folder, os.path.abspath(sys.argv[1]), str(HERE / "runs.lua"), f"{folder}/runs") as (server, browser, url):
+                def point():
+                    server.stdin.write("point\n")
+                    server.stdin.flush()
 
-            def point():
-                server.stdin.write("point\n")
-                server.stdin.flush()
-
-            check = Check(browser, url, point, Path(folder), pictures)
-            for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.curves, check.embedding, check.keys, check.speed, check.requests):
-                start = time.monotonic()
-                part()
-                print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)
+                check = Check(browser, url, point, Path(folder), pictures)
+                for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.curves, check.embedding, check.keys, check.speed, check.requests):
+                    start = time.monotonic()
+                    part()
+                    print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)
         except AssertionError as error:
             print(f"FAIL: {error}")
             return 1
-        finally:
-            if browser:
-                browser.close()
-            server.stdin.close()
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
     return 0
 
 

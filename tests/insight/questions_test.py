@@ -3,13 +3,12 @@
 usage: questions_test.py LUNARIA [FOLDER for pictures]"""
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from browser import Browser
+from browser import served
 
 HERE = Path(__file__).resolve().parent
 READY = "document.querySelector('main')?.dataset.ready === 'true'"
@@ -66,34 +65,21 @@ def main():
     if pictures:
         pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        server = subprocess.Popen([os.path.abspath(sys.argv[1]), str(HERE / "questions.lua"), f"{folder}/runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        browser = None
         try:
-            browser = Browser(folder)
-            url = server.stdout.readline().strip()
-            assert url.startswith("http://127.0.0.1:"), f"the server does not start: {url}"
-            for i, (question, clicks, answer) in enumerate(QUESTIONS):
-                begun = time.monotonic()
-                ask(browser, url, question, clicks, answer)
-                print(f"{question} {len(clicks)} click{'s' if len(clicks) > 1 else ''}, {time.monotonic() - begun:.1f} s", flush=True)
-                if pictures:
-                    for dark in (False, True):
-                        browser.dark(dark)
-                        time.sleep(0.5)
-                        browser.screenshot(pictures / f"{i + 1:02}-{'dark' if dark else 'light'}.png")
-                    browser.dark(False)
+            with served(folder, os.path.abspath(sys.argv[1]), str(HERE / "questions.lua"), f"{folder}/runs") as (_, browser, url):
+                for i, (question, clicks, answer) in enumerate(QUESTIONS):
+                    begun = time.monotonic()
+                    ask(browser, url, question, clicks, answer)
+                    print(f"{question} {len(clicks)} click{'s' if len(clicks) > 1 else ''}, {time.monotonic() - begun:.1f} s", flush=True)
+                    if pictures:
+                        for dark in (False, True):
+                            browser.dark(dark)
+                            time.sleep(0.5)
+                            browser.screenshot(pictures / f"{i + 1:02}-{'dark' if dark else 'light'}.png")
+                        browser.dark(False)
         except AssertionError as error:
             print(f"FAIL: {error}")
             return 1
-        finally:
-            if browser:
-                browser.close()
-            server.stdin.close()
-            try:
-                server.wait(10)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
     return 0
 
 
