@@ -1,4 +1,4 @@
-// What the passes of light models ask about operands.
+// Questions that the passes of light models share: of operands, the order of axes, the uses of nodes.
 #pragma once
 
 #include <unordered_map>

@@ -39,16 +39,6 @@ struct KnownOperators {
 const KnownOperators& known();
 
 // Positions of arguments that product and convolution share, counted from the first after the operands.
-enum LightArgument : size_t {
-    kX,
-    kWeight,
-    kBias,
-    kScale,
-    kResidual,
-    kActivation,
-    kAlpha,
-    kBeta,
-    kResidualLast
-};
+enum LightArgument : size_t { kX, kWeight, kBias, kScale, kResidual, kActivation, kAlpha, kBeta, kResidualLast };
 
 }  // namespace lunaria::lite
