@@ -17,6 +17,7 @@
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
+#include "interpreter/workers/data_handles.h"
 #include "jit/lite/convert.h"
 #include "jit/lite/resize.h"
 
@@ -27,25 +28,12 @@ namespace {
 constexpr std::string_view kWhere = "lite.convert";
 constexpr const char* kName = "lunaria.light_model";
 
-lite::Converted& model_at(lua_State* L, int index) {
-    return **static_cast<lite::Converted**>(luaL_checkudata(L, index, kName));
-}
+using ModelHandle = std::unique_ptr<const lite::Converted>;
 
-int collect(lua_State* L) {
-    auto** place = static_cast<lite::Converted**>(luaL_checkudata(L, 1, kName));
-    delete std::exchange(*place, nullptr);
-    return 0;
-}
+const lite::Converted& model_at(lua_State* L) { return *handle_at<ModelHandle>(L, 1, kName); }
 
-void push_model(lua_State* L, std::unique_ptr<lite::Converted> model) {
-    auto** place = static_cast<lite::Converted**>(lua_newuserdatauv(L, sizeof(lite::Converted*), 0));
-    *place = nullptr;
-    if (luaL_newmetatable(L, kName)) {
-        lua_pushcfunction(L, protect<collect>);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    *place = model.release();
+void push_model(lua_State* L, lite::Converted model) {
+    push_handle<ModelHandle>(L, std::make_unique<const lite::Converted>(std::move(model)), kName);
 }
 
 std::vector<std::string> texts_at(lua_State* L, int options, const char* name) {
@@ -121,7 +109,7 @@ int convert(lua_State* L) {
     const std::unique_ptr<ir::Graph> graph = graph_of(L, f, 2);
     size_t nodes = 0;
     for (const ir::Node* node : graph->body()) nodes += node->op != nullptr;
-    push_model(L, std::make_unique<lite::Converted>(lite::convert(*graph, options_at(L, 3))));
+    push_model(L, lite::convert(*graph, options_at(L, 3)));
     lua_pushinteger(L, static_cast<lua_Integer>(nodes));
     return 2;
 }
@@ -145,7 +133,7 @@ int convert_resizable(lua_State* L) {
     luaL_checktype(L, 3, LUA_TTABLE);
     luaL_checktype(L, 4, LUA_TTABLE);
     const Value f = LuaHost::of(L).to_value(L, 1);
-    lite::ConvertOptions options = options_at(L, 3);
+    const lite::ConvertOptions options = options_at(L, 3);
     std::vector<std::vector<int64_t>> points;
     std::vector<std::vector<uint32_t>> open;
     lua_getfield(L, 4, "sizes");
@@ -169,11 +157,11 @@ int convert_resizable(lua_State* L) {
     std::vector<lite::Converted> models;
     for (size_t p = 0; p < points.size(); ++p) {
         lua_rawgeti(L, 2, static_cast<lua_Integer>(p) + 1);
-        options.passes.arranges = p == 0;
         models.push_back(lite::convert(*graph_of(L, f, lua_gettop(L)), options));
+        if (p > 0) lite::drop_constants(models[p], models[0]);
         lua_pop(L, 1);
     }
-    push_model(L, std::make_unique<lite::Converted>(lite::resizable(models, points, dimensions, open)));
+    push_model(L, lite::resizable(models, points, dimensions, open));
     return 1;
 }
 
@@ -216,7 +204,7 @@ std::string bytes_of(const lite::Converted& made) {
 // write(model, path, name or nil, key or nil): under another name first, so that no half file takes the place of a
 // whole one. With a name: as C source that defines an array of this name. With a key in hexadecimal digits: encrypted.
 int write(lua_State* L) {
-    const lite::Converted& made = model_at(L, 1);
+    const lite::Converted& made = model_at(L);
     const std::string path = path_at(L, 2, kWhere), part = path + ".part";
     std::string secret;
     if (!lua_isnoneornil(L, 4)) {
@@ -252,7 +240,7 @@ int write(lua_State* L) {
 
 // run(model, {inputs ...}) -> {outputs ...} of one run: as the light runtime computes them.
 int run(lua_State* L) {
-    const lite::Converted& made = model_at(L, 1);
+    const lite::Converted& made = model_at(L);
     const std::string text = bytes_of(made);
     lite::Memory file;
     if (!file.reserve(text.size())) throw memory_error(kWhere, "there is no memory for the model");
@@ -305,7 +293,7 @@ void set_text(lua_State* L, const char* name, const std::string& text) {
 
 // report(model) -> {steps = {{kind, label, source, nodes, flops, bytes} ...}, arena, weights}
 int report(lua_State* L) {
-    const lite::Model& model = model_at(L, 1).model;
+    const lite::Model& model = model_at(L).model;
     std::vector<uint64_t> sizes;
     uint64_t weights = 0;
     for (const lite::Value& v : model.values) {
@@ -339,6 +327,7 @@ int report(lua_State* L) {
 }  // namespace
 
 int open_lite(lua_State* L) {
+    make_handle_type(L, kName, protect<release_handle<ModelHandle>>);
     lua_newtable(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"convert", protect<convert>},
                                   {"resizable", protect<convert_resizable>},

@@ -96,9 +96,8 @@ class Layers {
                     int64_t n_step) {
         const std::string name = is_in_blocks(options_.weights) && k % kBlock != 0 ? "f32" : options_.weights;
         const auto type = type_named(name);
-        Tensor made = Tensor::empty(DType::u8, Shape{kernels::weight_bytes(type, k, n)});
-        if (options_.arranges)
-            kernels::pack_weight(type, k, n, weight.contiguous().data<float>(), k_step, n_step, made.data<uint8_t>());
+        Tensor made = Tensor::zeros(DType::u8, Shape{kernels::weight_bytes(type, k, n)});
+        kernels::pack_weight(type, k, n, weight.contiguous().data<float>(), k_step, n_step, made.data<uint8_t>());
         return emit(light().product, {x, constant(made), bias, Operand(), Operand(), Operand("none"), Operand(0.0),
                                       Operand(0.0), Operand(false), Operand(k), Operand(n), Operand(name)});
     }
@@ -178,9 +177,8 @@ class Layers {
                         {weight, three(window.kernel), Operand(s.groups), Operand(s.channels), Operand(s.out_channels),
                          Operand(name_of(method)), Operand(type), Operand(s.transposed), Operand::ints(Shape{bytes})});
         const Tensor dense = w->contiguous();
-        Tensor made = Tensor::empty(DType::u8, Shape{bytes});
-        if (options_.arranges)
-            kernels::pack_convolution(s, method, type_named(type), dense.data<float>(), made.data<uint8_t>());
+        Tensor made = Tensor::zeros(DType::u8, Shape{bytes});
+        kernels::pack_convolution(s, method, type_named(type), dense.data<float>(), made.data<uint8_t>());
         return constant(made);
     }
 

@@ -12,8 +12,6 @@ struct PassOptions {
     // The type of weights: f32, f16, bf16, or q8_0 or q4_0, blocks of integers for products whose rows have whole
     // blocks.
     std::string weights = "f32";
-    // False: weights get their place but no elements, for a model of which only sizes are asked.
-    bool arranges = true;
 };
 
 // Kernels that compute in f32 get operands of that dtype instead of halves.

@@ -340,7 +340,7 @@ class Quantised {
             k_step = 1;
             n_step = k;
         }
-        Tensor packed = Tensor::empty(DType::u8, Shape{kernels::integer_weight_bytes(k, n)});
+        Tensor packed = Tensor::zeros(DType::u8, Shape{kernels::integer_weight_bytes(k, n)});
         kernels::pack_integer_weight(k, n, plain.data(), k_step, n_step, packed.data<uint8_t>());
         layer.args = arguments(from.value, packed, *format, {Operand(k), Operand(n), Operand(DType::f32)});
         return with_floats(layer);
@@ -362,7 +362,7 @@ class Quantised {
         const kernels::ConvolutionShape s = convolution_shape(c);
         const int64_t bytes = kernels::integer_convolution_weight_bytes(s);
         if (bytes == 0) return {};
-        Tensor packed = Tensor::empty(DType::u8, Shape{bytes});
+        Tensor packed = Tensor::zeros(DType::u8, Shape{bytes});
         if (!kernels::pack_integer_convolution(s, weight->integers.data(), packed.data<uint8_t>())) return {};
         const Found from = integers(rounding(x)->args[0], *format, true);
         layer.args =

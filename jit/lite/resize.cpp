@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 
@@ -17,6 +18,17 @@ using Numbers = std::vector<int64_t>;  // one at each point
 
 std::string place_of(const Step& step) {
     return str("step ", step.kind, " (", step.label, step.source.empty() ? "" : ", ", step.source, ")");
+}
+
+[[noreturn]] void refuse(const std::string& why) { throw state_error("lite.convert", why); }
+
+[[noreturn]] void refuse_constant(const Model& model, size_t v) {
+    const auto reads = [v](const Step& step) {
+        return std::ranges::any_of(step.operands, [v](const View& view) { return view.value == v; });
+    };
+    const auto reader = std::ranges::find_if(model.steps, reads);
+    refuse(str(reader == model.steps.end() ? str("value ", v) : place_of(*reader),
+               ": a constant depends on the sizes, such as positions or a mask"));
 }
 
 // Formulas for numbers that are known at some points. They are looked for among sums and products of dimensions and of
@@ -202,8 +214,6 @@ class Merging {
     }
 
   private:
-    [[noreturn]] static void refuse(const std::string& why) { throw state_error("lite.convert", why); }
-
     template <class F>
     Numbers each(const F& f) const {
         Numbers values;
@@ -244,7 +254,7 @@ class Merging {
                 return std::tuple(m.values[v].home, m.values[v].dtype, m.values[v].form, m.values[v].bytes);
             }) &&
             value.home == Value::Home::constant)
-            refuse(where + ": a constant depends on the sizes, such as positions or a mask");
+            refuse_constant(model_, v);
         if (!all_equal([&](const Model& m) { return std::pair(m.values[v].home, m.values[v].dtype); }))
             refuse(where + " is of another kind at other sizes");
         fit_list(value.shape, where, [&](const Model& m) -> const std::vector<Number>& { return m.values[v].shape; });
@@ -343,6 +353,19 @@ Converted resizable(std::span<Converted> models, const std::vector<std::vector<i
                     const std::vector<Dimension>& dimensions, const std::vector<std::vector<uint32_t>>& open) {
     Merging(models, points, dimensions).run(open);
     return std::move(models[0]);
+}
+
+void drop_constants(Converted& made, const Converted& first) {
+    const std::vector<Value>& known = first.model.values;
+    for (size_t v = 0; v < made.model.values.size(); ++v) {
+        Value& value = made.model.values[v];
+        // What differs otherwise is for resizable() to refuse.
+        const bool has_other = value.data && v < known.size() && known[v].data && known[v].bytes == value.bytes;
+        if (has_other && known[v].data != value.data && std::memcmp(known[v].data, value.data, value.bytes) != 0)
+            refuse_constant(made.model, v);
+        value.data = nullptr;
+    }
+    made.constants.clear();
 }
 
 }  // namespace lunaria::lite

@@ -114,6 +114,18 @@ t.test("sizes of inputs can be left open", function()
   t.fails("has 4 axes, not 3", made.run, { ops.randn { 2, 3, 16 } })
 end)
 
+t.test("constants that depend on open sizes are an error", function()
+  local dense = nn.Dense(2, 2)
+  for _, net in ipairs {
+    function(x) return x * ms.tensor { 1 / x.shape[1], 2 } end,
+    function(x) return ops.matmul(x, ms.tensor { { 1 / x.shape[1], 0 }, { 0, 1 } }) end,
+    function(x) return dense(x) / x.shape[1] end,
+  } do
+    t.fails({ "tests/lua/lite/convert_test.lua:", "a constant depends on the sizes" }, ms.lite.convert, net,
+      { inputs = { ops.ones { 2, 2 } }, inputShape = "input0:rows=2,2" })
+  end
+end)
+
 t.test("the conformance program compares files with their outputs", function()
   local folder = os.tmpname()
   os.remove(folder)
