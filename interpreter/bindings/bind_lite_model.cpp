@@ -10,6 +10,7 @@
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 
@@ -27,14 +28,8 @@ struct RunningModel {
     std::vector<double> seconds;  // of each step of the last run with times
     double whole = 0;             // of that run
 };
-RunningModel& model_at(lua_State* L, int index) {
-    return **static_cast<RunningModel**>(luaL_checkudata(L, index, kName));
-}
-int collect(lua_State* L) {
-    auto** place = static_cast<RunningModel**>(luaL_checkudata(L, 1, kName));
-    delete std::exchange(*place, nullptr);
-    return 0;
-}
+using ModelHandle = std::unique_ptr<RunningModel>;
+RunningModel& model_at(lua_State* L) { return *handle_at<ModelHandle>(L, 1, kName); }
 
 [[noreturn]] void fail(const RunningModel& model, std::string_view fault) {
     throw state_error(kWhere, str(model.path, ": ", fault));
@@ -83,20 +78,13 @@ int build(lua_State* L) {
         std::make_shared<lite::Threads>(threads > 0 ? threads : lite::processor_count(), affinity, std::move(cores)),
         std::make_shared<lite::Workspace>(), fault);
     if (!model->executor) throw file_error(model->path, fault);
-    auto** place = static_cast<RunningModel**>(lua_newuserdatauv(L, sizeof(RunningModel*), 0));
-    *place = nullptr;
-    if (luaL_newmetatable(L, kName)) {
-        lua_pushcfunction(L, protect<collect>);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    *place = model.release();
+    push_handle<ModelHandle>(L, std::move(model), kName);
     return 1;
 }
 
 // about(model) -> { inputs, outputs, dimensions }
 int about(lua_State* L) {
-    const lite::Executor& executor = *model_at(L, 1).executor;
+    const lite::Executor& executor = *model_at(L).executor;
     lua_newtable(L);
     push_values(L, executor, executor.model().inputs, "inputs");
     push_values(L, executor, executor.model().outputs, "outputs");
@@ -112,7 +100,7 @@ int about(lua_State* L) {
 
 // resize(model, { shape ... })
 int resize(lua_State* L) {
-    RunningModel& model = model_at(L, 1);
+    RunningModel& model = model_at(L);
     std::vector<std::vector<int64_t>> shapes;
     for (lua_Integer i = 1; i <= luaL_len(L, 2); ++i) {
         lua_rawgeti(L, 2, i);
@@ -131,7 +119,7 @@ struct Clock {
 
 // predict(model, { tensor ... }, times) -> { tensor ... }: `times` notes the seconds of each step.
 int predict(lua_State* L) {
-    RunningModel& model = model_at(L, 1);
+    RunningModel& model = model_at(L);
     lite::Executor& executor = *model.executor;
     const std::vector<uint32_t>&inputs = executor.model().inputs, &outputs = executor.model().outputs;
     std::vector<Tensor> given;
@@ -157,9 +145,10 @@ int predict(lua_State* L) {
         to.push_back(results.back().raw());
     }
     lite::Observer observer;
-    model.seconds.assign(executor.model().steps.size(), 0);
     Clock clock{model.seconds, {}};
-    if (lua_toboolean(L, 3)) {
+    const bool has_times = lua_toboolean(L, 3);
+    if (has_times) {
+        model.seconds.assign(executor.model().steps.size(), 0);
         observer.context = &clock;
         observer.before = [](void* c, size_t) {
             static_cast<Clock*>(c)->start = std::chrono::steady_clock::now();
@@ -175,7 +164,7 @@ int predict(lua_State* L) {
     std::string fault;
     const auto start = std::chrono::steady_clock::now();
     if (!executor.run(from, to, observer, fault)) fail(model, fault);
-    model.whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (has_times) model.whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     lua_createtable(L, static_cast<int>(results.size()), 0);
     for (size_t i = 0; i < results.size(); ++i) {
         push(L, results[i]);
@@ -186,7 +175,7 @@ int predict(lua_State* L) {
 
 // steps(model) -> { { kind, label, node, source, flops, seconds } ... }, seconds: of the last run with times.
 int steps(lua_State* L) {
-    const RunningModel& model = model_at(L, 1);
+    const RunningModel& model = model_at(L);
     const std::vector<lite::Step>& list = model.executor->model().steps;
     lua_createtable(L, static_cast<int>(list.size()), 0);
     for (size_t i = 0; i < list.size(); ++i) {
@@ -210,7 +199,7 @@ int steps(lua_State* L) {
 
 // update(model, name, tensor)
 int update(lua_State* L) {
-    RunningModel& model = model_at(L, 1);
+    RunningModel& model = model_at(L);
     const std::string name = luaL_checkstring(L, 2);
     const Tensor weight = check_tensor(L, 3, kWhere, name).contiguous();
     std::string fault;
@@ -221,7 +210,7 @@ int update(lua_State* L) {
 
 // save(model, path)
 int save(lua_State* L) {
-    const RunningModel& model = model_at(L, 1);
+    const RunningModel& model = model_at(L);
     std::string fault;
     if (!model.executor->save(path_at(L, 2, kWhere), fault)) fail(model, fault);
     return 0;
@@ -229,7 +218,7 @@ int save(lua_State* L) {
 
 // memory(model) -> { arena, scratch, own }
 int memory(lua_State* L) {
-    const lite::Executor& executor = *model_at(L, 1).executor;
+    const lite::Executor& executor = *model_at(L).executor;
     lua_createtable(L, 0, 3);
     for (const auto& [name, bytes] : {std::pair<const char*, size_t>{"arena", executor.arena_bytes()},
                                       {"scratch", executor.scratch_bytes()},
@@ -243,6 +232,7 @@ int memory(lua_State* L) {
 }  // namespace
 
 int open_lite_model(lua_State* L) {
+    make_handle_type(L, kName, protect<release_handle<ModelHandle>>);
     lua_newtable(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"build", protect<build>},
                                   {"about", protect<about>},

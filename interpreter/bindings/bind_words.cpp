@@ -29,22 +29,30 @@ int load(lua_State* L) {
 }
 
 template <class List, class Push>
-void set_list(lua_State* L, const char* name, const List& list, Push&& push_one) {
+void push_list(lua_State* L, const List& list, Push&& push_one) {
     lua_createtable(L, static_cast<int>(list.size()), 0);
     lua_Integer i = 0;
     for (const auto& one : list) {
         push_one(one);
         lua_rawseti(L, -2, ++i);
     }
+}
+template <class List, class Push>
+void set_list(lua_State* L, const char* name, const List& list, Push&& push_one) {
+    push_list(L, list, push_one);
     lua_setfield(L, -2, name);
 }
 
-// encode(tokenizer, text, second or nil, add_special) -> { ids, tokens, begins, ends, type_ids, special }
-int encode(lua_State* L) {
+// Of the arguments: tokenizer, text, second or nil, add_special.
+text::Encoding encoded(lua_State* L) {
     std::string_view second;
     if (!lua_isnil(L, 3)) second = text_at(L, 3);
-    const text::Encoding made =
-        tokenizer_at(L).encode(text_at(L, 2), lua_isnil(L, 3) ? nullptr : &second, lua_toboolean(L, 4));
+    return tokenizer_at(L).encode(text_at(L, 2), lua_isnil(L, 3) ? nullptr : &second, lua_toboolean(L, 4));
+}
+
+// encode(...) -> { ids, tokens, begins, ends, type_ids, special }
+int encode(lua_State* L) {
+    const text::Encoding made = encoded(L);
     lua_createtable(L, 0, 6);
     const auto integer = [&](int value) { lua_pushinteger(L, value); };
     set_list(L, "ids", made.numbers, integer);
@@ -56,10 +64,10 @@ int encode(lua_State* L) {
     return 1;
 }
 
-// The numbers alone: encode_ids(tokenizer, text, second or nil, add_special)
+// encode_ids(...) -> ids
 int encode_ids(lua_State* L) {
-    encode(L);
-    lua_getfield(L, -1, "ids");
+    const text::Encoding made = encoded(L);
+    push_list(L, made.numbers, [&](int id) { lua_pushinteger(L, id); });
     return 1;
 }
 
