@@ -1,6 +1,7 @@
 -- A network as a table: its layers with their settings, the shapes that come out of them and how many numbers they hold.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local predicting = require "lunaria.nn.predicting"
 local report = require "lunaria.rich.report"
 
 local Summary = {}
@@ -45,10 +46,9 @@ local function output_shapes(net, inputs)
       return table.unpack(results, 1, results.n)
     end)
   end
-  local training = net.training
-  net:set_train(false)
+  local restore = predicting(net)
   local ok, message = pcall(net, table.unpack(inputs, 1, inputs.n))
-  net:set_train(training)
+  restore()
   for cell, before in pairs(replaced) do
     rawset(cell, "construct", before or nil)
   end

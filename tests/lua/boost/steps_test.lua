@@ -151,11 +151,12 @@ t.test("normalisations get the mean of all batches", function()
   local net = nn.SequentialCell(nn.Dense(3, 4), nn.BatchNorm1d(4))
   local swa = boost.SWA(net)
   local batches = { { x, y }, { x * 2.0, y }, { x + 1.0, y } }
+  net[1]:set_train()
   swa:update_bn(net, batches)
   local sum = ops.zeros { 4 }
   for _, batch in ipairs(batches) do sum = sum + ops.mean(net[1](batch[1]), 0) end
   t.near(net[2].moving_mean, sum / 3.0, 1e-5)
-  t.equal({ net[2].momentum, net.training }, { 0.9, false })
+  t.equal({ net[2].momentum, net.training, net[1].training }, { 0.9, false, true })
   t.fails("a batch must be a tensor", swa.update_bn, swa, net, { 1 })
 end)
 

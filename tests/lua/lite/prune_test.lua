@@ -106,7 +106,8 @@ t.test("channels of a network with batch statistics and dropout go while it is t
   for _, criterion in ipairs { "taylor", "l2" } do
     local function trained(ratio)
       ms.set_seed(3)
-      local net = nn.SequentialCell(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout { p = 0.5 }, nn.Flatten(), nn.Dense(160, 2))
+      local net = nn.SequentialCell(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout { p = 0.5 }, nn.Flatten(),
+        nn.Dense(160, 2))
       local prune = ratio and ms.lite.ChannelPruning(net, { ratio = ratio, criterion = criterion })
       local model = ms.Model(net, nn.CrossEntropyLoss(), nn.SGD(net:trainable_params(), 0.02))
       model:train(1, { { ops.reshape(batches[1][1], { 32, 1, 5, 4 }), batches[1][2] } }, { callbacks = prune })

@@ -6,6 +6,7 @@ local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
 local Callback = require("lunaria.train.callback").Callback
 local norm = require "lunaria.nn.norm"
+local predicting = require "lunaria.nn.predicting"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
@@ -135,7 +136,7 @@ end
 ---     > net.moving_mean:tolist()[1] --> 4.0
 function SWA:update_bn(net, batches) -- luacheck: ignore self
   if not cells.is_cell(net) then fail("update_bn", "net must be a cell, got " .. describe(net)) end
-  local layers, momenta, was = {}, {}, net.training
+  local layers, momenta = {}, {}
   for _, cell in net:cells_and_names() do
     for _, kind in ipairs { "BatchNorm1d", "BatchNorm2d", "BatchNorm3d" } do
       if class.is_a(cell, norm[kind]) then
@@ -143,6 +144,7 @@ function SWA:update_bn(net, batches) -- luacheck: ignore self
       end
     end
   end
+  local restore = predicting(net)
   net:set_train()
   local count = 0
   local function see(batch)
@@ -160,7 +162,7 @@ function SWA:update_bn(net, batches) -- luacheck: ignore self
     fail("update_bn", "batches must be a list of batches or a function that gives them, got " .. describe(batches))
   end
   for i, cell in ipairs(layers) do cell.momentum = momenta[i] end
-  net:set_train(was)
+  restore()
 end
 
 return M

@@ -272,7 +272,6 @@ local function round_weight(layer, bits, o)
   end
   layers_of.weight_of(cell):set_data(ops.reshape(rounded, w.shape))
   layers_of.set_weight(cell, bits, scale, axis, block)
-  cell.weight_min, cell.weight_max = weights.limits(bits, block)
   layer.bits = bits
 end
 
@@ -346,21 +345,14 @@ end
 
 -- How far the results of the network are from those that it had.
 local function distance(network, batches, exact)
-  local signal, noise, other, product = 0, 0, 0, 0
+  local comparison = weights.comparison()
   run_samples(network, batches, function(y, i)
-    local tensors = ms.is_tensor(y) and { { y, exact[i] } } or {}
-    if not ms.is_tensor(y) then
-      for k, item in pairs(y) do
-        if ms.is_tensor(item) then tensors[#tensors + 1] = { item, exact[i][k] } end
-      end
-    end
-    for _, pair in ipairs(tensors) do
-      local a, b = ops.cast(pair[2], ms.float64), ops.cast(pair[1], ms.float64)
-      signal, noise = signal + ops.sum(a * a):item(), noise + ops.sum((a - b) * (a - b)):item()
-      other, product = other + ops.sum(b * b):item(), product + ops.sum(a * b):item()
+    if ms.is_tensor(y) then return comparison:add(exact[i], y) end
+    for k, item in pairs(y) do
+      if ms.is_tensor(item) then comparison:add(exact[i][k], item) end
     end
   end)
-  return weights.decibels(signal, noise), weights.cosine(signal, other, product)
+  return comparison:result()
 end
 
 -- Gives layers back to floating point, those with the largest errors first, until the network is good enough.

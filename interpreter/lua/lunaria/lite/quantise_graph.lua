@@ -5,6 +5,7 @@ local ms = require "lunaria"
 local files = require "lunaria.onnx_files"
 local handlers = require "lunaria.onnx.export_operators"
 local activation = require("lunaria.nn.activation").classes
+local along = require("lunaria.lite.quantise_weights").along
 local predicting = require "lunaria.nn.predicting"
 
 local ops = ms.ops
@@ -76,12 +77,6 @@ end
 
 function Trace:owner(value) return type(value) == "table" and value.name and self.owners[value.name] or nil end
 
-local function per_channel(t, w, axis)
-  local shape = {}
-  for i = 1, w.ndim do shape[i] = i == axis + 1 and t.size or 1 end
-  return ops.reshape(t, shape)
-end
-
 local function set_bias(layer, bias)
   if layer.bias then
     layer.bias:set_data(bias)
@@ -121,7 +116,7 @@ function M.fold_normalisations(network, layers, inputs)
     local cell = layer.cell
     local factor = norm.gamma / ops.sqrt(norm.moving_variance + norm.eps)
     local w = cell.weight
-    w:set_data(w * per_channel(factor, w, 0))
+    w:set_data(w * along(factor, 0, w.ndim))
     local bias = cell.bias and cell.bias - norm.moving_mean or ops.neg(norm.moving_mean)
     set_bias(cell, bias * factor + norm.beta)
     M.replace(network, norm, activation.Identity())
@@ -177,7 +172,7 @@ end
 local function scale_inputs(layer, factor)
   local cell, w = layer.cell, layer.cell.weight
   if layer.kind.is_convolution then
-    w:set_data(w * per_channel(factor, w, cell.group == 1 and 1 or 0))
+    w:set_data(w * along(factor, cell.group == 1 and 1 or 0, w.ndim))
   else
     local repeated = ops.repeat_interleave(factor, w.shape[2] // factor.size)
     w:set_data(w * ops.reshape(repeated, { 1, -1 }))
@@ -217,7 +212,7 @@ function M.equalise(network, layers, inputs)
         local fine = ops.logical_and(ops.greater(r1, 0), ops.greater(r2, 0))
         local s = ops.where(fine, ops.sqrt(r1 / ops.where(fine, r2, 1.0)), 1.0)
         s = ops.where(ops.greater(s, 0), s, 1.0)
-        w:set_data(w / per_channel(s, w, 0))
+        w:set_data(w / along(s, 0, w.ndim))
         if first.bias then first.bias:set_data(first.bias / s) end
         scale_inputs(second, s)
       end

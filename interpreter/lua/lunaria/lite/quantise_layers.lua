@@ -5,6 +5,7 @@ local cells = require "lunaria.nn.cell"
 local basic = require "lunaria.nn.basic"
 local conv = require "lunaria.nn.conv"
 local ranges = require "lunaria.lite.quantise_ranges"
+local weights = require "lunaria.lite.quantise_weights"
 
 local ops = ms.ops
 local fake_quantize = ops.fake_quantize
@@ -142,8 +143,8 @@ end
 
 --- Has the layer round its weight: scale is one number, or a tensor for the axis and the block.
 function M.set_weight(layer, bits, scale, axis, block)
-  layer.weight_min, layer.weight_max = ranges.limits(bits, true)
-  layer.weight_axis, layer.weight_block = axis, block or 0
+  layer.weight_min, layer.weight_max = weights.limits(bits, block)
+  layer.weight_axis, layer.weight_block = axis, block
   set_constant(layer, "weight_scale", scale)
 end
 

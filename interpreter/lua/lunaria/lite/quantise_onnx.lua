@@ -25,12 +25,6 @@ local function outputs_axis(node, w)
   if node.op == "MatMul" and w.ndim == 2 then return 1 end
 end
 
-local function spread(t, rank, axis)
-  local shape = {}
-  for i = 1, rank do shape[i] = i == axis + 1 and t.size or 1 end
-  return ops.reshape(t, shape)
-end
-
 local Graph = {}
 Graph.__index = Graph
 
@@ -72,7 +66,7 @@ function Graph:fold_normalisations()
     local known = w and scale and shift and mean and variance and (bias or not conv.inputs[3] or conv.inputs[3] == "")
     if known and attribute(node, "training_mode", 0) == 0 and #node.outputs == 1 then
       local factor = scale / ops.sqrt(variance + attribute(node, "epsilon", 1e-5))
-      conv.inputs[2] = self:add(conv.inputs[2], w * spread(factor, w.ndim, 0))
+      conv.inputs[2] = self:add(conv.inputs[2], w * weights.along(factor, 0, w.ndim))
       conv.inputs[3] = self:add(conv.inputs[2] .. "_bias", ((bias or 0.0) - mean) * factor + shift)
       conv.outputs[1] = node.outputs[1]
       self.made[node.outputs[1]] = conv
@@ -226,13 +220,9 @@ return function(path, o, given, read_batches)
   local f = load.compile(graph, path)
   local report = new_report(rows, {}, { folded = folded, equalised = 0, smoothed = 0 })
   if batches then
-    local signal, noise, other, product = 0, 0, 0, 0
-    for i, batch in ipairs(batches) do
-      local a, b = ops.cast(exact[i], ms.float64), ops.cast((f(table.unpack(batch))), ms.float64)
-      signal, noise = signal + ops.sum(a * a):item(), noise + ops.sum((a - b) * (a - b)):item()
-      other, product = other + ops.sum(b * b):item(), product + ops.sum(a * b):item()
-    end
-    report.sqnr, report.cosine = weights.decibels(signal, noise), weights.cosine(signal, other, product)
+    local comparison = weights.comparison()
+    for i, batch in ipairs(batches) do comparison:add(exact[i], (f(table.unpack(batch)))) end
+    report.sqnr, report.cosine = comparison:result()
   end
   if o.debug_info_save_path then report:save(o.debug_info_save_path) end
   return f, report

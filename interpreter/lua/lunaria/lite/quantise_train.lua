@@ -13,16 +13,10 @@ local weights = require "lunaria.lite.quantise_weights"
 
 local ops = ms.ops
 local fake_quantize, stop_gradient = ops.fake_quantize, ops.stop_gradient
+local along = weights.along
 local fail, describe = arguments.fail, arguments.describe
 
 local M = {}
-
--- A tensor with one number for each output channel, against the weight or against the result.
-local function along(t, axis, rank)
-  local shape = {}
-  for i = 1, rank do shape[i] = i == axis + 1 and t.size or 1 end
-  return ops.reshape(t, shape)
-end
 
 -- Scale and zero point of a range, both tensors; as ranges.affine gives them for numbers.
 local function affine(low, high, least, most)

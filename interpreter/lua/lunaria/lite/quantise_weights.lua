@@ -8,6 +8,13 @@ local M = {}
 --- The limits of a weight's format. Blocks of four bits use all sixteen integers, as the files of language models have them.
 function M.limits(bits, block) return ranges.limits(bits, not (bits == 4 and block > 0)) end
 
+--- One number for each place along an axis, against a tensor of so many axes.
+function M.along(t, axis, rank)
+  local shape = {}
+  for i = 1, rank do shape[i] = i == axis + 1 and t.size or 1 end
+  return ops.reshape(t, shape)
+end
+
 local function other_axes(w, axis)
   local axes = {}
   for i = 0, w.ndim - 1 do
@@ -123,12 +130,26 @@ function M.gptq(w, bits, scale, block, moments)
   return ops.transpose(ops.concat(done, 0), { 1, 0 }):reshape { n, k }
 end
 
---- The signal in decibels over the noise, and the cosine of the angle between two tensors.
-function M.compare(exact, rounded)
+local Comparison = {}
+Comparison.__index = Comparison
+
+--- Sums over pairs of tensors, from which the error of one against the other follows.
+function M.comparison() return setmetatable({ signal = 0, noise = 0, other = 0, product = 0 }, Comparison) end
+
+function Comparison:add(exact, rounded)
   local a, b = ops.cast(ops.reshape(exact, { -1 }), ms.float64), ops.cast(ops.reshape(rounded, { -1 }), ms.float64)
-  local noise, signal = ops.sum((a - b) * (a - b)):item(), ops.sum(a * a):item()
-  local other, product = ops.sum(b * b):item(), ops.sum(a * b):item()
-  return M.decibels(signal, noise), M.cosine(signal, other, product)
+  local d = a - b
+  self.signal, self.noise = self.signal + ops.sum(a * a):item(), self.noise + ops.sum(d * d):item()
+  self.other, self.product = self.other + ops.sum(b * b):item(), self.product + ops.sum(a * b):item()
+end
+
+--- The signal in decibels over the noise, and the cosine of the angle.
+function Comparison:result() return M.decibels(self.signal, self.noise), M.cosine(self.signal, self.other, self.product) end
+
+function M.compare(exact, rounded)
+  local comparison = M.comparison()
+  comparison:add(exact, rounded)
+  return comparison:result()
 end
 
 function M.decibels(signal, noise)

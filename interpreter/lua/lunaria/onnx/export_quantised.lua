@@ -25,15 +25,8 @@ end
 -- The integers of a weight, whose scale and zero point are known.
 local function integers(x, scale, zero, a, dtype)
   if a.axis then
-    local axis = a.axis < 0 and a.axis + x.ndim or a.axis
-    local function spread(t)
-      if t.ndim == 0 then return t end
-      if a.block_size > 0 then return ops.narrow(ops.repeat_interleave(t, a.block_size, axis), axis, 0, x.shape[axis + 1]) end
-      local shape = {}
-      for i = 1, x.ndim do shape[i] = i == axis + 1 and t.size or 1 end
-      return ops.reshape(t, shape)
-    end
-    scale, zero = spread(scale), spread(zero)
+    local spread = require("lunaria.onnx.quantised").spread
+    scale, zero = spread(scale, x, a.axis, a.block_size), spread(zero, x, a.axis, a.block_size)
   end
   return ops.cast(ops.clamp(ops.round(x / scale) + zero, a.quant_min, a.quant_max), dtype)
 end

@@ -146,4 +146,4 @@ define.define("QLinearConv", convolution, 8, 9, function(a, node)
   end
 end)
 
-return { dynamic = dynamic }
+return { dynamic = dynamic, spread = spread }

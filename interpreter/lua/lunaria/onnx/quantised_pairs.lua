@@ -42,15 +42,8 @@ local function same(a, b) return tostring(a.shape) == tostring(b.shape) and ops.
 
 -- The numbers that integers stand for.
 local function dequantised(x, scale, zero, axis, block)
-  local function spread(t)
-    if t.ndim == 0 or t.size == 1 then return ops.reshape(t, {}) end
-    axis = axis < 0 and axis + x.ndim or axis
-    if block > 0 then return ops.narrow(ops.repeat_interleave(t, block, axis), axis, 0, x.shape[axis + 1]) end
-    local shape = {}
-    for i = 1, x.ndim do shape[i] = i == axis + 1 and t.size or 1 end
-    return ops.reshape(t, shape)
-  end
-  return (ops.cast(x, ms.float32) - ops.cast(spread(zero), ms.float32)) * spread(scale)
+  local spread = require("lunaria.onnx.quantised").spread
+  return (ops.cast(x, ms.float32) - ops.cast(spread(zero, x, axis, block), ms.float32)) * spread(scale, x, axis, block)
 end
 
 return function(graph)
