@@ -195,6 +195,46 @@ void write_f16(const void* from, void* to, int64_t count) {
     blocks().rows.f32_to_f16(static_cast<const float*>(from), static_cast<uint16_t*>(to), count);
 }
 
+struct MemoryFunctions {
+    MemoryFunction load = nullptr, store = nullptr;
+};
+template <class Raw, class T>
+constexpr MemoryFunctions kEach{&read_each<Raw, T>, &write_each<Raw, T>};
+MemoryFunctions memory_of(DType t) {
+    switch (t) {
+        case DType::u8:
+            return kEach<int64_t, uint8_t>;
+        case DType::i8:
+            return kEach<int64_t, int8_t>;
+        case DType::u16:
+            return kEach<int64_t, uint16_t>;
+        case DType::i16:
+            return kEach<int64_t, int16_t>;
+        case DType::u32:
+            return kEach<int64_t, uint32_t>;
+        case DType::i32:
+            return kEach<int64_t, int32_t>;
+        case DType::f16:
+            return {&read_f16, &write_f16};
+        case DType::bf16:
+            return kEach<float, BFloat16>;
+        case DType::f8e4m3:
+            return kEach<float, Float8E4M3>;
+        case DType::f8e5m2:
+            return kEach<float, Float8E5M2>;
+        case DType::f32:
+            return {&move<4>, &move<4>};
+        case DType::boolean:
+            return {&read_each<bool, uint8_t>, &move<1>};
+        case DType::u64:
+        case DType::i64:
+        case DType::f64:
+            return {&move<8>, &move<8>};
+        default:
+            return {};
+    }
+}
+
 }  // namespace
 
 const BlockSet& blocks() {
@@ -257,71 +297,7 @@ BlockFunction round_to(DType t) {
     }
 }
 
-MemoryFunction loader_of(DType t) {
-    switch (t) {
-        case DType::u8:
-            return &read_each<int64_t, uint8_t>;
-        case DType::i8:
-            return &read_each<int64_t, int8_t>;
-        case DType::u16:
-            return &read_each<int64_t, uint16_t>;
-        case DType::i16:
-            return &read_each<int64_t, int16_t>;
-        case DType::u32:
-            return &read_each<int64_t, uint32_t>;
-        case DType::i32:
-            return &read_each<int64_t, int32_t>;
-        case DType::f16:
-            return &read_f16;
-        case DType::bf16:
-            return &read_each<float, BFloat16>;
-        case DType::f8e4m3:
-            return &read_each<float, Float8E4M3>;
-        case DType::f8e5m2:
-            return &read_each<float, Float8E5M2>;
-        case DType::f32:
-            return &move<4>;
-        case DType::boolean:
-            return &read_each<bool, uint8_t>;
-        case DType::u64:
-        case DType::i64:
-        case DType::f64:
-            return &move<8>;
-        default:
-            return nullptr;
-    }
-}
-
-MemoryFunction storer_of(DType t) {
-    switch (t) {
-        case DType::u8:
-        case DType::i8:
-            return &write_each<int64_t, uint8_t>;
-        case DType::u16:
-        case DType::i16:
-            return &write_each<int64_t, uint16_t>;
-        case DType::u32:
-        case DType::i32:
-            return &write_each<int64_t, uint32_t>;
-        case DType::f16:
-            return &write_f16;
-        case DType::bf16:
-            return &write_each<float, BFloat16>;
-        case DType::f8e4m3:
-            return &write_each<float, Float8E4M3>;
-        case DType::f8e5m2:
-            return &write_each<float, Float8E5M2>;
-        case DType::f32:
-            return &move<4>;
-        case DType::boolean:
-            return &move<1>;
-        case DType::u64:
-        case DType::i64:
-        case DType::f64:
-            return &move<8>;
-        default:
-            return nullptr;
-    }
-}
+MemoryFunction loader_of(DType t) { return memory_of(t).load; }
+MemoryFunction storer_of(DType t) { return memory_of(t).store; }
 
 }  // namespace lunaria::lite
