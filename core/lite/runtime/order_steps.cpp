@@ -23,11 +23,12 @@ struct Reader {
     MemoryFunction load = nullptr;
     int64_t width = 4;
 
+    bool is_real() const { return lane_of(dtype) == Lane::single || lane_of(dtype) == Lane::twice; }
     uint64_t key(const char* at) const {
         Element x{};
         load(at, &x, 1);
         const Lane lane = lane_of(dtype);
-        return lane == Lane::single || lane == Lane::twice ? key_of(x.real(lane)) : key_of(x.integer(lane), dtype);
+        return is_real() ? key_of(x.real(lane)) : key_of(x.integer(lane), dtype);
     }
 };
 
@@ -125,10 +126,10 @@ std::unique_ptr<Work> prepare_topk(const StepForm& form, std::string& fault) {
 // The first place of the largest or smallest element of a line; NaN is the best.
 template <bool Largest>
 int64_t best_of(const Reader& reader, const char* line, int64_t size, int64_t step) {
-    // NaN has the largest key: it is the best of both orders.
+    // NaN has the largest key, which no number has: it is the best of both orders. No NaN has the key 0.
     auto key = [&](int64_t i) {
         const uint64_t k = reader.key(line + i * step);
-        return Largest || k == UINT64_MAX ? k : ~k - 1;
+        return Largest || (k == UINT64_MAX && reader.is_real()) ? k : ~k;
     };
     int64_t best = 0;
     uint64_t most = key(0);

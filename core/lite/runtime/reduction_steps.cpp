@@ -19,6 +19,7 @@ struct Plan {
     int64_t width = 4;
     MemoryFunction load = nullptr, store = nullptr;
     Lane from = Lane::single, to = Lane::single;
+    bool is_natural = false;  // elements of u64
     int64_t out_width = 4;
 };
 
@@ -102,6 +103,8 @@ void for_elements(const Plan& p, const char* from, F&& f) {
                     f(static_cast<T>(reinterpret_cast<double*>(lanes)[k]));
                 else if (p.from == Lane::boolean)
                     f(static_cast<T>(lanes[k] != 0));
+                else if (p.is_natural)
+                    f(static_cast<T>(reinterpret_cast<uint64_t*>(lanes)[k]));
                 else
                     f(static_cast<T>(reinterpret_cast<int64_t*>(lanes)[k]));
             }
@@ -151,6 +154,7 @@ std::unique_ptr<Work> prepare_reduction(const StepForm& form, std::string& fault
     p.store = storer_of(y.dtype);
     p.from = lane_of(x.dtype);
     p.to = lane_of(y.dtype);
+    p.is_natural = x.dtype == DType::u64;
     if (!fits(p.load && p.store && y.size() == p.results && x.form == Form::plain, fault)) return nullptr;
     const bool is_real = p.from == Lane::single || p.from == Lane::twice || F == Fold::mean || F == Fold::exponentials;
     return work([p, is_real](const Call& call) {
@@ -162,6 +166,8 @@ std::unique_ptr<Work> prepare_reduction(const StepForm& form, std::string& fault
                       Element v{};
                       if (is_real)
                           v.set(p.to, reduce<double>(p, F, from));
+                      else if (p.is_natural)
+                          v.set(p.to, static_cast<int64_t>(reduce<uint64_t>(p, F, from)));
                       else
                           v.set(p.to, reduce<int64_t>(p, F, from));
                       p.store(&v, to, 1);

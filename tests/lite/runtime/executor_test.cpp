@@ -22,6 +22,17 @@ constexpr int64_t kIn = 37, kHidden = 21;
 
 float weight(int64_t i, int64_t j) { return static_cast<float>((i * 7 + j * 3) % 11 - 5) / 9.0f; }
 
+std::vector<std::byte> bytes_of(const Model& m) {
+    std::vector<std::byte> file;
+    EXPECT_EQ(write_model(m,
+                          [&](std::span<const std::byte> part) {
+                              file.insert(file.end(), part.begin(), part.end());
+                              return true;
+                          }),
+              "");
+    return file;
+}
+
 // y = tanh(relu(x w + b)) with an open number of rows.
 std::vector<std::byte> network() {
     static std::vector<std::byte> packed;
@@ -99,14 +110,7 @@ std::vector<std::byte> network() {
     step.sizes = {{3 * kHidden, 1}};
     step.label = "tanh";
     m.steps.push_back(step);
-    std::vector<std::byte> file;
-    EXPECT_EQ(write_model(m,
-                          [&](std::span<const std::byte> part) {
-                              file.insert(file.end(), part.begin(), part.end());
-                              return true;
-                          }),
-              "");
-    return file;
+    return bytes_of(m);
 }
 
 float wanted(const float* x, int64_t j, float more = 0) {
@@ -274,6 +278,45 @@ TEST(LightModel, uses_memory_of_the_caller) {
         EXPECT_EQ(lunaria_lite_model_outputs(built.model, nullptr)->data, y.data());
         EXPECT_NEAR(y[0], wanted(x.data(), 0), 1e-5);
     }
+}
+
+// What a model of one step makes of all elements of x.
+template <class T, class R>
+R result_of(const char* kind, DType dtype, const std::vector<T>& x, DType result) {
+    Model m;
+    m.values.resize(2);
+    m.values[0].home = Value::Home::input;
+    m.values[0].dtype = dtype;
+    m.values[0].shape = {static_cast<int64_t>(x.size())};
+    m.values[1].home = Value::Home::output;
+    m.values[1].dtype = result;
+    m.values[1].shape = {1};
+    m.inputs = {0};
+    m.outputs = {1};
+    Step step;
+    step.kind = kind;
+    step.operands.resize(1);
+    step.operands[0].value = 0;
+    step.results.resize(1);
+    step.results[0].value = 1;
+    m.steps.push_back(step);
+    const Built built(bytes_of(m));
+    std::memcpy(built.input()->data, x.data(), x.size() * sizeof(T));
+    EXPECT_EQ(lunaria_lite_model_predict(built.model, nullptr, nullptr, nullptr), 0) << lunaria_lite_error();
+    return *static_cast<const R*>(lunaria_lite_model_outputs(built.model, nullptr)->data);
+}
+
+TEST(LightModel, finds_the_best_of_integers_at_the_ends_of_their_range) {
+    constexpr int64_t kMost = INT64_MAX;
+    constexpr uint64_t kNatural = UINT64_MAX;
+    EXPECT_EQ((result_of<int64_t, int64_t>("argmin", DType::i64, {kMost, 3, kMost, 1}, DType::i64)), 3);
+    EXPECT_EQ((result_of<uint64_t, int64_t>("argmin", DType::u64, {kNatural, 3, 1, kNatural}, DType::i64)), 2);
+    EXPECT_EQ((result_of<int64_t, int64_t>("argmin", DType::i64, {0, INT64_MIN + 1, INT64_MIN}, DType::i64)), 2);
+    EXPECT_EQ((result_of<float, int64_t>("argmin", DType::f32, {-INFINITY, NAN, 1}, DType::i64)), 1);
+    EXPECT_EQ((result_of<uint64_t, uint64_t>("amax", DType::u64, {5, kNatural, 7}, DType::u64)), kNatural);
+    EXPECT_EQ((result_of<uint64_t, uint64_t>("amin", DType::u64, {5, kNatural, 7}, DType::u64)), 5u);
+    EXPECT_EQ((result_of<uint64_t, double>("mean", DType::u64, {uint64_t{1} << 63, uint64_t{1} << 63}, DType::f64)),
+              0x1p63);
 }
 
 TEST(LightModel, says_what_is_wrong_with_a_file) {
