@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/lite/format/model.h"
+#include "core/lite/kernels/names.h"
 #include "core/ops/pool.h"
 #include "jit/graph/operators.h"
 #include "jit/graph/rewrite.h"
@@ -29,13 +30,13 @@ bool is_float_tensor(const Operand& v) {
 Call call_of(const ir::Node& node) { return Call(*node.op, node.args, promoted_dtype(*node.op, node.args)); }
 
 kernels::WeightType type_named(std::string_view name) {
-    static constexpr std::string_view kNames[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
-    return static_cast<kernels::WeightType>(std::ranges::find(kNames, name) - std::begin(kNames));
+    kernels::WeightType type{};
+    kernels::read_name(kernels::kWeightTypes, name, type);
+    return type;
 }
 bool is_in_blocks(std::string_view type) { return type.starts_with("q"); }
 std::string_view name_of(kernels::ConvolutionMethod method) {
-    static constexpr std::string_view kNames[] = {"direct", "winograd2", "winograd4", "depthwise"};
-    return kNames[static_cast<size_t>(method)];
+    return kernels::kConvolutionMethods[static_cast<size_t>(method)];
 }
 
 class Layers {

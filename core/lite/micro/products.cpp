@@ -1,6 +1,5 @@
 // Products and convolutions of floats.
-#include <algorithm>
-
+#include "core/lite/kernels/names.h"
 #include "core/lite/micro/epilogue.h"
 #include "core/lite/micro/weights.h"
 #include "core/lite/micro/windows.h"
@@ -13,15 +12,12 @@ using kernels::ConvolutionMethod;
 using kernels::ConvolutionShape;
 using kernels::WeightType;
 
-constexpr std::string_view kTypes[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
-constexpr std::string_view kMethods[] = {"direct", "winograd2", "winograd4", "depthwise"};
-
 template <class T, size_t N>
-T read_name(const StepForm& form, const std::string_view (&names)[N], std::string_view attribute) {
+T named(const StepForm& form, const std::string_view (&names)[N], std::string_view attribute) {
+    T read{};
     const std::string_view name = form.text(attribute);
-    const auto* const found = name.empty() ? names : std::ranges::find(names, name);
-    form.demand(found != std::end(names), str("its ", attribute, " '", name, "' is not known"));
-    return static_cast<T>(found - names);
+    form.demand(kernels::read_name(names, name, read), str("its ", attribute, " '", name, "' is not known"));
+    return read;
 }
 
 void write_product(const StepForm& form) {
@@ -32,7 +28,7 @@ void write_product(const StepForm& form) {
                     y.dtype == DType::f32 && y.is_dense() && y.size() == x.size() / k * n,
                 "its operands do not fit");
     const int64_t m = x.size() / k;
-    const auto type = read_name<WeightType>(form, kTypes, "type");
+    const auto type = named<WeightType>(form, kernels::kWeightTypes, "type");
     const std::string weight = form.program.array_of(w.value, str("product ", k, " ", n), [&] {
         const auto plain = plain_product(type, k, n, form.elements<std::byte>(w));
         form.demand(plain.has_value(), "its weight cannot be read");
@@ -99,8 +95,8 @@ void write_convolution(const StepForm& form) {
     const Operand &x = form.in[0], &w = form.in[1], y = convolution_result(form);
     form.demand(x.dtype == DType::f32 && y.dtype == DType::f32, "its operands are no floats of 32 bits");
     const ConvolutionShape s = convolution_shape(form, x, y);
-    const auto type = read_name<WeightType>(form, kTypes, "type");
-    const auto method = read_name<ConvolutionMethod>(form, kMethods, "method");
+    const auto type = named<WeightType>(form, kernels::kWeightTypes, "type");
+    const auto method = named<ConvolutionMethod>(form, kernels::kConvolutionMethods, "method");
     const std::string weight =
         form.program.array_of(w.value, str("convolution ", s.groups, s.transposed ? " transposed" : ""), [&] {
             const auto plain = plain_convolution(s, method, type, form.elements<std::byte>(w));

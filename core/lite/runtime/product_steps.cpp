@@ -1,32 +1,11 @@
 // Products and convolutions, by the kernels of core/lite/kernels.
-#include <algorithm>
-
-#include "core/lite/kernels/convolution.h"
+#include "core/lite/kernels/names.h"
+#include "core/lite/runtime/elements.h"
 #include "core/lite/runtime/product_form.h"
 
 namespace lunaria::lite {
 
 namespace {
-
-constexpr std::string_view kActivations[] = {"none", "relu",         "relu6",      "clip",    "leaky_relu",
-                                             "elu",  "hard_sigmoid", "hard_swish", "sigmoid", "silu",
-                                             "gelu", "gelu_tanh",    "tanh",       "mish"};
-constexpr std::string_view kTypes[] = {"f32", "f16", "bf16", "q8_0", "q4_0"};
-constexpr std::string_view kMethods[] = {"direct", "winograd2", "winograd4", "depthwise"};
-
-template <class T, size_t N>
-bool read_name(const std::string_view (&names)[N], std::string_view name, T& to) {
-    if (name.empty()) return true;
-    const auto found = std::ranges::find(names, name);
-    if (found == std::end(names)) return false;
-    to = static_cast<T>(found - std::begin(names));
-    return true;
-}
-
-bool demand(bool holds, std::string_view otherwise, std::string& fault) {
-    if (!holds && fault.empty()) fault = otherwise;
-    return holds;
-}
 
 bool read_three(const StepForm& form, std::string_view name, int64_t least, int64_t (&to)[3]) {
     const std::vector<int64_t> list = form.integers(name);
@@ -44,7 +23,7 @@ bool read_activation(const StepForm& form, kernels::Activation& activation, floa
                      std::string& fault) {
     alpha = static_cast<float>(form.number("alpha"));
     beta = static_cast<float>(form.number("beta"));
-    if (read_name(kActivations, form.text("activation"), activation)) return true;
+    if (kernels::read_name(kernels::kActivations, form.text("activation"), activation)) return true;
     fault = "there is no activation '" + std::string(form.text("activation")) + "'";
     return false;
 }
@@ -52,13 +31,12 @@ bool read_activation(const StepForm& form, kernels::Activation& activation, floa
 bool read_convolution(const StepForm& form, kernels::ConvolutionShape& s, std::string& fault) {
     const Operand &x = form.in[0], &y = form.out[0];
     const size_t rank = x.shape.size();
-    if (!demand(
-            rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() && form.in[1].is_there(),
-            "its operands do not fit", fault))
+    if (!fits(rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() && form.in[1].is_there(),
+              fault))
         return false;
-    if (!demand(read_three(form, "kernel", 1, s.kernel) && read_three(form, "stride", 1, s.stride) &&
-                    read_three(form, "dilation", 1, s.dilation) && read_three(form, "pad", 0, s.pad),
-                "its attributes do not fit", fault))
+    if (!fits(read_three(form, "kernel", 1, s.kernel) && read_three(form, "stride", 1, s.stride) &&
+                  read_three(form, "dilation", 1, s.dilation) && read_three(form, "pad", 0, s.pad),
+              fault, "its attributes do not fit"))
         return false;
     s.batch = x.shape[0];
     s.channels = form.integer("channels", x.shape.back());
@@ -69,15 +47,15 @@ bool read_convolution(const StepForm& form, kernels::ConvolutionShape& s, std::s
         s.in[4 - rank + i] = x.shape[i];
         s.out[4 - rank + i] = y.shape[i];
     }
-    bool fits = s.channels == x.shape.back() && s.out_channels == y.shape.back() && y.shape[0] == s.batch &&
+    bool good = s.channels == x.shape.back() && s.out_channels == y.shape.back() && y.shape[0] == s.batch &&
                 s.groups >= 1 && s.channels % s.groups == 0 && s.out_channels % s.groups == 0;
     double weights = static_cast<double>(s.channels) * static_cast<double>(s.out_channels);
     for (const int64_t n : s.kernel) weights *= static_cast<double>(n);
-    fits = fits && weights < 0x1p40;
+    good = good && weights < 0x1p40;
     // The windows of all results begin within the padded picture.
-    for (int i = 0; i < 3 && fits && !s.transposed; ++i)
-        fits = (s.out[i] - 1) * s.stride[i] - s.pad[i] < s.in[i] + s.pad[i] + s.kernel[i] * s.dilation[i];
-    return demand(fits, "its operands do not fit", fault);
+    for (int i = 0; i < 3 && good && !s.transposed; ++i)
+        good = (s.out[i] - 1) * s.stride[i] - s.pad[i] < s.in[i] + s.pad[i] + s.kernel[i] * s.dilation[i];
+    return fits(good, fault);
 }
 
 namespace {
@@ -107,25 +85,25 @@ void set_pointers(kernels::Epilogue& e, const Call& call, size_t first, size_t c
 }
 
 std::unique_ptr<Work> prepare_product(const StepForm& form, std::string& fault) {
-    if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    if (!fits(form.in.size() >= 2 && form.out.size() == 1, fault, "it lacks operands")) return nullptr;
     const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
     kernels::Product p;
     p.k = form.integer("k");
     p.n = form.integer("n");
-    bool good = demand(read_name(kTypes, form.text("type"), p.type), "its weight has an unknown type", fault);
+    bool good = fits(kernels::read_name(kernels::kWeightTypes, form.text("type"), p.type), fault,
+                     "its weight has an unknown type");
     constexpr int64_t kMost = int64_t{1} << 31;
-    good =
-        good && demand(p.k > 0 && p.n > 0 && p.k < kMost && p.n < kMost && !x.shape.empty() && x.shape.back() == p.k &&
-                           x.is_dense() && x.dtype == DType::f32 && y.dtype == DType::f32 && y.is_dense(),
-                       "its operands do not fit", fault);
+    good = good && fits(p.k > 0 && p.n > 0 && p.k < kMost && p.n < kMost && !x.shape.empty() && x.shape.back() == p.k &&
+                            x.is_dense() && x.dtype == DType::f32 && y.dtype == DType::f32 && y.is_dense(),
+                        fault);
     if (!good) return nullptr;
     p.m = x.size() / p.k;
     const int64_t bytes = w.size() * (w.form == Form::plain ? w.width() : 1);
     const bool packed = w.form != Form::plain || bytes >= kernels::weight_bytes(p.type, p.k, p.n);
-    if (!demand(packed && w.is_there() && y.size() == p.m * p.n, "its operands do not fit", fault)) return nullptr;
+    if (!fits(packed && w.is_there() && y.size() == p.m * p.n, fault)) return nullptr;
     if (w.form != Form::plain &&
-        !demand(w.size() == p.k * p.n && (p.type == kernels::WeightType::q8_0 || p.type == kernels::WeightType::q4_0),
-                "its weight has another form", fault))
+        !fits(w.size() == p.k * p.n && (p.type == kernels::WeightType::q8_0 || p.type == kernels::WeightType::q4_0),
+              fault, "its weight has another form"))
         return nullptr;
     if (!read_epilogue(form, 2, p.n, p.epilogue, fault)) return nullptr;
     p.a_row = p.k;
@@ -170,15 +148,15 @@ void run_batches(const Batches& all, const Call& call, kernels::Isa isa, size_t 
 }
 
 std::unique_ptr<Work> prepare_batched(const StepForm& form, std::string& fault) {
-    if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    if (!fits(form.in.size() >= 2 && form.out.size() == 1, fault, "it lacks operands")) return nullptr;
     const Operand &a = form.in[0], &b = form.in[1], &y = form.out[0];
     const size_t rank = a.shape.size();
-    bool fits = rank >= 2 && b.shape.size() == rank && y.shape.size() == rank && y.is_dense();
-    for (const Operand* o : {&a, &b, &y}) fits = fits && o->dtype == DType::f32;
-    for (size_t i = 0; fits && i + 2 < rank; ++i) fits = a.shape[i] == b.shape[i] && a.shape[i] == y.shape[i];
-    fits = fits && a.shape[rank - 1] == b.shape[rank - 2] && y.shape[rank - 2] == a.shape[rank - 2] &&
+    bool good = rank >= 2 && b.shape.size() == rank && y.shape.size() == rank && y.is_dense();
+    for (const Operand* o : {&a, &b, &y}) good = good && o->dtype == DType::f32;
+    for (size_t i = 0; good && i + 2 < rank; ++i) good = a.shape[i] == b.shape[i] && a.shape[i] == y.shape[i];
+    good = good && a.shape[rank - 1] == b.shape[rank - 2] && y.shape[rank - 2] == a.shape[rank - 2] &&
            y.shape[rank - 1] == b.shape[rank - 1];
-    if (!demand(fits, "its operands do not fit", fault)) return nullptr;
+    if (!fits(good, fault)) return nullptr;
     Batches all;
     kernels::BatchedProduct& p = all.product;
     p.m = a.shape[rank - 2];
@@ -224,17 +202,17 @@ std::unique_ptr<Work> prepare_batched(const StepForm& form, std::string& fault) 
 }
 
 std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fault) {
-    if (!demand(form.in.size() >= 2 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    if (!fits(form.in.size() >= 2 && form.out.size() == 1, fault, "it lacks operands")) return nullptr;
     const Operand &x = form.in[0], &w = form.in[1], &y = form.out[0];
     kernels::Convolution c;
-    if (!demand(read_name(kTypes, form.text("type"), c.type) && read_name(kMethods, form.text("method"), c.method),
-                "it has an unknown method or type of weight", fault) ||
-        !demand(x.dtype == DType::f32 && y.dtype == DType::f32, "its operands do not fit", fault) ||
-        !read_convolution(form, c.shape, fault))
+    if (!fits(kernels::read_name(kernels::kWeightTypes, form.text("type"), c.type) &&
+                  kernels::read_name(kernels::kConvolutionMethods, form.text("method"), c.method),
+              fault, "it has an unknown method or type of weight") ||
+        !fits(x.dtype == DType::f32 && y.dtype == DType::f32, fault) || !read_convolution(form, c.shape, fault))
         return nullptr;
     const kernels::ConvolutionShape& s = c.shape;
-    if (!demand(w.size() * w.width() >= kernels::convolution_weight_bytes(s, c.method, c.type),
-                "its weight does not fit", fault) ||
+    if (!fits(w.size() * w.width() >= kernels::convolution_weight_bytes(s, c.method, c.type), fault,
+              "its weight does not fit") ||
         !read_epilogue(form, 2, s.out_channels, c.epilogue, fault))
         return nullptr;
     return work(
@@ -251,7 +229,7 @@ std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fau
 
 // Weights that the program computes are arranged in each run.
 std::unique_ptr<Work> prepare_packing(const StepForm& form, std::string& fault) {
-    if (!demand(form.in.size() == 1 && form.out.size() == 1, "it lacks operands", fault)) return nullptr;
+    if (!fits(form.in.size() == 1 && form.out.size() == 1, fault, "it lacks operands")) return nullptr;
     const Operand &w = form.in[0], &y = form.out[0];
     kernels::ConvolutionShape s;
     kernels::ConvolutionMethod method{};
@@ -264,12 +242,13 @@ std::unique_ptr<Work> prepare_packing(const StepForm& form, std::string& fault) 
     bool good = w.is_there() && w.is_dense() && w.dtype == DType::f32 && y.is_dense() && s.groups >= 1 &&
                 s.channels >= 1 && s.channels < kMost && s.out_channels >= 1 && s.out_channels < kMost &&
                 s.channels % s.groups == 0 && s.out_channels % s.groups == 0 &&
-                read_three(form, "kernel", 1, s.kernel) && read_name(kMethods, form.text("method"), method) &&
-                read_name(kTypes, form.text("type"), type);
+                read_three(form, "kernel", 1, s.kernel) &&
+                kernels::read_name(kernels::kConvolutionMethods, form.text("method"), method) &&
+                kernels::read_name(kernels::kWeightTypes, form.text("type"), type);
     int64_t count = s.channels * s.out_channels / std::max<int64_t>(s.groups, 1);
     for (const int64_t n : s.kernel) good = good && !__builtin_mul_overflow(count, n, &count);
     good = good && count == w.size() && y.size() * y.width() >= kernels::convolution_weight_bytes(s, method, type);
-    if (!demand(good, "its operands do not fit", fault)) return nullptr;
+    if (!fits(good, fault)) return nullptr;
     return work([=](const Call& call) {
         if (!kernels::pack_convolution(s, method, type, reinterpret_cast<const float*>(call.in[0]), call.out[0]))
             call.fail("its weight cannot be arranged");
