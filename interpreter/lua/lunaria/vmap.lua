@@ -190,8 +190,13 @@ return function(core, check_callable, describe, as_tensor)
   local function in_one_run(known, f, ...)
     local forms, leaf = nil, nil
     if known.is_plain then
+      local random = not watched() and ms.get_rng_state()
       forms, leaf = plain_run(f, ...)
-      if forms == nil and not watched() then known.is_plain = false end
+      if forms == nil and random then
+        known.is_plain = false
+        -- f is called again, and draws the same numbers.
+        ms.set_rng_state(random)
+      end
     end
     if forms == nil then forms, leaf = run_with_forms(f, ...) end
     if forms == false and not watched() then known.attempts = known.attempts - 1 end
