@@ -13,23 +13,6 @@ namespace {
 // Cookies are shared by all ports of a machine: the name tells servers apart.
 std::string cookie_of(std::string_view token) { return "lunaria-insight-" + str(std::hash<std::string_view>()(token)); }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool same_name(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
-
-// All values of a header.
-std::vector<std::string_view> headers_of(const HttpRequest& request, std::string_view name) {
-    std::vector<std::string_view> values;
-    for (const auto& [header, value] : request.headers)
-        if (same_name(header, name)) values.push_back(value);
-    return values;
-}
-
-std::string_view header_of(const HttpRequest& request, std::string_view name) {
-    const auto values = headers_of(request, name);
-    return values.empty() ? std::string_view() : values.front();
-}
-
 // The name in "name", "name:port" or "[address]:port"; empty where it is none of these.
 std::string_view name_of(std::string_view host) {
     const size_t end = host.starts_with('[') ? host.find(']') + 1 : std::min(host.find(':'), host.size());

@@ -39,6 +39,12 @@ class HttpTransport {
 inline constexpr const char* kStartTransport = "lunaria_http";
 using StartTransport = HttpTransport* (*)(int socket, HttpHandler handler, const HttpLimits& limits);
 
+// Whether names of headers or hosts are the same, whatever their letter case.
+bool same_name(std::string_view a, std::string_view b);
+// All values of a header; the first one, empty where there is none.
+std::vector<std::string_view> headers_of(const HttpRequest& request, std::string_view name);
+std::string_view header_of(const HttpRequest& request, std::string_view name);
+
 // The path and the parameters of a request's target, decoded.
 Question taken_apart(const HttpRequest& request);
 

@@ -6,6 +6,8 @@ namespace lunaria::serve {
 
 namespace {
 
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
 int digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -38,17 +40,26 @@ void split(std::string_view text, char at, F f) {
 
 }  // namespace
 
+bool same_name(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
+
+std::vector<std::string_view> headers_of(const HttpRequest& request, std::string_view name) {
+    std::vector<std::string_view> values;
+    for (const auto& [header, value] : request.headers)
+        if (same_name(header, name)) values.push_back(value);
+    return values;
+}
+
+std::string_view header_of(const HttpRequest& request, std::string_view name) {
+    const auto values = headers_of(request, name);
+    return values.empty() ? std::string_view() : values.front();
+}
+
 Question taken_apart(const HttpRequest& request) {
     Question question;
     question.method = request.method;
     question.body = request.body;
-    for (const auto& [name, value] : request.headers) {
-        question.reads_gzip |= name == kAcceptsGzip;
-        if (name.size() == 12 && std::ranges::equal(name, std::string_view("content-type"), {}, [](char c) {
-                return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-            }))
-            question.content_type = value;
-    }
+    for (const auto& [name, value] : request.headers) question.reads_gzip |= name == kAcceptsGzip;
+    question.content_type = header_of(request, "Content-Type");
     std::string_view target = request.target;
     target = target.substr(0, target.find('#'));
     const size_t query = target.find('?');

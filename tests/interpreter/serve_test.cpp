@@ -58,6 +58,9 @@ TEST(Serve, PagesOfOtherSitesAreRefused) {
             EXPECT_EQ(from(origin, method), 403) << origin;
     }
     EXPECT_EQ(local.answer(request("/", {{"Host", "localhost"}, {"Content-Type", "text/plain"}}, "POST")).status, 415);
+    // The type that is checked is the one that the question has.
+    EXPECT_EQ(taken_apart(request("/", {{"content-type", "a/b"}, {"Content-Type", "c/d"}}, "POST")).content_type,
+              "a/b");
     EXPECT_EQ(local.answer(request("/", {{"Host", "localhost"}}, "DELETE")).status, 405);
     EXPECT_EQ(
         local
