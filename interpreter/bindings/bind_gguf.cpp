@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/io/gguf.h"
+#include "core/operator/op.h"
 #include "core/tensor/device.h"
-#include "core/threads/threads.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
@@ -48,14 +48,8 @@ std::vector<const GgufFile::Entry*> wanted(lua_State* L, int options, const Gguf
 
 // The numbers of blocks.
 Tensor decoded(const GgufFile::Entry& entry, const Tensor& blocks) {
-    const BlockForm& form = *entry.form;
-    Tensor numbers = Tensor::empty(DType::f32, Shape(entry.shape));
-    const uint8_t* from = blocks.data<uint8_t>();
-    float* to = numbers.data<float>();
-    parallel_for(numbers.size() / form.elements, 64, [&](int64_t begin, int64_t end) {
-        form.decode(from + begin * form.bytes, end - begin, to + begin * form.elements);
-    });
-    return numbers;
+    const PlaceScope host(nullptr);
+    return run(registry().get("dequantize_blocks"), {Value(blocks), Value(entry.form->name)}).tensor();
 }
 
 void push_value(lua_State* L, const GgufValue& value) {

@@ -59,6 +59,11 @@ t.test("a damaged tokenizer is an error that names the part", function()
   t.fails("is no regular expression", make, '{"model": {"type": "BPE", "vocab": {}, "merges": []}, "pre_tokenizer": {"type": "Split", ' ..
     '"pattern": {"Regex": "("}, "behavior": "Isolated"}}')
   t.fails("unk_id is 7 of 1 pieces", make, '{"model": {"type": "Unigram", "vocab": [["a", 0.5]], "unk_id": 7}}')
+  for _, special in ipairs { '{}', '{"ids": [0]}', '{"ids": [0], "tokens": []}', '{"ids": ["a"], "tokens": ["a"]}' } do
+    t.fails("special_tokens['S'] needs ids and tokens", make, '{"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}, ' ..
+      '"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "S", "type_id": 0}}], "pair": [], ' ..
+      '"special_tokens": {"S": ' .. special .. '}}}')
+  end
   t.fails("Tokenizer", ms.lite.Tokenizer, "/nowhere/tokenizer.json")
 end)
 

@@ -21,6 +21,12 @@ std::vector<Character> characters(std::string_view where, std::string_view text)
     return list;
 }
 
+std::string utf8_of(int32_t code) {
+    utf8proc_uint8_t bytes[4];
+    const auto size = static_cast<size_t>(utf8proc_encode_char(code, bytes));
+    return {reinterpret_cast<const char*>(bytes), size};
+}
+
 bool is_space(int32_t code) {
     if ((code >= 9 && code <= 13) || code == 0x85) return true;
     const auto kind = utf8proc_category(code);
@@ -85,13 +91,10 @@ std::string changed(std::string_view where, std::string_view text, utf8proc_int3
                     int32_t special, std::string_view with) {
     std::string out;
     for (const Character& c : characters(where, text)) {
-        if (c.code == special) {
+        if (c.code == special)
             out += with;
-            continue;
-        }
-        utf8proc_uint8_t bytes[4];
-        const utf8proc_ssize_t size = utf8proc_encode_char(change(c.code), bytes);
-        out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+        else
+            out += utf8_of(change(c.code));
     }
     return out;
 }

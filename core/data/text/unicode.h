@@ -17,6 +17,7 @@ struct Character {
 
 // Throws value_error, in the name of `where`, when the text is no UTF-8.
 std::vector<Character> characters(std::string_view where, std::string_view text);
+std::string utf8_of(int32_t code);
 
 bool is_space(int32_t code);
 bool is_control(int32_t code);  // of the categories Cc and Cf

@@ -1,7 +1,5 @@
 #include "core/data/text/tokenizer/aligned.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -102,12 +100,6 @@ void Aligned::replace(const std::vector<Match>& all, std::string_view content) {
     }
     text_ = std::move(made);
     places_ = std::move(places);
-}
-
-std::string utf8_of(int32_t code) {
-    utf8proc_uint8_t bytes[4];
-    const auto size = static_cast<size_t>(utf8proc_encode_char(code, bytes));
-    return {reinterpret_cast<const char*>(bytes), size};
 }
 
 namespace {

@@ -77,7 +77,6 @@ class Aligned {
     std::vector<Place> places_;  // of each byte
 };
 
-std::string utf8_of(int32_t code);
 // The text with U+FFFD in place of what is no UTF-8: one for each longest beginning of a character.
 std::string repaired(std::string_view bytes);
 

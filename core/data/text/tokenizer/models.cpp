@@ -19,11 +19,6 @@ std::string optional_text(const json& entry, const char* name) {
     return it == entry.end() || it->is_null() ? std::string() : text_of(entry, name);
 }
 
-const json& vocabulary_of(const json& entry) {
-    if (!entry.contains("vocab") || !entry["vocab"].is_object()) fail_entry(entry, "vocab must be a table of numbers");
-    return entry["vocab"];
-}
-
 class BytePairModel final : public TokenModel {
   public:
     explicit BytePairModel(const json& entry)
@@ -34,10 +29,7 @@ class BytePairModel final : public TokenModel {
           ignores_merges_(flag_of(entry, "ignore_merges", false)) {
         if (const auto it = entry.find("dropout"); it != entry.end() && it->is_number() && it->get<double>() != 0)
             fail_entry(entry, "dropout is not supported: a text always gives the same tokens here");
-        for (const auto& [token, number] : vocabulary_of(entry).items()) {
-            if (!number.is_number_integer()) fail_entry(entry, str("the number of '", token, "' is none"));
-            add_word(token, number.get<int64_t>());
-        }
+        add_vocabulary(entry);
         const std::string unknown = optional_text(entry, "unk_token");
         if (!unknown.empty()) unknown_ = number(unknown);
         has_unknown_ = !unknown.empty();
@@ -168,10 +160,7 @@ class WordPieceModel final : public TokenModel {
     explicit WordPieceModel(const json& entry)
         : prefix_(entry.contains("continuing_subword_prefix") ? text_of(entry, "continuing_subword_prefix") : "##"),
           most_(entry.contains("max_input_chars_per_word") ? integer_of(entry, "max_input_chars_per_word") : 100) {
-        for (const auto& [token, number] : vocabulary_of(entry).items()) {
-            if (!number.is_number_integer()) fail_entry(entry, str("the number of '", token, "' is none"));
-            add_word(token, number.get<int64_t>());
-        }
+        add_vocabulary(entry);
         unknown_ = needed(entry.contains("unk_token") ? text_of(entry, "unk_token") : "[UNK]", "unk_token is");
     }
 
@@ -206,10 +195,7 @@ class WordPieceModel final : public TokenModel {
 class WordModel final : public TokenModel {
   public:
     explicit WordModel(const json& entry) {
-        for (const auto& [token, number] : vocabulary_of(entry).items()) {
-            if (!number.is_number_integer()) fail_entry(entry, str("the number of '", token, "' is none"));
-            add_word(token, number.get<int64_t>());
-        }
+        add_vocabulary(entry);
         unknown_ = number(text_of(entry, "unk_token"));
     }
     void add(std::string_view word, std::vector<Piece>& out) const override {
@@ -326,6 +312,15 @@ void TokenModel::add_word(std::string_view token, int64_t number) {
     if (static_cast<size_t>(number) >= tokens_.size()) tokens_.resize(static_cast<size_t>(number) + 1);
     tokens_[static_cast<size_t>(number)] = token;
     longest_ = std::max(longest_, token.size());
+}
+
+void TokenModel::add_vocabulary(const json& entry) {
+    const auto table = entry.find("vocab");
+    if (table == entry.end() || !table->is_object()) fail_entry(entry, "vocab must be a table of numbers");
+    for (const auto& [token, number] : table->items()) {
+        if (!number.is_number_integer()) fail_entry(entry, str("the number of '", token, "' is none"));
+        add_word(token, number.get<int64_t>());
+    }
 }
 
 int TokenModel::needed(std::string_view token, std::string_view role) const {

@@ -60,6 +60,7 @@ class TokenModel {
 
   protected:
     void add_word(std::string_view token, int64_t number);
+    void add_vocabulary(const nlohmann::json& entry);  // tokens and their numbers
     int needed(std::string_view token, std::string_view role) const;
     // Adds the tokens <0xNN> of the bytes; false where one of them is not in the vocabulary.
     bool bytes_of(std::string_view text, std::vector<int>& numbers) const;

@@ -34,14 +34,12 @@ Steps steps_of(const json& entry, const char* name, const json& specials) {
         } else {
             if (!specials.is_object() || !specials.contains(id))
                 fail_entry(entry, str("special_tokens lacks '", id, "'"));
-            const json& special = specials[id];
-            if (!special["ids"].is_array() || !special["tokens"].is_array() ||
-                special["ids"].size() != special["tokens"].size())
-                fail_entry(entry, str("special_tokens['", id, "'] needs ids and tokens"));
-            for (size_t i = 0; i < special["ids"].size(); ++i) {
-                if (!special["ids"][i].is_number_integer() || !special["tokens"][i].is_string())
-                    fail_entry(entry, str("special_tokens['", id, "'] needs ids and tokens"));
-                step.tokens.emplace_back(special["ids"][i].get<int>(), special["tokens"][i].get<std::string>());
+            const json ids = specials[id].value("ids", json()), tokens = specials[id].value("tokens", json());
+            const std::string problem = str("special_tokens['", id, "'] needs ids and tokens");
+            if (!ids.is_array() || !tokens.is_array() || ids.size() != tokens.size()) fail_entry(entry, problem);
+            for (size_t i = 0; i < ids.size(); ++i) {
+                if (!ids[i].is_number_integer() || !tokens[i].is_string()) fail_entry(entry, problem);
+                step.tokens.emplace_back(ids[i].get<int>(), tokens[i].get<std::string>());
             }
         }
         list.push_back(std::move(step));
