@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "core/io/stream.h"
+#include "core/loops/describe.h"
 #include "core/operator/op.h"
 #include "jit/graph/plan_check.h"
 
@@ -286,22 +287,8 @@ void describe(A& a, EarlyUse& u) {
     fields(a, u.outputs, u.inputs);
 }
 template <class A>
-void describe(A& a, LoopOperand& o) {
-    describe(a, o.dtype);
-    one_of(a, o.step, LoopOperand::Step::wide);
-    describe(a, o.written);
-}
-template <class A>
-void describe(A& a, LoopInstruction& i) {
-    one_of(a, i.kind, LoopInstruction::Kind::product);
-    fields(a, i.dtype, i.operand, i.row, i.point, i.index, i.matrix, i.name, i.args, i.number, i.integer, i.depth,
-           i.stride);
-}
-template <class A>
 void describe(A& a, LoopSource& s) {
-    LoopProgram& p = s.program;
-    fields(a, p.outer_rank, p.depth, p.tile, p.streams, p.has_rows, p.has_sums, p.in_order, p.operands, p.code,
-           s.sizes);
+    fields(a, s.program, s.sizes);
 }
 template <class A>
 void describe(A& a, Plan& p) {

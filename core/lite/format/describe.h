@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/lite/format/model.h"
+#include "core/loops/describe.h"
 
 namespace lunaria::lite {
 
@@ -151,22 +152,8 @@ void describe(A& a, Code& c) {
     a.stored(c.data, c.bytes);
 }
 template <class A>
-void describe(A& a, graph::LoopOperand& o) {
-    describe(a, o.dtype);
-    one_of(a, o.step, graph::LoopOperand::Step::wide);
-    describe(a, o.written);
-}
-template <class A>
-void describe(A& a, graph::LoopInstruction& i) {
-    one_of(a, i.kind, graph::LoopInstruction::Kind::product);
-    fields(a, i.dtype, i.operand, i.row, i.point, i.index, i.matrix, i.name, i.args, i.number, i.integer, i.depth,
-           i.stride);
-}
-template <class A>
 void describe(A& a, Loop& l) {
-    graph::LoopProgram& p = l.program;
-    fields(a, p.outer_rank, p.depth, p.tile, p.streams, p.has_rows, p.has_sums, p.in_order, p.operands, p.code,
-           l.codes);
+    fields(a, l.program, l.codes);
 }
 template <class A>
 void describe(A& a, Model& m) {
