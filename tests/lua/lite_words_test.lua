@@ -139,6 +139,12 @@ t.test("an error of a template names its line", function()
   t.fails("the template must be a text", ms.lite.chat_template, 1)
 end)
 
+t.test("texts are cut at white space as Python cuts them, long ones too", function()
+  local template = ms.lite.chat_template "{{ text.split() }} {{ text.split(none, 1) }} {{ ' '.split() }}"
+  t.equal(template { text = " a\u{a0}b  c " }, "['a', 'b', 'c'] ['a', 'b  c '] []")
+  t.equal(ms.lite.chat_template "{{ text.split() | length }}" { text = ("word "):rep(50000) }, "50000")
+end)
+
 t.test("a JSON text that is read in order is written in order", function()
   local text = '{"b":1,"a":{"z":null,"y":[]},"c":2}'
   t.equal(ms.json.encode(ms.json.decode(text, { ordered = true })), text)

@@ -255,17 +255,14 @@ local function split(text, separator, most)
   local parts = {}
   most = (most == nil or most < 0) and math.huge or most
   if separator == nil or separator == null then
-    local rest = stripped(text, nil, true, false)
-    while rest ~= "" do
-      if #parts == most then
-        parts[#parts + 1] = stripped(rest, nil, false, true)
-        break
-      end
-      local word, after = rest:match "^([^ \t\n\r\f\v]+)(.*)$"
-      parts[#parts + 1] = word
-      rest = stripped(after, nil, true, false)
+    local list, at = letters_of(text), 1
+    while true do
+      while spaces[list[at]] do at = at + 1 end
+      if at > #list then return parts end
+      local to = #parts < most and at or #list
+      while to < #list and not spaces[list[to + 1]] do to = to + 1 end
+      parts[#parts + 1], at = table.concat(list, "", at, to), to + 1
     end
-    return parts
   end
   if separator == "" then fail "an empty text separates nothing" end
   local at = 1
