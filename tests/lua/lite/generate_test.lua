@@ -197,6 +197,20 @@ t.test("LoRA layers learn beside weights in blocks and are merged", function()
   t.equal(#written, 10)
 end)
 
+t.test("what was trained before LoRA is trained after it, and nothing changes where LoRA is refused", function()
+  local net = ms.lite.Decoder { vocabulary = 20, width = 16, layers = 1, heads = 2, inner = 32, length = 16 }
+  local q = net.layers[1].q.weight
+  q.requires_grad = false
+  local count = #net:trainable_params()
+  t.fails("rank", ms.lite.add_lora, net, { rank = 0 })
+  t.equal(#net:trainable_params(), count)
+  ms.lite.add_lora(net, { rank = 2 })
+  t.fails("has LoRA layers already", ms.lite.add_lora, net, { targets = { "up", "v" } })
+  t.equal({ #net:trainable_params(), net.layers[1].up.base == nil }, { 4, true })
+  ms.lite.merge_lora(net)
+  t.equal({ #net:trainable_params(), net.layers[1].q.weight.requires_grad }, { count, false })
+end)
+
 t.test("a cell with LoRA beside it is its base at first, and merged it is the sum", function()
   local base = nn.Dense(6, 4)
   local lora = nn.LoRADense(base, { rank = 2, alpha = 3 })

@@ -70,16 +70,17 @@ function M.add_lora(decoder, options)
   options = options and arguments.options(where, options, { rank = "number", alpha = "number", targets = "table" }, "{ rank = 8 }") or {}
   local targets = options.targets or { "q", "v" }
   for _, name in ipairs(targets) do check.choice(where, "targets", name, parts) end
-  local frozen = decoder._state.frozen or {}
-  for _, parameter in ipairs(decoder:trainable_params()) do
-    frozen[#frozen + 1], parameter.requires_grad = parameter, false
-  end
-  decoder._state.frozen = frozen
-  each_layer(decoder, targets, function(block, name, layer)
+  each_layer(decoder, targets, function(_, _, layer)
     if layer.base then fail(where, "the decoder has LoRA layers already", "ms.lite.merge_lora(decoder) adds them to its weights") end
+  end)
+  local trained, frozen = decoder:trainable_params(), decoder._state.frozen or {}
+  each_layer(decoder, targets, function(block, name, layer)
     block[name] = LoRADense(layer, { rank = options.rank or 8, alpha = options.alpha or 16 })
   end)
-  decoder._state.run = nil
+  for _, parameter in ipairs(trained) do
+    frozen[#frozen + 1], parameter.requires_grad = parameter, false
+  end
+  decoder._state.frozen, decoder._state.run = frozen, nil
   return decoder
 end
 
@@ -90,12 +91,14 @@ end
 ---     > decoder = ms.lite.merge_lora(ms.lite.add_lora(ms.lite.Decoder(config)))
 ---     > decoder.layers[1].q.form == nil and decoder.layers[1].q.A == nil --> true
 function M.merge_lora(decoder)
+  local frozen, was_trained = decoder._state.frozen, {}
+  for _, parameter in ipairs(frozen or {}) do parameter.requires_grad, was_trained[parameter] = true, true end
   each_layer(decoder, parts, function(block, name, layer)
-    if layer.base and layer.merged then block[name] = layer:merged() end
+    if not layer.base or not layer.merged then return end
+    block[name] = layer:merged()
+    if frozen then block[name].weight.requires_grad = was_trained[layer.base.weight] or false end
   end)
-  for _, parameter in ipairs(decoder._state.frozen or {}) do parameter.requires_grad = true end
-  decoder._state.frozen = nil
-  decoder._state.run = nil
+  decoder._state.frozen, decoder._state.run = nil, nil
   return decoder
 end
 
