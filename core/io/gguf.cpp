@@ -4,6 +4,7 @@
 #include "core/io/gguf.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <set>
 
@@ -228,14 +229,14 @@ Entry read_entry(Cursor& in) {
     return entry;
 }
 
-uint64_t alignment_of(const Source& source, const GgufValue* value) {
+constexpr std::string_view kAlignment = "general.alignment";
+
+// Of the data, by the value of kAlignment, which may be missing; 0: there is no such alignment.
+uint64_t alignment_of(const GgufValue* value) {
     if (!value) return kDataAlignment;
-    uint64_t alignment = 0;
-    if (!value->is_array && value->type == Type::u32)
-        value->each([&](const Value& x) { alignment = static_cast<uint64_t>(x.integer()); });
-    if (alignment == 0 || alignment > kMostAlignment || (alignment & (alignment - 1)) != 0)
-        throw source.error("corrupt: general.alignment is not a power of two");
-    return alignment;
+    if (value->is_array || value->type != Type::u32) return 0;
+    const uint64_t alignment = number_at<uint32_t>(value->bytes.data());
+    return std::has_single_bit(alignment) && alignment <= kMostAlignment ? alignment : 0;
 }
 
 }  // namespace
@@ -323,7 +324,8 @@ GgufFile::GgufFile(std::unique_ptr<Source> source) : source_(std::move(source)) 
         if (!places_.emplace(entries_.back().name, entries_.size() - 1).second)
             in.fail(where, str("the tensor ", quoted(entries_.back().name), " twice"));
     }
-    const uint64_t alignment = alignment_of(file, find("general.alignment"));
+    const uint64_t alignment = alignment_of(find(kAlignment));
+    if (alignment == 0) throw file.error(str("corrupt: ", kAlignment, " is not a power of two"));
     data_ = std::min((in.at() + alignment - 1) / alignment * alignment, file.size());
     for (const Entry& entry : entries_)
         if (entry.begin % alignment != 0)
@@ -427,7 +429,7 @@ void write_data(Sink& sink, const GgufTensor& t) {
     }
 }
 
-void pad(Sink& sink, uint64_t alignment = kDataAlignment) {
+void pad(Sink& sink, uint64_t alignment) {
     sink.write(std::string(static_cast<size_t>((alignment - sink.written() % alignment) % alignment), '\0'));
 }
 
@@ -435,7 +437,7 @@ void pad(Sink& sink, uint64_t alignment = kDataAlignment) {
 
 void write_gguf(Sink& sink, std::span<const GgufTensor> tensors, const GgufMetadata& metadata) {
     // Data is aligned as the file says. Ours are multiples of 32; a file that was read may ask for more.
-    uint64_t alignment = kDataAlignment;
+    const GgufValue* given = nullptr;
     std::string header;
     put<uint32_t>(header, kMagic);
     put<uint32_t>(header, 3);
@@ -450,9 +452,10 @@ void write_gguf(Sink& sink, std::span<const GgufTensor> tensors, const GgufMetad
         if (value.is_array || value.type == Type::string)
             put<uint64_t>(header, value.is_array ? value.count : value.bytes.size());
         header += value.bytes;
-        if (key == "general.alignment" && !value.is_array && value.type == Type::u32)
-            alignment = std::max<uint64_t>(1, number_at<uint32_t>(value.bytes.data()));
+        if (key == kAlignment) given = &value;
     }
+    const uint64_t alignment = alignment_of(given);
+    if (alignment == 0) throw file_error(sink.name(), str(kAlignment, " is not a power of two"));
     names.clear();
     uint64_t at = 0;
     for (const GgufTensor& t : tensors) {

@@ -109,6 +109,9 @@ TEST(gguf, what_the_format_cannot_hold_is_refused) {
     error_of([&] { write(Tensor::zeros(DType::f32, {256}), "q4_k"); }, "cannot be written as q4_k");
     error_of([&] { write(Tensor::zeros(DType::i32, {32}), "q4_0"); }, "int32");
     error_of([&] { write(Tensor::zeros(DType::f32, {1, 1, 1, 1, 1}), nullptr); }, "5 axes");
+    // Such a file could not be read.
+    for (const GgufValue& alignment : {GgufValue::of(int64_t{48}), GgufValue::of(int64_t{0}), GgufValue::of(-1.0)})
+        error_of([&] { write_gguf(sink, {}, {{"general.alignment", alignment}}); }, "not a power of two");
 }
 
 TEST(gguf, a_number_is_believed_only_when_the_bytes_are_there) {
