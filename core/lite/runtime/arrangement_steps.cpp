@@ -172,14 +172,7 @@ std::unique_ptr<Work> prepare_flip(const StepForm& form, std::string& fault) {
             const auto* const from = reinterpret_cast<const T*>(call.in[0]) + start;
             auto* const to = reinterpret_cast<T*>(call.out[0]);
             share(call.workers, count, 16384, [&](int64_t begin, int64_t end, int) {
-                for (int64_t i = begin; i < end; ++i) {
-                    int64_t rest = i, at = 0;
-                    for (size_t axis = shape.size(); axis-- > 0;) {
-                        at += rest % shape[axis] * strides[axis];
-                        rest /= shape[axis];
-                    }
-                    to[i] = from[at];
-                }
+                for (int64_t i = begin; i < end; ++i) to[i] = from[place_of(i, shape, strides)];
             });
         });
     });

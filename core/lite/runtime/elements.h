@@ -121,7 +121,23 @@ inline int64_t index_at(const char* data, DType t, int64_t i) {
             return reinterpret_cast<const int64_t*>(data)[i];
     }
 }
+// The same of an index into an axis, which counts from the end where it is negative; -1: out of range.
+inline int64_t index_at(const char* data, DType t, int64_t i, int64_t size) {
+    int64_t at = index_at(data, t, i);
+    if (at < 0) at += size;
+    return at < size ? std::max<int64_t>(at, -1) : -1;
+}
 inline bool is_index(DType t) { return is_integer(t) || t == DType::boolean; }
+
+// The place of element i of axes of these sizes in an arrangement with these steps.
+inline int64_t place_of(int64_t i, const std::vector<int64_t>& sizes, const std::vector<int64_t>& steps) {
+    int64_t at = 0;
+    for (size_t k = sizes.size(); k-- > 0;) {
+        at += i % sizes[k] * steps[k];
+        i /= sizes[k];
+    }
+    return at;
+}
 
 // A dense tensor around one axis: outer x size x inner elements.
 struct Around {

@@ -21,9 +21,8 @@ std::unique_ptr<Work> prepare_gather(const StepForm& form, std::string& fault) {
         share(call.workers, a.outer * count, std::max<int64_t>(1, 65536 / std::max<int64_t>(run, 1)),
               [&](int64_t begin, int64_t end, int) {
                   for (int64_t i = begin; i < end; ++i) {
-                      int64_t at = index_at(call.in[1], dtype, i % count);
-                      if (at < 0) at += a.size;
-                      if (at < 0 || at >= a.size) return call.fail(kOutside);
+                      const int64_t at = index_at(call.in[1], dtype, i % count, a.size);
+                      if (at < 0) return call.fail(kOutside);
                       std::memcpy(call.out[0] + i * run, call.in[0] + (i / count * a.size + at) * run,
                                   static_cast<size_t>(run));
                   }
@@ -31,9 +30,9 @@ std::unique_ptr<Work> prepare_gather(const StepForm& form, std::string& fault) {
     });
 }
 
-// The place of element i of a tensor of this shape in another one with these strides; along `axis` it is `at`.
-int64_t place_of(int64_t i, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int axis,
-                 int64_t at) {
+// The place of element i of a tensor of this shape in another one with these strides, where it is `at` along `axis`.
+int64_t place_along(int64_t i, const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int axis,
+                    int64_t at) {
     int64_t place = 0;
     for (size_t k = shape.size(); k-- > 0;) {
         place += (static_cast<int>(k) == axis ? at : i % shape[k]) * strides[k];
@@ -57,11 +56,10 @@ std::unique_ptr<Work> prepare_gather_elements(const StepForm& form, std::string&
             using T = decltype(tag);
             share(call.workers, count, 8192, [&](int64_t begin, int64_t end, int) {
                 for (int64_t i = begin; i < end; ++i) {
-                    int64_t at = index_at(call.in[1], dtype, i);
-                    if (at < 0) at += size;
-                    if (at < 0 || at >= size) return call.fail(kOutside);
+                    const int64_t at = index_at(call.in[1], dtype, i, size);
+                    if (at < 0) return call.fail(kOutside);
                     reinterpret_cast<T*>(call.out[0])[i] =
-                        reinterpret_cast<const T*>(call.in[0])[place_of(i, shape, strides, axis, at)];
+                        reinterpret_cast<const T*>(call.in[0])[place_along(i, shape, strides, axis, at)];
                 }
             });
         });
@@ -78,9 +76,8 @@ struct Tuples {
     int64_t place(const char* indices, int64_t i) const {
         int64_t at = 0;
         for (int64_t k = 0; k < depth; ++k) {
-            int64_t n = index_at(indices, dtype, i * depth + k);
-            if (n < 0) n += sizes[static_cast<size_t>(k)];
-            if (n < 0 || n >= sizes[static_cast<size_t>(k)]) return -1;
+            const int64_t n = index_at(indices, dtype, i * depth + k, sizes[static_cast<size_t>(k)]);
+            if (n < 0) return -1;
             at += n * strides[static_cast<size_t>(k)];
         }
         return at;
@@ -155,7 +152,7 @@ void copy_all(const Call& call, const Operand& x) {
         const int64_t count = x.size();
         for (int64_t i = 0; i < count; ++i)
             reinterpret_cast<T*>(call.out[0])[i] =
-                reinterpret_cast<const T*>(call.in[0])[place_of(i, x.shape, x.strides, -1, 0)];
+                reinterpret_cast<const T*>(call.in[0])[place_of(i, x.shape, x.strides)];
     });
 }
 // The operands of a scatter: the first may be any view.
@@ -207,11 +204,10 @@ std::unique_ptr<Work> scatter_elements(const StepForm& form, std::string& fault)
             using T = decltype(tag);
             auto* const to = reinterpret_cast<T*>(call.out[0]);
             for (int64_t i = 0; i < count; ++i) {
-                int64_t at = index_at(call.in[1], index.dtype, i);
-                if (at < 0) at += size;
-                if (at < 0 || at >= size) return call.fail(kOutside);
-                const int64_t from = place_of(i, index.shape, updates.strides, -1, 0);
-                T& element = to[place_of(i, index.shape, y.strides, axis, at)];
+                const int64_t at = index_at(call.in[1], index.dtype, i, size);
+                if (at < 0) return call.fail(kOutside);
+                const int64_t from = place_of(i, index.shape, updates.strides);
+                T& element = to[place_along(i, index.shape, y.strides, axis, at)];
                 element = joined<J>(element, reinterpret_cast<const T*>(call.in[2])[from]);
             }
         });
@@ -262,9 +258,8 @@ std::unique_ptr<Work> prepare_index_add(const StepForm& form, std::string& fault
             const auto factor = static_cast<T>(alpha);
             for (int64_t o = 0; o < a.outer; ++o)
                 for (int64_t i = 0; i < s.size; ++i) {
-                    int64_t at = index_at(call.in[1], dtype, i);
-                    if (at < 0) at += a.size;
-                    if (at < 0 || at >= a.size) return call.fail(kOutside);
+                    const int64_t at = index_at(call.in[1], dtype, i, a.size);
+                    if (at < 0) return call.fail(kOutside);
                     const T* from = reinterpret_cast<const T*>(call.in[2]) + (o * s.size + i) * a.inner;
                     T* to = reinterpret_cast<T*>(call.out[0]) + (o * a.size + at) * a.inner;
                     for (int64_t k = 0; k < a.inner; ++k) to[k] = static_cast<T>(to[k] + factor * from[k]);

@@ -69,15 +69,6 @@ void fold(Fold f, T& a, T x) {
     }
 }
 
-int64_t place(int64_t i, const std::vector<int64_t>& sizes, const std::vector<int64_t>& steps) {
-    int64_t at = 0;
-    for (size_t k = sizes.size(); k-- > 0;) {
-        at += i % sizes[k] * steps[k];
-        i /= sizes[k];
-    }
-    return at;
-}
-
 // Calls f with each element behind a result; those along the last reduced axis in runs.
 template <class T, class F>
 void for_elements(const Plan& p, const char* from, F&& f) {
@@ -85,9 +76,8 @@ void for_elements(const Plan& p, const char* from, F&& f) {
     alignas(64) char lanes[kRun * 8];
     const int64_t last = p.reduced.empty() ? 1 : p.reduced.back(),
                   step = p.reduced.empty() ? 1 : p.reduced_steps.back();
-    const std::vector<int64_t>&sizes = p.reduced, &steps = p.reduced_steps;
     for (int64_t i = 0; i < p.count; i += last) {
-        const char* row = from + place(i, sizes, steps) * p.width;
+        const char* row = from + place_of(i, p.reduced, p.reduced_steps) * p.width;
         for (int64_t j = 0; j < last; j += kRun) {
             const int64_t n = std::min(kRun, last - j);
             if (step == 1) {
@@ -161,7 +151,7 @@ std::unique_ptr<Work> prepare_reduction(const StepForm& form, std::string& fault
         share(call.workers, p.results, std::max<int64_t>(1, 8192 / std::max<int64_t>(p.count, 1)),
               [&](int64_t begin, int64_t end, int) {
                   for (int64_t i = begin; i < end; ++i) {
-                      const char* const from = call.in[0] + place(i, p.kept, p.kept_steps) * p.width;
+                      const char* const from = call.in[0] + place_of(i, p.kept, p.kept_steps) * p.width;
                       char* const to = call.out[0] + i * p.out_width;
                       Element v{};
                       if (is_real)

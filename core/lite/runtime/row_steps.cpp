@@ -173,21 +173,12 @@ struct Replacement {
     std::vector<int64_t> outer, steps, value_steps;  // of the part, but for its last axis
     int64_t start = 0, run = 1, step = 1, value_step = 1;
 
-    // The place of element i of some axes in an arrangement.
-    static int64_t place(int64_t i, const std::vector<int64_t>& sizes, const std::vector<int64_t>& by) {
-        int64_t at = 0;
-        for (size_t k = sizes.size(); k-- > 0;) {
-            at += i % sizes[k] * by[k];
-            i /= sizes[k];
-        }
-        return at;
-    }
     template <class T>
     void copy(const T* from, T* to) const {
         if (is_single && count > 0)
             std::fill_n(to, count, *from);
         else if (!is_dense)
-            for (int64_t i = 0; i < count; ++i) to[i] = from[place(i, shape, strides)];
+            for (int64_t i = 0; i < count; ++i) to[i] = from[place_of(i, shape, strides)];
         else if (to != from)
             std::memmove(to, from, static_cast<size_t>(count) * sizeof(T));
     }
@@ -196,8 +187,8 @@ struct Replacement {
         int64_t rows = 1;
         for (const int64_t n : outer) rows *= n;
         for (int64_t i = 0; i < rows; ++i) {
-            T* const row = to + start + place(i, outer, steps);
-            const T* const source = values + place(i, outer, value_steps);
+            T* const row = to + start + place_of(i, outer, steps);
+            const T* const source = values + place_of(i, outer, value_steps);
             if (step == 1 && value_step == 1)
                 std::memcpy(row, source, static_cast<size_t>(run) * sizeof(T));
             else
@@ -263,7 +254,7 @@ std::unique_ptr<Work> prepare_strided_slice(const StepForm& form, std::string& f
             const auto* const from = reinterpret_cast<const T*>(call.in[0]) + part.start;
             share(call.workers, count, 16384, [&](int64_t begin, int64_t end, int) {
                 for (int64_t i = begin; i < end; ++i)
-                    reinterpret_cast<T*>(call.out[0])[i] = from[Replacement::place(i, part.sizes, part.steps)];
+                    reinterpret_cast<T*>(call.out[0])[i] = from[place_of(i, part.sizes, part.steps)];
             });
         });
     });
