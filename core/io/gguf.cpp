@@ -229,9 +229,9 @@ Entry read_entry(Cursor& in) {
     return entry;
 }
 
-constexpr std::string_view kAlignment = "general.alignment";
+constexpr std::string_view kAlignmentKey = "general.alignment";
 
-// Of the data, by the value of kAlignment, which may be missing; 0: there is no such alignment.
+// Of the data, by the value of kAlignmentKey, which may be missing; 0: there is no such alignment.
 uint64_t alignment_of(const GgufValue* value) {
     if (!value) return kDataAlignment;
     if (value->is_array || value->type != Type::u32) return 0;
@@ -324,8 +324,8 @@ GgufFile::GgufFile(std::unique_ptr<Source> source) : source_(std::move(source)) 
         if (!places_.emplace(entries_.back().name, entries_.size() - 1).second)
             in.fail(where, str("the tensor ", quoted(entries_.back().name), " twice"));
     }
-    const uint64_t alignment = alignment_of(find(kAlignment));
-    if (alignment == 0) throw file.error(str("corrupt: ", kAlignment, " is not a power of two"));
+    const uint64_t alignment = alignment_of(find(kAlignmentKey));
+    if (alignment == 0) throw file.error(str("corrupt: ", kAlignmentKey, " is not a power of two"));
     data_ = std::min((in.at() + alignment - 1) / alignment * alignment, file.size());
     for (const Entry& entry : entries_)
         if (entry.begin % alignment != 0)
@@ -452,10 +452,10 @@ void write_gguf(Sink& sink, std::span<const GgufTensor> tensors, const GgufMetad
         if (value.is_array || value.type == Type::string)
             put<uint64_t>(header, value.is_array ? value.count : value.bytes.size());
         header += value.bytes;
-        if (key == kAlignment) given = &value;
+        if (key == kAlignmentKey) given = &value;
     }
     const uint64_t alignment = alignment_of(given);
-    if (alignment == 0) throw file_error(sink.name(), str(kAlignment, " is not a power of two"));
+    if (alignment == 0) throw file_error(sink.name(), str(kAlignmentKey, " is not a power of two"));
     names.clear();
     uint64_t at = 0;
     for (const GgufTensor& t : tensors) {
