@@ -5,25 +5,20 @@
 
 namespace lunaria::text {
 
-namespace {
-
-// The rule by which GPT-2's training texts were cut: endings, words, numbers, other signs, each with the space before.
-constexpr std::string_view kWords = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-std::string utf8(int code) {
-    if (code < 0x80) return {static_cast<char>(code)};
-    return {static_cast<char>(0xC0 | (code >> 6)), static_cast<char>(0x80 | (code & 0x3F))};
+const std::array<int32_t, 256>& byte_letters() {
+    static const auto all = [] {
+        std::array<int32_t, 256> letters{};
+        for (int byte = 0, others = 0; byte < 256; ++byte) {
+            const bool is_printable =
+                (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
+            letters[static_cast<size_t>(byte)] = is_printable ? byte : 256 + others++;
+        }
+        return letters;
+    }();
+    return all;
 }
 
-bool is_printable(int byte) {
-    return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
-}
-
-}  // namespace
-
-BytePairs::BytePairs(std::string_view where, std::string_view merges) : words_(where, kWords) {
-    for (int byte = 0, others = 0; byte < 256; ++byte)
-        letters_[byte] = utf8(is_printable(byte) ? byte : 256 + others++);
+BytePairs::BytePairs(std::string_view where, std::string_view merges) : words_(where, kByteWords) {
     int number = 0;
     for (size_t at = 0; at < merges.size(); ++number) {
         const size_t end = std::min(merges.find('\n', at), merges.size());
@@ -40,7 +35,7 @@ BytePairs::BytePairs(std::string_view where, std::string_view merges) : words_(w
 
 void BytePairs::add_word(std::string_view word, std::vector<std::string>& out) const {
     std::vector<std::string> parts;
-    for (char byte : word) parts.push_back(letters_[static_cast<uint8_t>(byte)]);
+    for (char byte : word) parts.push_back(utf8_of(byte_letters()[static_cast<uint8_t>(byte)]));
     while (parts.size() > 1) {
         poll_interrupt();
         int best = INT32_MAX;
@@ -66,9 +61,7 @@ void BytePairs::add_word(std::string_view word, std::vector<std::string>& out) c
 
 std::vector<std::string> BytePairs::tokens(std::string_view text) const {
     std::vector<std::string> list;
-    Pattern::Match match{};
-    for (size_t from = 0; from < text.size() && words_.find(text, from, match) && match.end > match.begin;
-         from = match.end)
+    for (const Pattern::Match& match : words_.all(text))
         add_word(text.substr(match.begin, match.end - match.begin), list);
     return list;
 }

@@ -1,11 +1,18 @@
 // Byte-pair tokens over bytes, as GPT-2 has them (Radford et al. 2019; Sennrich et al. 2016).
 #pragma once
 
+#include <array>
 #include <map>
 
 #include "core/data/text/tokens.h"
 
 namespace lunaria::text {
+
+// The rule by which GPT-2's training texts were cut: endings, words, numbers, other signs, each with the space before.
+inline constexpr std::string_view kByteWords =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+// The character that stands for each byte in tokens: a printable one for itself.
+const std::array<int32_t, 256>& byte_letters();
 
 class BytePairs {
   public:
@@ -22,7 +29,6 @@ class BytePairs {
         bool operator()(const View& a, const View& b) const { return a < b; }
     };
     std::map<std::pair<std::string, std::string>, int, Less> ranks_;
-    std::string letters_[256];  // the character for each byte
     Pattern words_;
 };
 

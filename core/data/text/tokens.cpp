@@ -128,21 +128,15 @@ void add_pieces(std::string_view where, const Token& word, const PieceRule& rule
 
 Tokens pattern_tokens(std::string_view text, const Pattern& cut, const Pattern* keep) {
     Tokens list;
-    size_t begin = 0, from = 0;
-    Pattern::Match match{};
-    while (from <= text.size() && cut.find(text, from, match)) {
-        if (match.end == match.begin) {
-            // An empty match cuts nothing; the next search begins a character later.
-            from = match.end + 1;
-            while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
-            continue;
-        }
+    size_t begin = 0;
+    for (const Pattern::Match& match : cut.all(text)) {
+        if (match.end == match.begin) continue;  // it cuts nothing
         if (match.begin > begin) list.push_back(part(text, begin, match.begin));
         const std::string_view found = text.substr(match.begin, match.end - match.begin);
         Pattern::Match whole{};
         if (keep && keep->find(found, 0, whole) && whole.begin == 0 && whole.end == found.size())
             list.push_back(part(text, match.begin, match.end));
-        begin = from = match.end;
+        begin = match.end;
     }
     if (text.size() > begin) list.push_back(part(text, begin, text.size()));
     return list;
@@ -167,10 +161,8 @@ Tokens script_tokens(std::string_view where, std::string_view text, bool keep_sp
         return Pattern("UnicodeScriptTokenizer", pattern + "|.");
     }();
     Tokens list;
-    Pattern::Match match{};
     characters(where, text);
-    for (size_t from = 0; from < text.size() && runs.find(text, from, match); from = match.end) {
-        if (match.end == match.begin) break;
+    for (const Pattern::Match& match : runs.all(text)) {
         const Token token = part(text, match.begin, match.end);
         if (keep_space || !is_space(characters(where, token.text).front().code)) list.push_back(token);
     }

@@ -1,11 +1,11 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/data/text/bytes.h"
 #include "core/data/text/tokenizer/parts.h"
 
 namespace lunaria::text {
@@ -124,12 +124,9 @@ Cutter splitting(Finder finder, Behavior behavior) {
     };
 }
 
-// Words as GPT-2 has them.
-constexpr std::string_view kWords = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 Cutter byte_level(const json& entry) {
     const bool prefix = flag_of(entry, "add_prefix_space", true), cuts = flag_of(entry, "use_regex", true);
-    Finder words = cuts ? finder_of_pattern(translated(kWords)) : Finder();
+    Finder words = cuts ? finder_of_pattern(translated(kByteWords)) : Finder();
     return [=](std::vector<Part>& parts) {
         cut_parts(parts, [&](Aligned& text) {
             if (prefix && !text.text().starts_with(' ')) text.prepend(" ");
@@ -233,25 +230,6 @@ constexpr std::pair<std::string_view, Make> kKinds[] = {
      }},
 };
 
-// The letters of byte-level tokens: printable characters stand for themselves.
-struct ByteLetters {
-    std::array<int32_t, 256> letters{};
-    std::map<int32_t, int> bytes;
-
-    ByteLetters() {
-        for (int byte = 0, others = 0; byte < 256; ++byte) {
-            const bool printable =
-                (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
-            letters[static_cast<size_t>(byte)] = printable ? byte : 256 + others++;
-            bytes[letters[static_cast<size_t>(byte)]] = byte;
-        }
-    }
-    static const ByteLetters& get() {
-        static const ByteLetters all;
-        return all;
-    }
-};
-
 }  // namespace
 
 Finder finder_of(const json& pattern) {
@@ -329,13 +307,17 @@ void to_byte_letters(Aligned& text) {
     for (const Character& c : text.letters())
         for (uint32_t at = c.begin; at < c.end; ++at) {
             const auto byte = static_cast<unsigned char>(text.text()[at]);
-            list.push_back({ByteLetters::get().letters[byte], at > c.begin ? 1 : 0});
+            list.push_back({byte_letters()[byte], at > c.begin ? 1 : 0});
         }
     text.transform(list);
 }
 
 int byte_of_letter(int32_t code) {
-    const auto& bytes = ByteLetters::get().bytes;
+    static const auto bytes = [] {
+        std::map<int32_t, int> all;
+        for (int byte = 0; byte < 256; ++byte) all[byte_letters()[static_cast<size_t>(byte)]] = byte;
+        return all;
+    }();
     const auto it = bytes.find(code);
     return it == bytes.end() ? -1 : it->second;
 }
