@@ -8,6 +8,7 @@ local copy = require "lunaria.nn.copy"
 local graph = require "lunaria.lite.prune_graph"
 local layers_of = require "lunaria.lite.quantise_layers"
 local predicting = require "lunaria.nn.predicting"
+local uncompiled = require "lunaria.nn.uncompiled"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -240,16 +241,13 @@ local function channel_masks(self, args, share)
   local batch = args.train_dataset_element
   self.inputs = self.inputs or table.move(batch, 1, math.max(1, #batch - 1), 1, {})
   -- As the network predicts: the training's random numbers and statistics stay what they are.
-  local mode, restore = ms.get_context "mode", predicting(self.network)
-  ms.set_context { mode = ms.PYNATIVE_MODE }
-  local taylor
-  local ok, message = pcall(function()
+  local restore = predicting(self.network)
+  local ok, taylor = pcall(uncompiled, function()
     self.sets = self.sets or sets_of("ChannelPruning", self.network, self.inputs, self.skip)
-    taylor = self.criterion == "taylor" and taylor_scores(self.network, args.loss_fn, batch, self.sets) or nil
+    return self.criterion == "taylor" and taylor_scores(self.network, args.loss_fn, batch, self.sets) or nil
   end)
-  ms.set_context { mode = mode }
   restore()
-  if not ok then error(message, 0) end
+  if not ok then error(taylor, 0) end
   for _, set in ipairs(self.sets) do
     local score = score_of(set, self.criterion, taylor)
     -- Channels that are zero already stay so.

@@ -4,6 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local copy = require "lunaria.nn.copy"
 local source = require "lunaria.train.batches"
+local uncompiled = require "lunaria.nn.uncompiled"
 local graph = require "lunaria.lite.quantise_graph"
 local layers_of = require "lunaria.lite.quantise_layers"
 local ranges = require "lunaria.lite.quantise_ranges"
@@ -133,18 +134,14 @@ end
 
 -- Calls the network with all samples, not compiled: the layers' observers look at numbers.
 local function run_samples(network, batches, each)
-  local mode = ms.get_context "mode"
-  ms.set_context { mode = ms.PYNATIVE_MODE }
   local results = {}
-  local ok, message = pcall(function()
+  uncompiled(function()
     for i, batch in ipairs(batches) do
       local y = network(table.unpack(batch))
       if each then each(y, i) end
       results[i] = y
     end
   end)
-  ms.set_context { mode = mode }
-  if not ok then error(message, 0) end
   return results
 end
 

@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local events = require "lunaria.train.events"
 local messages = require "lunaria.train.messages"
+local uncompiled = require "lunaria.nn.uncompiled"
 
 local text_field = events.text_field
 
@@ -28,13 +29,9 @@ end
 --- The graph of a network, or a function, for inputs.
 return function(network, ...)
   local file = ms.io.temporary(".mindir")
-  -- What is compiled has no operators of its own any more.
-  local mode = ms.get_context("mode")
-  ms.set_context { mode = ms.PYNATIVE_MODE }
   local given = table.pack(...)
   given[given.n + 1] = { file_name = file, form = "lunaria" }
-  local ok, message = pcall(ms.export, network, table.unpack(given, 1, given.n + 1))
-  ms.set_context { mode = mode }
+  local ok, message = pcall(uncompiled, ms.export, network, table.unpack(given, 1, given.n + 1))
   local stream = ok and io.open(file, "rb")
   local text = stream and stream:read("a")
   if stream then stream:close() end
