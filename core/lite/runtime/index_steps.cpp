@@ -1,6 +1,7 @@
 // Steps that read or write elements at places that are computed: gathers and scatters.
 #include <cstring>
 
+#include "backends/cpu/int.h"
 #include "core/lite/runtime/elements.h"
 
 namespace lunaria::lite {
@@ -115,20 +116,23 @@ std::unique_ptr<Work> prepare_gather_nd(const StepForm& form, std::string& fault
 
 enum class Join : uint8_t { update, add, sub, mul, div, max, min };
 
-template <Join J, class T>
-T joined(T a, T b) {
+template <Join J, class N>
+N computed(N a, N b) {
     if constexpr (J == Join::update) return b;
-    if constexpr (J == Join::add) return static_cast<T>(a + b);
-    if constexpr (J == Join::sub) return static_cast<T>(a - b);
-    if constexpr (J == Join::mul) return static_cast<T>(a * b);
-    if constexpr (J == Join::div) {
-        if constexpr (std::is_integral_v<T>)
-            return b == 0 ? T(0) : static_cast<T>(a / b);
-        else
-            return a / b;
-    }
+    if constexpr (J == Join::add) return a + b;
+    if constexpr (J == Join::sub) return a - b;
+    if constexpr (J == Join::mul) return a * b;
+    if constexpr (J == Join::div) return a / b;
     if constexpr (J == Join::max) return a > b || a != a ? a : b;
     if constexpr (J == Join::min) return a < b || a != a ? a : b;
+}
+// Integers wrap around.
+template <Join J, class T>
+T joined(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+        return computed<J>(cpu::Int<T>(a), cpu::Int<T>(b)).v;
+    else
+        return computed<J>(a, b);
 }
 template <Join J>
 bool may_join(const Operand& x) {

@@ -280,9 +280,10 @@ TEST(LightModel, uses_memory_of_the_caller) {
     }
 }
 
-// What a model of one step makes of all elements of x.
+// What a model of one step makes of all elements of x, with constants behind it.
 template <class T, class R>
-R result_of(const char* kind, DType dtype, const std::vector<T>& x, DType result) {
+R result_of(const char* kind, DType dtype, const std::vector<T>& x, DType result,
+            const std::vector<Value>& constants = {}) {
     Model m;
     m.values.resize(2);
     m.values[0].home = Value::Home::input;
@@ -297,6 +298,10 @@ R result_of(const char* kind, DType dtype, const std::vector<T>& x, DType result
     step.kind = kind;
     step.operands.resize(1);
     step.operands[0].value = 0;
+    for (const Value& v : constants) {
+        step.operands.emplace_back().value = static_cast<uint32_t>(m.values.size());
+        m.values.push_back(v);
+    }
     step.results.resize(1);
     step.results[0].value = 1;
     m.steps.push_back(step);
@@ -317,6 +322,25 @@ TEST(LightModel, finds_the_best_of_integers_at_the_ends_of_their_range) {
     EXPECT_EQ((result_of<uint64_t, uint64_t>("amin", DType::u64, {5, kNatural, 7}, DType::u64)), 5u);
     EXPECT_EQ((result_of<uint64_t, double>("mean", DType::u64, {uint64_t{1} << 63, uint64_t{1} << 63}, DType::f64)),
               0x1p63);
+}
+
+TEST(LightModel, divides_the_lowest_integer_by_minus_one) {
+    static const int64_t place = 0;
+    static const int32_t divisor = -1;
+    Value index, update;
+    index.home = update.home = Value::Home::constant;
+    index.dtype = DType::i64;
+    index.shape = {1, 1};
+    index.data = reinterpret_cast<const std::byte*>(&place);
+    index.bytes = sizeof place;
+    update.dtype = DType::i32;
+    update.shape = {1};
+    update.data = reinterpret_cast<const std::byte*>(&divisor);
+    update.bytes = sizeof divisor;
+    EXPECT_EQ((result_of<int32_t, int32_t>("tensor_scatter_div", DType::i32, {INT32_MIN}, DType::i32, {index, update})),
+              INT32_MIN);
+    EXPECT_EQ((result_of<int32_t, int32_t>("tensor_scatter_add", DType::i32, {INT32_MIN}, DType::i32, {index, update})),
+              INT32_MAX);
 }
 
 TEST(LightModel, says_what_is_wrong_with_a_file) {
