@@ -141,6 +141,14 @@ Op& Op::method(bool yes) {
     is_method = yes;
     return *this;
 }
+Op& Op::cut(const char* factors) {
+    cut_text = factors;
+    return *this;
+}
+Op& Op::linear(std::initializer_list<int> operands) {
+    for (int i : operands) linear_operands |= uint32_t{1} << i;
+    return *this;
+}
 Op& Op::source(const char* where) {
     source_text = where;
     return *this;

@@ -167,7 +167,13 @@ class Op {
     Op& wide();
     Op& elementwise();  // arithmetic given by a formula (core/ops/formulas.h): strided, half_native, batched, broadcast
     Op& alias(const char* other_name);
-    Op& method(bool yes);           // whether x:name(...) exists; default: yes when the first parameter is a tensor
+    Op& method(bool yes);  // whether x:name(...) exists; default: yes when the first parameter is a tensor
+    // The ways in which a call can be divided among ranks: factors of the operands' and results' axes, as
+    // core/parallel/rule.h reads them. Without one they are derived from what else the entry says.
+    Op& cut(const char* factors);
+    // The operands in which the operator is linear while the others stay: sums that are not complete pass through one
+    // of them.
+    Op& linear(std::initializer_list<int> operands);
     Op& source(const char* where);  // a paper or standard
     // Arguments for the standard tests, as core/ops/sample.h describes: .sample("f32[2,3], axis=1")
     Op& sample(const char* text);
@@ -220,6 +226,8 @@ class Op {
     bool has_wide_rules = false, is_exact = false, is_itemwise = false, is_branch = false, is_closure = false;
     bool is_method = false;
     bool promotes = false;  // has `same` or `float` parameters
+    const char* cut_text = nullptr;
+    uint32_t linear_operands = 0;  // a bit for each operand
     const char* source_text = nullptr;
     std::vector<const char*> aliases;
     std::vector<const char*> samples;

@@ -336,15 +336,21 @@ namespace {
 
 Value run_here(const Op& op, std::span<const Value> given);
 
+Value run_on(Device* place, const Op& op, std::span<const Value> given) {
+    Value result;
+    if (place && place->run(op, given, result)) return result;
+    return run_here(op, given);
+}
+
 Value run_unwatched(const Op& op, std::span<const Value> given) {
     poll_interrupt();
     if (!has_places()) [[likely]]
         return run_here(op, given);
     const Placement placement(op, given);
     const PlaceScope scope(placement.place);
-    if (placement.travellers.empty()) return run_here(op, given);
+    if (placement.travellers.empty()) return run_on(placement.place, op, given);
     const std::vector<Value> moved = placement.moved(given);
-    return placement.marked(run_here(op, moved));
+    return placement.marked(run_on(placement.place, op, moved));
 }
 
 Value run_here(const Op& op, std::span<const Value> given) {

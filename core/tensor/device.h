@@ -71,6 +71,13 @@ class Device {
         return first;
     }
     virtual graph::Backend* graphs() { return nullptr; }  // null: it runs only single operators
+    // Runs the operator with all that belongs to it (conversions, views, expansion), and gives the result. A device
+    // does so whose tensors are no blocks of memory, such as pieces on several ranks; others leave it to the executor:
+    // false.
+    virtual bool run(const Op&, std::span<const Value> given, Value& result) {
+        static_cast<void>(given), static_cast<void>(result);
+        return false;
+    }
 
     // Waits for all work that was asked for.
     virtual void synchronize() {}
