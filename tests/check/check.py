@@ -27,10 +27,13 @@ LAYERS = {
     "core/lite": {"core", "core/lite"},  # of core only what the library brings along: CMakeLists.txt
     "core/data": {"core", "core/data"},
     "core/insight": {"core", "core/data", "core/insight"},
+    "core/parallel": {"core", "core/parallel"},
     "backends": {"core", "core/lite", "backends"},
     "jit": {"core", "core/lite", "jit"},
     "jit/runtime": {"core", "backends", "jit", "jit/runtime"},
-    "interpreter": {"core", "core/data", "core/insight", "core/lite", "core/lite/runtime", "backends", "jit", "interpreter"},
+    "jit/parallel": {"core", "core/parallel", "jit", "jit/parallel"},
+    "interpreter": {"core", "core/data", "core/insight", "core/lite", "core/lite/runtime", "core/parallel", "backends", "jit", "jit/parallel",
+                    "interpreter"},
     "kernel": {"kernel", "interpreter", "core"},
 }
 # How many folders of each of these layers include one another in a circle: figures that may only fall.

@@ -1,0 +1,44 @@
+// Ranks of one host, which work together through an arena of shared memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "core/parallel/arena.h"
+#include "core/parallel/communicator.h"
+#include "core/parallel/shared_transfers.h"
+
+namespace lunaria::parallel {
+
+class SharedCommunicator : public Communicator {
+  public:
+    // All ranks have the same arena.
+    SharedCommunicator(std::shared_ptr<Arena> arena, int rank);
+    ~SharedCommunicator() override;
+    std::string_view engine() const override { return "shared memory"; }
+
+  protected:
+    void execute(const Request& request, const Mark& mark) override;
+    std::unique_ptr<Transfer> post(const Request& request, const Mark& mark) override;
+    uint32_t news() const override;
+    void wait_for_news(uint32_t seen) override;
+    void waits_for(int world_rank) override;
+
+  private:
+    class Steps;
+    struct Area {
+        Seat* seats = nullptr;
+        uint32_t step = 0;
+    };
+    Area& area(const Group& group);
+    // Throws if the rank for which this one waits will never do its part.
+    void look_after(int other, const Mark& mark);
+
+    std::shared_ptr<Arena> arena_;  // also that of the other ranks, where they are threads of this process
+    std::unordered_map<const Group*, Area> areas_;
+    SharedTransfers transfers_;
+    int spins_;
+};
+
+}  // namespace lunaria::parallel

@@ -1,0 +1,192 @@
+#include "core/parallel/shared_transfers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace lunaria::parallel {
+
+namespace {
+
+int64_t bytes_of(const Request& request) { return request.count * static_cast<int64_t>(size_of(request.dtype)); }
+
+}  // namespace
+
+class SharedTransfers::Send : public Transfer {
+  public:
+    Send(SharedTransfers& owner, const Request& request, const Mark& mark)
+        : owner_(owner), request_(request), mark_(mark), to_(request.group->world_rank(request.root)) {
+        line().push_back(this);
+    }
+    ~Send() override { line().erase(std::find(line().begin(), line().end(), this)); }
+
+    bool advance() override {
+        if (line().front() != this) return false;
+        Channel& channel = owner_.arena_.channel(owner_.rank_, to_);
+        bool has_moved = false;
+        while (!is_complete_) {
+            const uint32_t filled = channel.filled.load(std::memory_order_relaxed);
+            if (filled - channel.emptied.load(std::memory_order_acquire) == Channel::kSlots) break;
+            fill(channel.slots[filled % Channel::kSlots]);
+            channel.filled.store(filled + 1, std::memory_order_release);
+            has_moved = true;
+        }
+        if (has_moved)
+            ring(owner_.arena_.bell(to_));
+        else
+            owner_.look_after_(to_, mark_);
+        return is_complete_;
+    }
+
+  private:
+    std::vector<const Send*>& line() { return owner_.sending_[static_cast<size_t>(to_)]; }
+
+    void fill(Channel::Slot& slot) {
+        const int64_t bytes = std::min(static_cast<int64_t>(Channel::kSlotSize), bytes_of(request_) - sent_);
+        slot.mark = mark_;
+        slot.bytes = static_cast<uint64_t>(bytes);
+        slot.message_bytes = static_cast<uint64_t>(bytes_of(request_));
+        if (bytes > 0)
+            std::memcpy(slot.data, static_cast<const char*>(request_.in) + sent_, static_cast<size_t>(bytes));
+        sent_ += bytes;
+        is_complete_ = sent_ == bytes_of(request_);
+    }
+
+    SharedTransfers& owner_;
+    const Request& request_;
+    const Mark mark_;
+    const int to_;
+    int64_t sent_ = 0;
+    bool is_complete_ = false;
+};
+
+// What has come from one rank, and the receives that wait for it.
+struct SharedTransfers::Inbox {
+    struct Message {
+        Mark mark;
+        std::vector<unsigned char> bytes;
+        bool is_whole = false;
+    };
+    std::list<Receive*> waiting;
+    std::list<Message> unclaimed;
+    // The message that is on its way goes to a receive, to the unclaimed ones, or nowhere (its receive has failed).
+    bool is_open = false;
+    Receive* receiver = nullptr;
+    Message* kept = nullptr;
+    uint64_t received = 0;
+};
+
+class SharedTransfers::Receive : public Transfer {
+  public:
+    Receive(SharedTransfers& owner, const Request& request, const Mark& mark)
+        : owner_(owner), request_(request), mark_(mark), from_(request.group->world_rank(request.root)) {
+        inbox().waiting.push_back(this);
+    }
+    ~Receive() override {
+        inbox().waiting.remove(this);
+        if (inbox().receiver == this) inbox().receiver = nullptr;
+    }
+
+    bool advance() override {
+        if (!has_begun_) claim();
+        if (is_complete_ || owner_.pump(from_)) return is_complete_;
+        try {
+            owner_.look_after_(from_, mark_);
+        } catch (const Error&) {
+            if (!owner_.pump(from_)) throw;  // else it sent its last before it ended
+        }
+        return is_complete_;
+    }
+
+    bool accepts(const Mark& sent) const { return !has_begun_ && sent.group == mark_.group && sent.tag == mark_.tag; }
+    void begin(const Mark& sent) {
+        has_begun_ = true;
+        if (sent.dtype != mark_.dtype || sent.count != mark_.count) owner_.disagree(mark_, from_, sent);
+    }
+    void take(uint64_t offset, const unsigned char* data, uint64_t bytes) {
+        if (bytes > 0) std::memcpy(static_cast<unsigned char*>(request_.out) + offset, data, bytes);
+    }
+    void complete() { is_complete_ = true; }
+
+  private:
+    Inbox& inbox() { return *owner_.inboxes_[static_cast<size_t>(from_)]; }
+
+    // Takes the oldest unclaimed message that fits, once all of it has come.
+    void claim() {
+        auto& unclaimed = inbox().unclaimed;
+        const auto found = std::find_if(unclaimed.begin(), unclaimed.end(),
+                                        [&](const Inbox::Message& message) { return accepts(message.mark); });
+        if (found == unclaimed.end() || !found->is_whole) return;
+        const Inbox::Message message = std::move(*found);
+        unclaimed.erase(found);
+        begin(message.mark);
+        take(0, message.bytes.data(), message.bytes.size());
+        complete();
+    }
+
+    SharedTransfers& owner_;
+    const Request& request_;
+    const Mark mark_;
+    const int from_;
+    bool has_begun_ = false, is_complete_ = false;
+};
+
+SharedTransfers::SharedTransfers(Arena& arena, int rank, LookAfter look_after)
+    : arena_(arena), rank_(rank), look_after_(std::move(look_after)) {
+    for (int i = 0; i < arena.ranks(); ++i) inboxes_.push_back(std::make_unique<Inbox>());
+    sending_.resize(static_cast<size_t>(arena.ranks()));
+}
+
+SharedTransfers::~SharedTransfers() = default;
+
+std::unique_ptr<Transfer> SharedTransfers::post(const Request& request, const Mark& mark) {
+    if (request.operation == Collective::send) return std::make_unique<Send>(*this, request, mark);
+    return std::make_unique<Receive>(*this, request, mark);
+}
+
+void SharedTransfers::disagree(const Mark& own, int from, const Mark& sent) const {
+    throw state_error("recv", str("rank ", rank_, " asks for ", describe(arena_.log(rank_), own), "; but rank ", from,
+                                  " sent ", describe(arena_.log(from), sent)))
+        .hint("what is sent and received has one dtype and one count");
+}
+
+// Takes what has come from a rank. A message for which no receive waits is kept, so that one behind it can be reached.
+// Whether anything had come.
+bool SharedTransfers::pump(int from) {
+    Channel& channel = arena_.channel(from, rank_);
+    Inbox& inbox = *inboxes_[static_cast<size_t>(from)];
+    bool has_moved = false;
+    while (true) {
+        const uint32_t emptied = channel.emptied.load(std::memory_order_relaxed);
+        if (channel.filled.load(std::memory_order_acquire) == emptied) break;
+        const Channel::Slot& slot = channel.slots[emptied % Channel::kSlots];
+        if (!inbox.is_open) {
+            inbox.is_open = true;
+            inbox.received = 0;
+            const auto found = std::find_if(inbox.waiting.begin(), inbox.waiting.end(),
+                                            [&](const Receive* receive) { return receive->accepts(slot.mark); });
+            inbox.receiver = found == inbox.waiting.end() ? nullptr : *found;
+            inbox.kept = inbox.receiver ? nullptr : &inbox.unclaimed.emplace_back(Inbox::Message{slot.mark, {}, false});
+            if (inbox.receiver) inbox.receiver->begin(slot.mark);
+        }
+        if (inbox.receiver) inbox.receiver->take(inbox.received, slot.data, slot.bytes);
+        if (inbox.kept) inbox.kept->bytes.insert(inbox.kept->bytes.end(), slot.data, slot.data + slot.bytes);
+        inbox.received += slot.bytes;
+        if (inbox.received == slot.message_bytes) {
+            if (inbox.receiver) inbox.receiver->complete();
+            if (inbox.kept) inbox.kept->is_whole = true;
+            inbox.is_open = false;
+            inbox.receiver = nullptr;
+            inbox.kept = nullptr;
+        }
+        channel.emptied.store(emptied + 1, std::memory_order_release);
+        has_moved = true;
+    }
+    if (has_moved) ring(arena_.bell(from));
+    return has_moved;
+}
+
+}  // namespace lunaria::parallel
