@@ -17,6 +17,7 @@ const std::string_view kUsage =
     "  ascend ...   estimate a network on the simulated Ascend; lunaria ascend --help\n"
     "  insight ...  show trainings in the browser, look at graphs; lunaria insight --help\n"
     "  lite ...     networks as light models that run without this program; lunaria lite --help\n"
+    "  launch ...   run a script as several ranks that work together; lunaria launch --help\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
     "  --debug      stop the script at its first line and ask what to do\n"
     "  --docs DIR   write the reference of everything that has a name to DIR, as Markdown\n"

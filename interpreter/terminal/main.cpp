@@ -19,6 +19,7 @@
 #include "interpreter/session/command_line.h"
 #include "interpreter/session/debugger_prompt.h"
 #include "interpreter/session/docs.h"
+#include "interpreter/terminal/launch_command.h"
 #include "interpreter/terminal/line_reader.h"
 #include "interpreter/terminal/repl.h"
 
@@ -330,7 +331,10 @@ int become_kernel(char** arguments) {
 int main(int count, char** arguments) {
     std::atexit(check_output);
     try {
-        if (count > 1 && std::string_view(arguments[1]) == "kernel") return become_kernel(arguments);
+        const std::string_view first = count > 1 ? arguments[1] : "";
+        if (first == "kernel") return become_kernel(arguments);
+        if (first == "launch") return run_launch(count - 2, arguments + 2);
+        begin_rank();
         for (const auto& [name, module] : kLibraryCommands)
             if (count > 1 && arguments[1] == name) return run_words(module, count - 2, arguments + 2);
         const CommandLine command = parse_command_line(count, arguments);
