@@ -17,8 +17,8 @@ double end_of_messages(std::span<const ReadyGradient> gradients, const Buckets& 
 }
 
 Buckets best_buckets(std::span<const ReadyGradient> gradients, MessageCost cost, int64_t most_bytes) {
-    // The best of the first n gradients. A message that ends earlier is never worse for those after it, so that the best
-    // of the first n continues the best of some fewer.
+    // The best of the first n gradients. A message that ends earlier is never worse for those after it, so that the
+    // best of the first n continues the best of some fewer.
     struct Best {
         double end = 0;
         size_t messages = 0, begin = 0;  // begin: of the last bucket

@@ -1,7 +1,8 @@
 // Gradients in messages: how many of them go together, so that the last message ends as early as possible.
 //
-// A backward pass gives gradients one after the other. A message costs a latency and a time for each byte; messages follow each
-// other, and one begins when its last gradient is there. Few large messages save latencies, many small ones begin earlier.
+// A backward pass gives gradients one after the other. A message costs a latency and a time for each byte; messages
+// follow each other, and one begins when its last gradient is there. Few large messages save latencies, many small ones
+// begin earlier.
 #pragma once
 
 #include <cstddef>
@@ -29,14 +30,15 @@ using Buckets = std::vector<size_t>;
 // The time at which the last message of these buckets ends.
 double end_of_messages(std::span<const ReadyGradient> gradients, const Buckets& buckets, MessageCost cost);
 
-// The buckets whose last message ends first; of equal ones those with the fewest messages. A bucket has at most most_bytes,
-// unless it is a single gradient. Takes time quadratic in the number of gradients.
+// The buckets whose last message ends first; of equal ones those with the fewest messages. A bucket has at most
+// most_bytes, unless it is a single gradient. Takes time quadratic in the number of gradients.
 Buckets best_buckets(std::span<const ReadyGradient> gradients, MessageCost cost, int64_t most_bytes = INT64_MAX);
 
 // Buckets that are full at most_bytes, in order: what is used while no times are known.
 Buckets buckets_of_size(std::span<const int64_t> bytes, int64_t most_bytes);
 
-// A line through measured messages (bytes, seconds), by least squares of the relative errors. Neither coefficient is negative.
+// A line through measured messages (bytes, seconds), by least squares of the relative errors. Neither coefficient is
+// negative.
 struct Message {
     int64_t bytes = 0;
     double seconds = 0;

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/parallel/reductions.h"
@@ -17,9 +18,7 @@ namespace {
 
 constexpr std::string_view kWhere = "gradients of ranks";
 
-double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void check(const ExchangeOptions& options, int ranks) {
     const auto power = [](int n) { return std::has_single_bit(static_cast<unsigned>(n)); };
@@ -55,7 +54,8 @@ GradientExchange::GradientExchange(std::vector<GradientType> gradients, Exchange
         Slot slot;
         slot.dtype = dtype == DType::f64 ? DType::f64 : DType::f32;
         if (slot.dtype == DType::f64 && options_.packing != Packing::none)
-            throw dtype_error(kWhere, str("the gradient of ", gradient.name, " is of float64, which is not compressed"));
+            throw dtype_error(kWhere,
+                              str("the gradient of ", gradient.name, " is of float64, which is not compressed"));
         bytes.push_back(gradient.type.shape.size() * static_cast<int64_t>(size_of(slot.dtype)));
         slot.gradient = std::move(gradient);
         slots_.push_back(std::move(slot));
@@ -129,8 +129,8 @@ void GradientExchange::give(size_t index, const Tensor& gradient) {
     if (!open_) begin();
     Slot& slot = slots_.at(index);
     if (!(gradient.shape() == slot.gradient.type.shape))
-        throw shape_error(kWhere, str("the gradient of ", slot.gradient.name, " has shape ", gradient.shape(), " and not ",
-                                      slot.gradient.type.shape));
+        throw shape_error(kWhere, str("the gradient of ", slot.gradient.name, " has shape ", gradient.shape(),
+                                      " and not ", slot.gradient.type.shape));
     if (slot.given == options_.shards)
         throw state_error(kWhere, str("the gradient of ", slot.gradient.name, " was given before, in the same step"));
     Bucket& bucket = buckets_[slot.bucket];
@@ -139,8 +139,8 @@ void GradientExchange::give(size_t index, const Tensor& gradient) {
         const int64_t padding = bucket_padding(options_, bucket.size);
         bucket.data = Tensor::empty(dtype, {bucket.size + padding});
         if (padding > 0)
-            std::memset(static_cast<std::byte*>(bucket.data.raw()) + static_cast<size_t>(bucket.size) * size_of(dtype), 0,
-                        static_cast<size_t>(padding) * size_of(dtype));
+            std::memset(static_cast<std::byte*>(bucket.data.raw()) + static_cast<size_t>(bucket.size) * size_of(dtype),
+                        0, static_cast<size_t>(padding) * size_of(dtype));
     }
     const Tensor dense = gradient.to_host().contiguous();
     ++slot.given;
@@ -148,7 +148,9 @@ void GradientExchange::give(size_t index, const Tensor& gradient) {
         // Sums of 1, 2, 4 ... shards, as the digits of a binary number: each pair of equal size becomes one.
         const int64_t size = dense.size();
         Tensor sum = Tensor::empty(slot.dtype, {2, size});
-        const auto half = [&](int64_t i) { return sum.view(dense.shape(), contiguous_strides(dense.shape()), i * size); };
+        const auto half = [&](int64_t i) {
+            return sum.view(dense.shape(), contiguous_strides(dense.shape()), i * size);
+        };
         copy_elements(dense, half(0));
         for (int digit = slot.given; digit % 2 == 0; digit /= 2) {
             copy_elements(slot.sums.back(), half(1));
@@ -250,10 +252,8 @@ void GradientExchange::settle() {
     cost_ = measured();
     std::vector<size_t> order(slots_.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-        if (slots_[a].dtype != slots_[b].dtype) return slots_[a].dtype < slots_[b].dtype;
-        return slots_[a].seconds < slots_[b].seconds;
-    });
+    const auto key = [&](size_t i) { return std::tuple(slots_[i].dtype, slots_[i].seconds, i); };
+    std::ranges::sort(order, {}, key);
     std::vector<ReadyGradient> ready;
     for (size_t i : order) {
         const int64_t bytes = slots_[i].gradient.type.shape.size() * static_cast<int64_t>(size_of(slots_[i].dtype));

@@ -1,13 +1,13 @@
 // The gradients of a training step on their way to what all ranks make of them together.
 //
-// Each rank gives its gradients in the order in which its backward pass has them. They are copied into buckets; a full bucket
-// leaves at once, while later gradients are still computed, and buckets leave in one order on all ranks. What is taken at the end
-// are parts of the buckets.
+// Each rank gives its gradients in the order in which its backward pass has them. They are copied into buckets; a full
+// bucket leaves at once, while later gradients are still computed, and buckets leave in one order on all ranks. What is
+// taken at the end are parts of the buckets.
 //
-// Results do not depend on the buckets: each element is combined for itself, but for Combination::adasum, which looks at whole
-// gradients. With Combination::tree they do not depend on the number of ranks either: a step has a fixed number of shards, of which
-// rank r of n has the shards r, r + n, r + 2n ..., and sums are taken in pairs whose numbers differ in the highest bit first. Shards
-// of one rank are then added up before its sum meets that of another.
+// Results do not depend on the buckets: each element is combined for itself, but for Combination::adasum, which looks
+// at whole gradients. With Combination::tree they do not depend on the number of ranks either: a step has a fixed
+// number of shards, of which rank r of n has the shards r, r + n, r + 2n ..., and sums are taken in pairs whose numbers
+// differ in the highest bit first. Shards of one rank are then added up before its sum meets that of another.
 #pragma once
 
 #include <memory>
@@ -42,7 +42,7 @@ struct ExchangeOptions {
     double factor = 1;  // results are multiplied by it
     Packing packing = Packing::none;
     DType half = DType::f16;
-    double fraction = 0.01;               // of the elements, for top_k
+    double fraction = 0.01;                  // of the elements, for top_k
     int64_t most_bytes = int64_t{64} << 20;  // of a bucket
     // How many steps after which the buckets are chosen by measured times; 0: they stay as they are.
     int settles_after = 0;
@@ -58,8 +58,8 @@ class Reduction;
 
 class GradientExchange {
   public:
-    // The gradients in the order in which they are expected; they may come in another. Throws value_error where the ranks or the
-    // dtypes do not go with the options.
+    // The gradients in the order in which they are expected; they may come in another. Throws value_error where the
+    // ranks or the dtypes do not go with the options.
     GradientExchange(std::vector<GradientType> gradients, ExchangeOptions options);
     ~GradientExchange();
 
@@ -85,7 +85,7 @@ class GradientExchange {
         int64_t offset = 0;
         int given = 0;  // in this step
         bool taken = false;
-        double seconds = 0;  // when it was complete, since the step's first gradient
+        double seconds = 0;        // when it was complete, since the step's first gradient
         std::vector<Tensor> sums;  // of shards, each of twice as many as the one after it
         Tensor left_out;           // by top_k
     };

@@ -101,7 +101,8 @@ class TreeSum : public Message {
     Pending pending_;
 };
 
-// The largest elements of each rank's bucket, with their places, go to all; what a rank leaves out it adds the next time.
+// The largest elements of each rank's bucket, with their places, go to all; what a rank leaves out it adds the next
+// time.
 class TopK : public Message {
   public:
     TopK(const ExchangeOptions& options, std::span<const BucketPart> parts, const std::string& name)

@@ -1,4 +1,4 @@
-// How a bucket of gradients, which every rank has its own of, becomes the one that all have.
+// The rules by which the buckets of gradients that the ranks have become the one that all have.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class Reduction {
     virtual ~Reduction() = default;
     // Starts the message of the bucket, a dense vector, which stays as it is until finish().
     virtual void start(const Tensor& bucket) = 0;
-    // Waits; the bucket then holds the result, which options.factor has not multiplied yet. All ranks finish their buckets in one
-    // order.
+    // Waits; the bucket then holds the result, which options.factor has not multiplied yet. All ranks finish their
+    // buckets in one order.
     virtual void finish(const Tensor& bucket) = 0;
 };
 
@@ -35,8 +35,8 @@ std::unique_ptr<Reduction> make_reduction(const ExchangeOptions& options, std::s
 // The number of elements that a bucket needs beyond its `size` gradients, for the pieces of its ranks to be equal.
 int64_t bucket_padding(const ExchangeOptions& options, int64_t size);
 
-// The sum in pairs whose numbers differ in the highest bit first, into values[0]: of values of one size that lie one after the other,
-// a power of two of them.
+// The sum in pairs whose numbers differ in the highest bit first, into values[0]: of values of one size that lie one
+// after the other, a power of two of them.
 void sum_in_pairs(const Tensor& values, int64_t count);
 
 // a + (what b has beyond it): adasum of two vectors, into a.

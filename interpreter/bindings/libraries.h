@@ -32,6 +32,9 @@ int open_lite_micro(lua_State* L);
 // The module behind lunaria/insight/watch.lua.
 int open_watch(lua_State* L);
 
+// The module behind the training in lunaria/parallel/.
+int open_gradients(lua_State* L);
+
 // The module behind lunaria/onnx/: files as tables.
 int open_onnx(lua_State* L);
 int onnx_graph(lua_State* L);

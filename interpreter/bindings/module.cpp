@@ -617,6 +617,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.words");
     lua_pushcfunction(L, protect<open_serving>);
     lua_setfield(L, -2, "lunaria.serving");
+    lua_pushcfunction(L, protect<open_gradients>);
+    lua_setfield(L, -2, "lunaria.gradients");
     lua_pushcfunction(L, protect<open_profiling>);
     lua_setfield(L, -2, "lunaria.profiling");
     lua_pushcfunction(L, protect<open_ascend>);

@@ -1,19 +1,35 @@
 -- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
 --   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE.lua] [--verbose]
+--   lunaria launch -n N tests/conformance/training.lua DIR --parallel data|level1|level2|level3|shards [...]
 -- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
 -- with cells and optimizers (nn). In graph mode most steps have to be compiled. Runs of what does not exist yet are counted as
 -- waiting. The last line is "N passed, N failed".
+-- With --parallel the batches are divided among the ranks, and TrainOneStepCell trains (nn only): with whole parameters (data), with a
+-- fixed number of 8 shards (shards), or with parameters and states divided among the ranks (level1 to level3; sharded: level2).
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local models = require "models"
 local support = require "support"
 
-local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE] [--verbose]"
-local folder, options = support.options(usage, { api = "", run = "", mode = "eager", rules = "", verbose = true })
+local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE] [--parallel KIND] [--verbose]"
+local folder, options = support.options(usage, { api = "", run = "", mode = "eager", rules = "", parallel = "", verbose = true })
 local promised = options.rules ~= "" and dofile(options.rules) or {}
 if options.mode ~= "graph" and options.mode ~= "eager" then
   error("--mode must be eager or graph, got " .. options.mode, 0)
+end
+
+local parallel = options.parallel ~= "" and options.parallel
+if parallel then
+  local level = parallel == "sharded" and "level2" or parallel:match "^level[123]$"
+  if not level and parallel ~= "data" and parallel ~= "shards" then
+    error("--parallel must be data, shards, sharded, level1, level2 or level3, got " .. parallel, 0)
+  end
+  ms.communication.init()
+  ms.set_auto_parallel_context { parallel_mode = "data_parallel", gradients_mean = true, full_batch = true,
+    logical_shards = parallel == "shards" and 8 or 0, enable_parallel_optimizer = level ~= nil,
+    parallel_optimizer_config = { optimizer_level = level or "level1", parallel_optimizer_threshold = 0.25 } }
+  options.api = "nn"
 end
 
 local set = support.read_json(folder .. "/e2e.json")
@@ -79,14 +95,30 @@ function optimizers.AdamW(params, h)
   return ms.mint.optim.AdamW(params, { lr = h.lr, betas = { h.beta1, h.beta2 }, eps = h.eps, weight_decay = h.weight_decay })
 end
 
+-- A step that all ranks make together.
+local function parallel_step(net, loss, optimizer)
+  local WithLoss = ms.nn.Cell:extend("WithLoss")
+  function WithLoss:init() self.network = net end
+  WithLoss.auto_prefix = false
+  function WithLoss:construct(x, y) return loss(x, y) end -- luacheck: ignore 212
+  return ms.nn.TrainOneStepCell(WithLoss(), optimizer)
+end
+
+-- Statistics of a batch are those of all ranks, as the reference has them.
+local layers = parallel and setmetatable({ BatchNorm2d = ms.nn.SyncBatchNorm }, { __index = ms.nn }) or ms.nn
+
 function apis.nn(run)
   local weights = weights_of(run)
-  local net = models.cells[run.model](ms.nn, weights, run)
+  local net = models.cells[run.model](layers, weights, run)
   local params = net:trainable_params()
   for _, p in ipairs(params) do p:assign(weights[p.name] or error("the file has no weight " .. p.name, 0)) end
   net:set_train(true)
   local function loss(x, y) return models.loss(net(x), y) end
   local optimizer = optimizers[run.optimizer](params, run.hyper)
+  if parallel then
+    local step = parallel_step(net, loss, optimizer)
+    return step, loss, step.value_and_gradients
+  end
   local gradient = ms.value_and_grad(loss, nil, params)
   local function step(x, y)
     local value, grads = gradient(x, y)
@@ -122,7 +154,7 @@ local function judge(run, api)
   if not near(last, run.final_loss_on_batch0) then
     return ("after the run: loss %.9g, expected %.9g"):format(last, run.final_loss_on_batch0)
   end
-  if options.mode == "graph" then
+  if options.mode == "graph" and not parallel then
     -- The gradient is compiled, or as a part of the step that calls it.
     local calls = 0
     for _, f in ipairs { step, gradient } do

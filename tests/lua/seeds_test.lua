@@ -17,7 +17,7 @@ t.test("ms.context is where modes and devices are set", function()
   t.equal({ ms.get_auto_parallel_context "parallel_mode", context.get_auto_parallel_context "gradients_mean" }, { "auto_parallel", true })
   context.reset_auto_parallel_context()
   t.equal(ms.get_auto_parallel_context "parallel_mode", ms.ParallelMode.STAND_ALONE)
-  t.fails({ "device_num must be 1, as there is one device and no automatic parallelism over ranks yet, got 8" }, function()
+  t.fails({ "device_num must be 1, the number of ranks of this program (lunaria launch -n 8 starts as many), got 8" }, function()
     ms.set_auto_parallel_context { device_num = 8 }
   end)
   t.fails({ "there is no option 'paralel_mode'", "did you mean 'parallel_mode'?" }, function()

@@ -44,11 +44,13 @@ TEST(Buckets, AreTheBestOfAllWaysToCut) {
     std::mt19937 random(7);
     for (int round = 0; round < 300; ++round) {
         const auto gradients = random_gradients(random, round % 20 == 0 ? 14 : 9);
-        const MessageCost cost{static_cast<double>(random() % 1000) * 1e-5, static_cast<double>(random() % 100) * 1e-10};
+        const MessageCost cost{static_cast<double>(random() % 1000) * 1e-5,
+                               static_cast<double>(random() % 100) * 1e-10};
         const int64_t most = round % 3 ? INT64_MAX : static_cast<int64_t>(random() % 4000000);
         const Buckets found = best_buckets(gradients, cost, most);
         ASSERT_EQ(found.back(), gradients.size());
-        ASSERT_DOUBLE_EQ(end_of_messages(gradients, found, cost), best_by_trial(gradients, cost, most)) << "round " << round;
+        ASSERT_DOUBLE_EQ(end_of_messages(gradients, found, cost), best_by_trial(gradients, cost, most))
+            << "round " << round;
     }
 }
 
@@ -83,7 +85,8 @@ TEST(Buckets, OfASizeHoldAtMostThat) {
 
 TEST(Buckets, CostIsFoundFromMeasuredMessages) {
     std::vector<Message> messages;
-    for (int64_t bytes : {64, 4096, 65536, 1 << 20}) messages.push_back({bytes, 2e-5 + 3e-10 * static_cast<double>(bytes)});
+    for (int64_t bytes : {64, 4096, 65536, 1 << 20})
+        messages.push_back({bytes, 2e-5 + 3e-10 * static_cast<double>(bytes)});
     const MessageCost cost = fitted_cost(messages);
     EXPECT_NEAR(cost.latency, 2e-5, 1e-9);
     EXPECT_NEAR(cost.per_byte, 3e-10, 1e-14);

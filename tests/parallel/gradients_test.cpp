@@ -129,7 +129,8 @@ TEST(Gradients, GoInBucketsThatAllRanksChooseAlikeFromMeasuredTimes) {
     size_t count = 0;
     for (const auto& bucket : buckets[0]) {
         count += bucket.size();
-        for (size_t i : bucket) EXPECT_EQ(kGradients[i].type.dtype == DType::f64, kGradients[bucket[0]].type.dtype == DType::f64);
+        for (size_t i : bucket)
+            EXPECT_EQ(kGradients[i].type.dtype == DType::f64, kGradients[bucket[0]].type.dtype == DType::f64);
     }
     EXPECT_EQ(count, kGradients.size());
 }
@@ -161,7 +162,8 @@ TEST(Gradients, LeaveNothingOutForeverWhereOnlyTheLargestElementsGo) {
     std::vector<double> given(kSize, 0), taken(kSize, 0);
     for (uint32_t step = 0; step < kSteps; ++step)
         for (uint32_t rank = 0; rank < 2; ++rank)
-            for (int64_t i = 0; i < kSize; ++i) given[static_cast<size_t>(i)] += random_tensor(type.type, step * 2 + rank).at(i);
+            for (int64_t i = 0; i < kSize; ++i)
+                given[static_cast<size_t>(i)] += random_tensor(type.type, step * 2 + rank).at(i);
     run_simulated(2, [&](Communicator& c) {
         ExchangeOptions options;
         options.communicator = &c;
@@ -218,7 +220,8 @@ TEST(Gradients, SayWhatIsMissingOrGivenTwice) {
     };
     exchange.give(0, gradient(0, 0));
     EXPECT_NE(message([&] { exchange.give(0, gradient(0, 0)); }).find("a was given before"), std::string::npos);
-    EXPECT_NE(message([&] { exchange.give(1, gradient(0, 0)); }).find("has shape (3, 5) and not (7)"), std::string::npos);
+    EXPECT_NE(message([&] { exchange.give(1, gradient(0, 0)); }).find("has shape (3, 5) and not (7)"),
+              std::string::npos);
     EXPECT_NE(message([&] { exchange.take(0); }).find("waits for that of b, which was not given"), std::string::npos);
     exchange.cancel();
     EXPECT_EQ(step_of(exchange, 0, 1, 1).size(), kGradients.size());

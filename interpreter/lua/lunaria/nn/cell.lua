@@ -25,7 +25,7 @@ local fail, describe, check = arguments.fail, arguments.describe, arguments.chec
 local is_parameter, is_tensor = ms.is_parameter, ms.is_tensor
 
 local Cell = { _name = "Cell", _called = "cell" }
-Cell.bprop, Cell.training, Cell.requires_grad, Cell._special, Cell.auto_prefix = false, false, false, false, true
+Cell.bprop, Cell.training, Cell.requires_grad, Cell._special, Cell._uncompiled, Cell.auto_prefix = false, false, false, false, false, true
 Cell._parameters = ""
 Cell._doc = [[What networks and layers are made of. A class of your own extends it:
 
@@ -257,6 +257,7 @@ end
 local function call_compiled(cell, ...)
   local f = compiled[cell]
   if not f then
+    if cell._uncompiled then return call(cell, ...) end
     require "lunaria.graph"
     local class = getmetatable(cell)
     f = jit.make(function(...) return call(cell, ...) end,

@@ -2,6 +2,8 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local gradients = require "lunaria.gradients"
+local gradients_of_step = require "lunaria.parallel.step"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -95,10 +97,10 @@ function Step:setup(a)
   end
   local network, sense = self.network, self.scale_sense
   rawset(self, "running", running_values(network))
-  self.value_and_gradients = ms.value_and_grad(function(...)
+  self.value_and_gradients = gradients_of_step(self, function(...)
     local loss = network(...)
     return loss * sense:astype(loss.dtype), loss
-  end, nil, self.optimizer.parameters, true)
+  end, network, self.optimizer, true)
 end
 --- Sets the scale. sens: a number or a tensor of one.
 ---     > net = ms.nn.WithLossCell(ms.nn.Dense(2, 1), ms.nn.MSELoss())
@@ -168,9 +170,17 @@ function Accumulation:construct(grads)
   if self.counter:item() ~= 0 then return false end
   local means = {}
   for i = 1, #sums do means[i] = sums[i] / steps end
-  self.optimizer(means)
+  self.optimizer(self.combined and self.combined(means) or means)
   for i = 1, #sums do sums[i]:assign(ops.zeros_like(sums[i])) end
   return true
+end
+--- Has the gradients of several ranks combined when the optimizer steps, not when they are given. combined(gradients) combines them.
+---     > optimizer = ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 1)
+---     > optimizer:accumulates_for(function(gradients) return gradients end)
+---     > optimizer({ ms.ones { 1 } }) --> true
+function Accumulation:accumulates_for(combined)
+  rawset(self, "combined", combined)
+  rawset(self, "_uncompiled", true)
 end
 --- The learning rate of the next step.
 ---     > ms.nn.GradientAccumulation(ms.nn.SGD({ ms.Parameter(ms.ones { 1 }, "w") }, 0.5), 2):get_lr() --> 0.5
@@ -250,9 +260,10 @@ stage and segment of cells by name, for pipelines over several devices; on one d
   > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 4.0]])
 
 local Reducer = layer(Cell, "DistributedGradReducer", "parameters, mean=nil, degree=nil, fusion_type=1, group=\"world\"",
-  [[Adds up the gradients of all devices: cell(grads) gives the sums, divided by degree where mean is true. A program has one device,
-whose gradients these are. parameters: those that the gradients are of. degree: how many devices there are, 1 by default.
-fusion_type, group: 1 and "world", as there are no others to talk to.
+  [[Adds up the gradients of all ranks: cell(grads) gives the sums, divided by degree where mean is true. In a program of one process
+they are the gradients themselves. parameters: those that the gradients are of. mean: as gradients_mean of ms.set_auto_parallel_context
+unless it is given. degree: how many ranks there are. fusion_type, group: 1 and "world": how gradients go into messages is set by
+comm_fusion, and all ranks take part.
 
   > net = ms.nn.Dense(2, 1)
   > reduce = ms.nn.DistributedGradReducer(net:trainable_params(), true)
@@ -264,10 +275,18 @@ function Reducer:setup(a)
     fail(name, "parameters must be a table of parameters that is not empty, got " .. describe(a.parameters))
   end
   rawset(self, "parameters", a.parameters)
-  self.mean = check.boolean(name, "mean", a.mean or false)
-  self.degree = a.degree == nil and 1 or check.positive(name, "degree", a.degree)
-  if a.fusion_type ~= 1 then fail(name, "fusion_type must be 1: with one device no messages are put together") end
-  if a.group ~= "world" then fail(name, "group must be \"world\", the only process, got " .. describe(a.group)) end
+  local settings = package.loaded["lunaria.parallel.settings"]
+  local mean = a.mean
+  if mean == nil then mean = settings and settings.get(name, "gradients_mean") or false end
+  self.mean = check.boolean(name, "mean", mean)
+  if a.fusion_type ~= 1 then fail(name, "fusion_type must be 1: comm_fusion of ms.set_auto_parallel_context says what goes together") end
+  if a.group ~= "world" then fail(name, "group must be \"world\", all ranks, got " .. describe(a.group)) end
+  local ranks = gradients.ranks()
+  self.degree = a.degree == nil and ranks or check.positive(name, "degree", a.degree)
+  if ranks > 1 then
+    rawset(self, "_uncompiled", true)
+    rawset(self, "reduce", require "lunaria.parallel.data".reducer(name, a.parameters, self.mean, self.degree))
+  end
 end
 function Reducer:construct(grads)
   local name = "DistributedGradReducer"
@@ -275,6 +294,7 @@ function Reducer:construct(grads)
     fail(name, ("a table of %d gradients is expected, got %s"):format(#self.parameters,
       type(grads) == "table" and "one of " .. #grads or describe(grads)))
   end
+  if self.reduce then return self.reduce(grads) end
   local reduced = {}
   for i = 1, #grads do reduced[i] = self.mean and self.degree ~= 1 and grads[i] / self.degree or grads[i] end
   return reduced

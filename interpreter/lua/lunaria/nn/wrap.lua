@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local gradients_of_step = require "lunaria.parallel.step"
 
 local fail, describe = arguments.fail, arguments.describe
 local layer, Cell, is_cell = cells.layer, cells.Cell, cells.is_cell
@@ -93,9 +94,9 @@ function TrainOneStepCell:setup(a)
     return loss * sens, loss
   end
   if sens == 1 then
-    self.value_and_gradients = ms.value_and_grad(network, nil, self.optimizer.parameters)
+    self.value_and_gradients = gradients_of_step(self, network, network, self.optimizer)
   else
-    self.value_and_gradients = ms.value_and_grad(scaled, nil, self.optimizer.parameters, true)
+    self.value_and_gradients = gradients_of_step(self, scaled, network, self.optimizer, true)
   end
 end
 

@@ -229,12 +229,14 @@ local function train(self, where, a)
   local epochs, first = check.positive(where, "epoch", a.epoch), check.not_negative(where, "initial_epoch", a.initial_epoch)
   local state = { source = source(where, a.train_dataset), network = self.train_network, progress = wants_progress(a.progress),
     check_finite = check.boolean(where, "check_finite", a.check_finite) }
+  local parallel = package.loaded["lunaria.parallel.settings"]
   local args = {
     network = self.network, train_network = self.train_network, eval_network = self.eval_network, loss_fn = self.loss_fn,
     optimizer = self.optimizer, mode = "train", epoch_num = epochs, batch_num = state.source.size, cur_epoch_num = first,
     cur_step_num = first * (state.source.size or 0), cur_step_in_epoch = 0, train_dataset = a.train_dataset,
     dataset_sink_mode = check.boolean(where, "dataset_sink_mode", a.dataset_sink_mode), metrics = {}, eval_results = {},
-    parallel_mode = "stand_alone", device_number = 1, initial_epoch = first,
+    parallel_mode = parallel and parallel.get(where, "parallel_mode") or "stand_alone",
+    device_number = parallel and parallel.get(where, "device_num") or 1, initial_epoch = first,
   }
   if args.dataset_sink_mode then
     local size = check.integer(where, "sink_size", a.sink_size)
