@@ -20,6 +20,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/parallel/job_records.h"
 #include "core/parallel/rank_process.h"
 
 namespace lunaria::parallel {
@@ -132,6 +133,7 @@ class Job {
     }
 
     int run() {
+        remove_old_records();
         int64_t ranks = options_.ranks;
         for (int64_t attempt = 0;; ++attempt) {
             run_attempt(attempt, ranks);
@@ -249,7 +251,11 @@ class Job {
     void reap() {
         std::vector<RankProcess*> ended;
         for (const auto& process : processes_)
-            if (process->reap()) ended.push_back(process.get());
+            if (process->reap()) {
+                // First of all: the other ranks wait for this to tell why it is gone.
+                note_end(job_, process->rank(), *process->wait_status());
+                ended.push_back(process.get());
+            }
         if (first_) return;
         // Where several have ended meanwhile, the one that was killed is the reason of the others.
         for (const bool killed : {true, false})
@@ -348,13 +354,10 @@ class Job {
         if (!goes_on) {
             logs_.keep();
             text += str("  logs: ", logs_.file(0), processes_.size() > 1 ? " and so on\n" : "\n");
-            const std::string prefix = segment_prefix(job_) + std::string(kRecordMark);
-            std::error_code ignored;
-            for (const auto& entry : fs::directory_iterator(kSegments, ignored))
-                if (entry.path().filename().string().starts_with(prefix)) {
-                    text += str("  requests of each rank before: lunaria ranks ", job_, "\n");
-                    break;
-                }
+            const bool recorded = std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
+                return fs::exists(record_path(job_, process->rank()));
+            });
+            if (recorded) text += str("  what each rank asked of the others: lunaria ranks ", job_, "\n");
         } else {
             text += str("  attempt ", attempt + 1, " has failed\n");
         }
@@ -396,21 +399,6 @@ class Job {
 };
 
 }  // namespace
-
-std::string segment_prefix(std::string_view job) { return str("lunaria-", job, "-"); }
-
-void remove_segments(std::string_view job, bool records) {
-    const std::string prefix = segment_prefix(job);
-    std::error_code ignored;
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(kSegments, ignored)) {
-        const std::string name = entry.path().filename();
-        if (!name.starts_with(prefix)) continue;
-        if (records || !std::string_view(name).substr(prefix.size()).starts_with(kRecordMark))
-            files.push_back(entry.path());
-    }
-    for (const auto& file : files) fs::remove(file, ignored);
-}
 
 int launch(const LaunchOptions& options) {
     if (options.words.empty()) throw argument_error(kWhere, "nothing to run was named");

@@ -27,12 +27,4 @@ int launch(const LaunchOptions& options);
 // by an exception.
 [[noreturn]] void simulate(const std::vector<std::string>& words, int64_t rank, int64_t ranks);
 
-// The shared memory of a job: files of this folder whose names begin with segment_prefix(job), of which those with
-// kRecordMark after it are records that outlive a failure.
-inline constexpr std::string_view kSegments = "/dev/shm";
-inline constexpr std::string_view kRecordMark = "ring";
-std::string segment_prefix(std::string_view job);
-// Removes them; records only if asked to.
-void remove_segments(std::string_view job, bool records);
-
 }  // namespace lunaria::parallel

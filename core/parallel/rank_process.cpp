@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/parallel/job_records.h"
 
 namespace lunaria::parallel {
 
@@ -177,11 +178,6 @@ void RankProcess::show(int index, std::string_view text) {
     if (show_problem_ == 0) show_problem_ = write_all(index == 0 ? STDOUT_FILENO : STDERR_FILENO, text);
 }
 
-std::string RankProcess::describe_end() const {
-    if (!wait_status_) return "runs";
-    if (!was_killed()) return str("exited with ", exit_code());
-    const int number = WTERMSIG(*wait_status_);
-    return str("was killed by signal ", number, " (", strsignal(number), ")");
-}
+std::string RankProcess::describe_end() const { return wait_status_ ? describe_wait_status(*wait_status_) : "runs"; }
 
 }  // namespace lunaria::parallel

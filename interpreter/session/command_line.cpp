@@ -18,6 +18,7 @@ const std::string_view kUsage =
     "  insight ...  show trainings in the browser, look at graphs; lunaria insight --help\n"
     "  lite ...     networks as light models that run without this program; lunaria lite --help\n"
     "  launch ...   run a script as several ranks that work together; lunaria launch --help\n"
+    "  ranks ...    what the ranks of a job do or did last; lunaria ranks --help\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"
     "  --debug      stop the script at its first line and ask what to do\n"
     "  --docs DIR   write the reference of everything that has a name to DIR, as Markdown\n"

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/parallel/job_records.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {
@@ -30,6 +31,13 @@ constexpr std::string_view kLaunchUsage =
     "  --               stop handling options\n"
     "The exit code is that of the first rank that failed. Ctrl-C and SIGTERM end all ranks. ms.help \"several "
     "machines\" tells more.\n";
+
+constexpr std::string_view kRanksUsage =
+    "usage: lunaria ranks [JOB] [--last N]     what the ranks of a job of this machine do, or did last before it "
+    "failed\n"
+    "  JOB              its name or the beginning of it (default: lists the jobs, the newest first)\n"
+    "  --last N         with the last N requests of each rank and what they took\n"
+    "Records of a job are kept after a failure, for a day.\n";
 
 int64_t number_in(std::string_view text, std::string_view option) {
     int64_t value = 0;
@@ -138,6 +146,33 @@ int run_launch(int count, char** words) {
     if (command.simulated)
         parallel::simulate(command.options.words, command.simulated->first, command.simulated->second);
     return parallel::launch(command.options);
+}
+
+int run_ranks(int count, char** words) {
+    std::string job;
+    int64_t last = 0;
+    for (int i = 0; i < count; ++i) {
+        const std::string word = words[i];
+        if (word == "--help" || word == "-h") {
+            std::fwrite(kRanksUsage.data(), 1, kRanksUsage.size(), stdout);
+            return 0;
+        }
+        if (word == "--last") {
+            if (++i >= count) throw argument_error("lunaria ranks", "option --last needs an argument");
+            last = number_in(words[i], "--last");
+        } else if (word.starts_with("-") || !job.empty()) {
+            throw argument_error("lunaria ranks", str("'", word, "' is not understood"))
+                .hint("lunaria ranks --help tells more");
+        } else {
+            job = word;
+        }
+    }
+    if (job.empty()) {
+        for (const std::string& name : parallel::recorded_jobs()) std::puts(name.c_str());
+        return 0;
+    }
+    std::fputs(parallel::describe_job(job, last).c_str(), stdout);
+    return 0;
 }
 
 void begin_rank() {

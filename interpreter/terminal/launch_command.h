@@ -1,4 +1,4 @@
-// The words of `lunaria launch`: jobs of several ranks.
+// The words of `lunaria launch` and `lunaria ranks`: jobs of several ranks.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,9 @@ struct LaunchCommand {
 // know.
 LaunchCommand parse_launch(const std::vector<std::string>& words, const std::string& program);
 
-// Runs the command; the exit code.
+// Run the commands; the exit code.
 int run_launch(int count, char** words);
+int run_ranks(int count, char** words);
 
 // At the start of each other program: what it prints as a rank comes line by line.
 void begin_rank();

@@ -334,6 +334,7 @@ int main(int count, char** arguments) {
         const std::string_view first = count > 1 ? arguments[1] : "";
         if (first == "kernel") return become_kernel(arguments);
         if (first == "launch") return run_launch(count - 2, arguments + 2);
+        if (first == "ranks") return run_ranks(count - 2, arguments + 2);
         begin_rank();
         for (const auto& [name, module] : kLibraryCommands)
             if (count > 1 && arguments[1] == name) return run_words(module, count - 2, arguments + 2);
