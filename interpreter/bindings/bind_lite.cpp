@@ -14,12 +14,14 @@
 #include "core/lite/runtime/executor.h"
 #include "core/random/random.h"
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/jit/function.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
 #include "interpreter/workers/data_handles.h"
 #include "jit/lite/convert.h"
 #include "jit/lite/resize.h"
+#include "jit/lite/training.h"
 
 namespace lunaria {
 
@@ -28,12 +30,12 @@ namespace {
 constexpr std::string_view kWhere = "lite.convert";
 constexpr const char* kName = "lunaria.light_model";
 
-using ModelHandle = std::unique_ptr<const lite::Converted>;
+using ModelHandle = std::unique_ptr<lite::Converted>;
 
-const lite::Converted& model_at(lua_State* L) { return *handle_at<ModelHandle>(L, 1, kName); }
+lite::Converted& model_at(lua_State* L) { return *handle_at<ModelHandle>(L, 1, kName); }
 
 void push_model(lua_State* L, lite::Converted model) {
-    push_handle<ModelHandle>(L, std::make_unique<const lite::Converted>(std::move(model)), kName);
+    push_handle<ModelHandle>(L, std::make_unique<lite::Converted>(std::move(model)), kName);
 }
 
 std::vector<std::string> texts_at(lua_State* L, int options, const char* name) {
@@ -48,14 +50,34 @@ std::vector<std::string> texts_at(lua_State* L, int options, const char* name) {
     return texts;
 }
 
-// Texts by name as properties.
+// The numbers of a list; false is kNone.
+std::vector<int64_t> integers_at(lua_State* L, int table) {
+    std::vector<int64_t> numbers;
+    for (lua_Integer i = 1; i <= luaL_len(L, table); ++i) {
+        lua_rawgeti(L, table, i);
+        numbers.push_back(lua_isboolean(L, -1) ? int64_t{lite::kNone} : luaL_checkinteger(L, -1));
+        lua_pop(L, 1);
+    }
+    return numbers;
+}
+
+// Texts, numbers and lists of whole numbers by name, as properties.
 std::vector<lite::Attribute> properties_at(lua_State* L, int options) {
     std::vector<lite::Attribute> properties;
     if (lua_getfield(L, options, "properties") == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, -2)) {
-            properties.push_back(
-                {luaL_checkstring(L, -2), lite::Attribute::Kind::text, {}, {}, luaL_checkstring(L, -1)});
+            lite::Attribute a{luaL_checkstring(L, -2), lite::Attribute::Kind::text, {}, {}, {}};
+            if (lua_type(L, -1) == LUA_TNUMBER) {
+                a.kind = lite::Attribute::Kind::numbers;
+                a.numbers = {lua_tonumber(L, -1)};
+            } else if (lua_istable(L, -1)) {
+                a.kind = lite::Attribute::Kind::integers;
+                for (const int64_t n : integers_at(L, lua_gettop(L))) a.integers.emplace_back(n);
+            } else {
+                a.text = luaL_checkstring(L, -1);
+            }
+            properties.push_back(std::move(a));
             lua_pop(L, 1);
         }
         std::ranges::sort(properties, {}, &lite::Attribute::name);
@@ -114,17 +136,6 @@ int convert(lua_State* L) {
     return 2;
 }
 
-// The numbers of a list; false is kNone.
-std::vector<int64_t> integers_at(lua_State* L, int table) {
-    std::vector<int64_t> numbers;
-    for (lua_Integer i = 1; i <= luaL_len(L, table); ++i) {
-        lua_rawgeti(L, table, i);
-        numbers.push_back(lua_isboolean(L, -1) ? int64_t{lite::kNone} : luaL_checkinteger(L, -1));
-        lua_pop(L, 1);
-    }
-    return numbers;
-}
-
 // resizable(f, {{inputs ...} ...}, options, dimensions) -> model
 // dimensions: names, sizes = {{...} ...} for each list of inputs, step, open = for each input a number or false per
 // axis.
@@ -165,6 +176,22 @@ int convert_resizable(lua_State* L) {
     return 1;
 }
 
+// step(compiled, namer, found, options) -> model: the last call of a compiled function as a model whose variables are
+// the parameters among the tensors that `namer` has put into the table `found`, by their names.
+int convert_step(lua_State* L) {
+    luaL_checktype(L, 3, LUA_TTABLE);
+    luaL_checktype(L, 4, LUA_TTABLE);
+    const std::unique_ptr<ir::Graph> graph = jit::whole_graph(L, 1, 2);
+    std::map<std::string, Tensor> found;
+    lua_pushnil(L);
+    while (lua_next(L, 3)) {
+        if (const Tensor* tensor = tensor_at(L, -1)) found.emplace(luaL_checkstring(L, -2), *tensor);
+        lua_pop(L, 1);
+    }
+    push_model(L, lite::convert_step(*graph, found, options_at(L, 4)));
+    return 1;
+}
+
 // The model as the definition of an array in C.
 class Source {
   public:
@@ -199,6 +226,24 @@ std::string bytes_of(const lite::Converted& made) {
     });
     if (!fault.empty()) throw state_error(kWhere, fault);
     return bytes;
+}
+
+// embed(model, name, other): the other model becomes a constant of this one.
+int embed(lua_State* L) {
+    const lite::Converted& other = *handle_at<ModelHandle>(L, 3, kName);
+    lite::embed(model_at(L), luaL_checkstring(L, 2), bytes_of(other));
+    return 0;
+}
+
+// add_variable(model, name, dtype, {sizes}): one that no step reads, of zeros.
+int add_variable(lua_State* L) {
+    lite::Value value;
+    value.name = luaL_checkstring(L, 2);
+    value.dtype = std::string_view(luaL_checkstring(L, 3)) == "int64" ? DType::i64 : DType::f32;
+    value.home = lite::Value::Home::variable;
+    for (const int64_t n : integers_at(L, 4)) value.shape.emplace_back(n);
+    model_at(L).model.values.push_back(std::move(value));
+    return 0;
 }
 
 // write(model, path, name or nil, key or nil): under another name first, so that no half file takes the place of a
@@ -333,7 +378,10 @@ int open_lite(lua_State* L) {
                                   {"resizable", protect<convert_resizable>},
                                   {"write", protect<write>},
                                   {"run", protect<run>},
-                                  {"report", protect<report>}}) {
+                                  {"report", protect<report>},
+                                  {"step", protect<convert_step>},
+                                  {"embed", protect<embed>},
+                                  {"add_variable", protect<add_variable>}}) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }

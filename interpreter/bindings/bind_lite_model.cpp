@@ -5,9 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/io/mapping.h"
-#include "core/lite/format/secret.h"
-#include "core/lite/runtime/executor.h"
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/light_model.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
 #include "interpreter/workers/data_handles.h"
@@ -19,21 +18,8 @@ namespace {
 constexpr std::string_view kWhere = "lite.Model";
 constexpr const char* kName = "lunaria.running_light_model";
 
-// The file is declared first: the executor refers to its bytes.
-struct RunningModel {
-    std::string path;
-    Tensor file;
-    lite::FileBytes plain;  // of an encrypted file
-    std::unique_ptr<lite::Executor> executor;
-    std::vector<double> seconds;  // of each step of the last run with times
-    double whole = 0;             // of that run
-};
 using ModelHandle = std::unique_ptr<RunningModel>;
-RunningModel& model_at(lua_State* L) { return *handle_at<ModelHandle>(L, 1, kName); }
-
-[[noreturn]] void fail(const RunningModel& model, std::string_view fault) {
-    throw state_error(kWhere, str(model.path, ": ", fault));
-}
+RunningModel& model_at(lua_State* L) { return light_model_at(L, 1); }
 
 void push_value(lua_State* L, const lite::Executor& executor, uint32_t index) {
     const lite::Value& v = executor.model().values[index];
@@ -78,7 +64,7 @@ int build(lua_State* L) {
         std::make_shared<lite::Threads>(threads > 0 ? threads : lite::processor_count(), affinity, std::move(cores)),
         std::make_shared<lite::Workspace>(), fault);
     if (!model->executor) throw file_error(model->path, fault);
-    push_handle<ModelHandle>(L, std::move(model), kName);
+    push_light_model(L, std::move(model));
     return 1;
 }
 
@@ -121,23 +107,9 @@ struct Clock {
 int predict(lua_State* L) {
     RunningModel& model = model_at(L);
     lite::Executor& executor = *model.executor;
-    const std::vector<uint32_t>&inputs = executor.model().inputs, &outputs = executor.model().outputs;
-    std::vector<Tensor> given;
+    const std::vector<uint32_t>& outputs = executor.model().outputs;
     std::vector<const void*> from;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-        lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
-        const Tensor& x = check_tensor(L, -1, kWhere, str("input ", i));
-        const lite::Value& wanted = executor.model().values[inputs[i]];
-        const Shape shape(executor.shape(inputs[i]));
-        if (x.dtype() != wanted.dtype || !(x.shape() == shape))
-            throw argument_error(
-                kWhere, str("input ", i, wanted.name.empty() ? "" : " (", wanted.name, wanted.name.empty() ? "" : ")",
-                            " is ", name_of(x.dtype()), x.shape(), "; the model takes ", name_of(wanted.dtype), shape))
-                .hint("resize() gives a model with open sizes other shapes");
-        given.push_back(x.contiguous());
-        from.push_back(given.back().raw());
-        lua_pop(L, 1);
-    }
+    const std::vector<Tensor> given = light_inputs(L, 2, model, executor.model().inputs.size(), from);
     std::vector<Tensor> results;
     std::vector<void*> to;
     for (const uint32_t v : outputs) {
@@ -231,6 +203,37 @@ int memory(lua_State* L) {
 
 }  // namespace
 
+RunningModel& light_model_at(lua_State* L, int index) { return *handle_at<ModelHandle>(L, index, kName); }
+void push_light_model(lua_State* L, std::unique_ptr<RunningModel> model) {
+    push_handle<ModelHandle>(L, std::move(model), kName);
+}
+
+void fail(const RunningModel& model, std::string_view fault) {
+    throw state_error(kWhere, str(model.path, ": ", fault));
+}
+
+std::vector<Tensor> light_inputs(lua_State* L, int index, const RunningModel& model, size_t count,
+                                 std::vector<const void*>& from) {
+    const lite::Executor& executor = *model.executor;
+    const std::vector<uint32_t>& inputs = executor.model().inputs;
+    std::vector<Tensor> given;
+    for (size_t i = 0; i < count; ++i) {
+        lua_rawgeti(L, index, static_cast<lua_Integer>(i) + 1);
+        const Tensor& x = check_tensor(L, -1, kWhere, str("input ", i));
+        const lite::Value& wanted = executor.model().values[inputs[i]];
+        const Shape shape(executor.shape(inputs[i]));
+        if (x.dtype() != wanted.dtype || !(x.shape() == shape))
+            throw argument_error(
+                kWhere, str("input ", i, wanted.name.empty() ? "" : " (", wanted.name, wanted.name.empty() ? "" : ")",
+                            " is ", name_of(x.dtype()), x.shape(), "; the model takes ", name_of(wanted.dtype), shape))
+                .hint(executor.model().dimensions.empty() ? "" : "resize() gives a model with open sizes other shapes");
+        given.push_back(x.contiguous());
+        from.push_back(given.back().raw());
+        lua_pop(L, 1);
+    }
+    return given;
+}
+
 int open_lite_model(lua_State* L) {
     make_handle_type(L, kName, protect<release_handle<ModelHandle>>);
     lua_newtable(L);
@@ -245,6 +248,7 @@ int open_lite_model(lua_State* L) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }
+    add_lite_trainer(L);
     return 1;
 }
 

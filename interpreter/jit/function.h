@@ -3,7 +3,10 @@
 #pragma once
 
 #include <lua.hpp>
+#include <memory>
 #include <string>
+
+#include "core/ir/graph.h"
 
 namespace lunaria::trace {
 struct Tree;
@@ -33,5 +36,7 @@ int lowered(lua_State* L);
 // whole(f, name): the call as one graph, as text; name(kind, object, key) gives a name to what it finds outside, and an
 // example of a tensor.
 int whole(lua_State* L);
+// The same as a graph, with the function and the namer at these places of the stack.
+std::unique_ptr<ir::Graph> whole_graph(lua_State* L, int function, int namer);
 
 }  // namespace lunaria::jit

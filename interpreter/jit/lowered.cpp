@@ -87,13 +87,13 @@ int lowered(lua_State* L) {
     return 1;
 }
 
-int whole(lua_State* L) {
-    Function& f = function_at(L, 1);
-    luaL_checktype(L, 2, LUA_TFUNCTION);
+std::unique_ptr<ir::Graph> whole_graph(lua_State* L, int function, int namer) {
+    Function& f = function_at(L, function);
+    luaL_checktype(L, namer, LUA_TFUNCTION);
     const auto name = [&](const trace::Step& step) {
         luaL_checkstack(L, 8, "names");
         const int top = lua_gettop(L);
-        lua_pushvalue(L, 2);
+        lua_pushvalue(L, namer);
         push(L, trace::name_of(step.kind));
         for (size_t i = 0; i < 2; ++i) {
             const bool is_known = i < step.args().size() && !step.args()[i].is_node();
@@ -105,9 +105,13 @@ int whole(lua_State* L) {
         lua_settop(L, top);
         return found;
     };
-    const auto graph = trace::whole_call(f.host, f.tree, name);
+    auto graph = trace::whole_call(f.host, f.tree, name);
     ir::verify(*graph);
-    push(L, std::string_view(ir::print(*graph)));
+    return graph;
+}
+
+int whole(lua_State* L) {
+    push(L, std::string_view(ir::print(*whole_graph(L, 1, 2))));
     return 1;
 }
 

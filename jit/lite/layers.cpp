@@ -175,8 +175,9 @@ class Layers {
         const Tensor* w = constant_of(weight);
         if (!w)
             return emit(light().pack_convolution,
-                        {weight, three(window.kernel), Operand(s.groups), Operand(s.channels), Operand(s.out_channels),
-                         Operand(name_of(method)), Operand(type), Operand(s.transposed), Operand::ints(Shape{bytes})});
+                        {weight, three(window.kernel), three(window.stride), three(window.dilation), Operand(s.groups),
+                         Operand(s.channels), Operand(s.out_channels), Operand(name_of(method)), Operand(type),
+                         Operand(s.transposed), Operand::ints(Shape{bytes})});
         const Tensor dense = w->contiguous();
         Tensor made = Tensor::zeros(DType::u8, Shape{bytes});
         kernels::pack_convolution(s, method, type_named(type), dense.data<float>(), made.data<uint8_t>());

@@ -69,7 +69,8 @@ LightOperators::LightOperators()
               .infer(infer_sized)
               .flops(convolution_flops)),
       pack_convolution(registry
-                           .add("pack_convolution(weight: float, kernel: ints, groups: int, channels: int, "
+                           .add("pack_convolution(weight: float, kernel: ints, stride: ints, dilation: ints, groups: "
+                                "int, channels: int, "
                                 "out_channels: int, method: string, type: string, transposed: bool, size: ints)")
                            .infer([](const Call& c) -> Types {
                                return {{DType::u8, Shape(c.ints(c.args.size() - 1))}};

@@ -1,4 +1,5 @@
 #include "jit/trace/region.h"
+#include "jit/trace/undivided.h"
 
 #include <algorithm>
 #include <chrono>
@@ -70,8 +71,8 @@ class Builder {
             std::vector<Value> args;
             for (const Value& v : step.args()) args.push_back(value(v));
             builder_.span = step.span();
-            if (is_whole(step)) {
-                nodes_.emplace(step.expected[0].slot, whole(step, args));
+            if (is_undivided(step)) {
+                nodes_.emplace(step.expected[0].slot, undivided(builder_, step, args));
                 continue;
             }
             step.alone = true;
@@ -95,15 +96,6 @@ class Builder {
     }
 
   private:
-    // A division into one part is one value: a graph only has lists of several values.
-    static bool is_whole(const Step& step) {
-        return step.list && step.expected.size() == 1 && !step.expected[0].open && step.op().view_fn;
-    }
-    Value whole(const Step& step, const std::vector<Value>& args) {
-        const Value parts[] = {args[0], Value::ints(step.expected[0].type.shape)};
-        return builder_.emit(registry().get("reshape"), parts);
-    }
-
     Value value(const Value& operand) {
         return with_leaves(operand, [&](const Value& v) {
             if (v.is_node()) return nodes_.at(v.node()->slot);

@@ -9,6 +9,7 @@
 #include "jit/graph/passes.h"
 #include "jit/trace/size_pattern.h"
 #include "jit/trace/symbolic_numbers.h"
+#include "jit/trace/undivided.h"
 
 namespace lunaria::trace {
 
@@ -84,6 +85,12 @@ class Writer {
         for (const Value& v : step.args()) {
             args.push_back(value(v));
             known.push_back(known_value(v));
+        }
+        if (step.kind == Step::Kind::op && is_undivided(step)) {
+            ir::GraphBuilder builder(graph_);
+            builder.span = step.span();
+            nodes_.insert_or_assign(step.expected[0].slot, undivided(builder, step, args));
+            return;
         }
         const bool list = step.kind == Step::Kind::op ? step.list : step.expected.size() != 1;
         ir::Node* node = graph_.add_call(step.op(), std::move(args), type_of(step, list, known));

@@ -46,6 +46,31 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+bool write_file(const Model& model, const std::string& path, std::string& fault) {
+    const std::string part = path + ".part";
+    const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) {
+        fault = part + ": " + std::strerror(errno);
+        return false;
+    }
+    fault = write_model(model, [&](std::span<const std::byte> bytes) {
+        while (!bytes.empty()) {
+            const ssize_t count = ::write(file, bytes.data(), bytes.size());
+            if (count < 0 && errno == EINTR) continue;
+            if (count <= 0) return false;
+            bytes = bytes.subspan(static_cast<size_t>(count));
+        }
+        return true;
+    });
+    const bool good = fault.empty() && fsync(file) == 0;
+    const std::string why = std::strerror(errno);
+    close(file);
+    if (good && std::rename(part.c_str(), path.c_str()) == 0) return true;
+    std::remove(part.c_str());
+    if (fault.empty()) fault = path + ": " + why;
+    return false;
+}
+
 bool Memory::reserve(size_t bytes) {
     if (bytes <= size_) return true;
     std::free(data_);
@@ -273,7 +298,7 @@ bool Executor::run(std::span<const void* const> inputs, std::span<void* const> o
         if (model_.values[v].home != Value::Home::output) continue;
         addresses_[v] = i < outputs.size() && outputs[i] ? static_cast<const char*>(outputs[i]) : own_[v].data();
     }
-    const kernels::Workers workers{threads_->count() > 1 ? run_on_threads : nullptr, threads_.get(), threads_->count()};
+    const kernels::Workers workers = this->workers();
     std::atomic<const char*> wrong{nullptr};
     for (size_t s = 0; s < steps_.size(); ++s) {
         if (observer.before && !observer.before(observer.context, s)) return stopped(s, fault);
@@ -291,6 +316,10 @@ bool Executor::run(std::span<const void* const> inputs, std::span<void* const> o
             std::memcpy(outputs[i], addresses_[v], bytes_[v]);
     }
     return true;
+}
+
+kernels::Workers Executor::workers() const {
+    return {threads_->count() > 1 ? run_on_threads : nullptr, threads_.get(), threads_->count()};
 }
 
 void Executor::run_step(const ReadyStep& step, const kernels::Workers& workers, std::atomic<const char*>& fault) {
@@ -350,28 +379,7 @@ bool Executor::save(const std::string& path, std::string& fault) const {
         value.data = reinterpret_cast<const std::byte*>(own_[v].data());
         value.bytes = bytes_[v];
     }
-    const std::string part = path + ".part";
-    const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0) {
-        fault = part + ": " + std::strerror(errno);
-        return false;
-    }
-    fault = write_model(present, [&](std::span<const std::byte> bytes) {
-        while (!bytes.empty()) {
-            const ssize_t count = ::write(file, bytes.data(), bytes.size());
-            if (count < 0 && errno == EINTR) continue;
-            if (count <= 0) return false;
-            bytes = bytes.subspan(static_cast<size_t>(count));
-        }
-        return true;
-    });
-    const bool good = fault.empty() && fsync(file) == 0;
-    const std::string why = std::strerror(errno);
-    close(file);
-    if (good && std::rename(part.c_str(), path.c_str()) == 0) return true;
-    std::remove(part.c_str());
-    if (fault.empty()) fault = path + ": " + why;
-    return false;
+    return write_file(present, path, fault);
 }
 
 }  // namespace lunaria::lite

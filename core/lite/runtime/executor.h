@@ -47,6 +47,9 @@ struct Observer {
     void* context = nullptr;
 };
 
+// Writes the file of a model: complete under its name, or not there at all, whenever the program ends.
+bool write_file(const Model& model, const std::string& path, std::string& fault);
+
 class Executor {
   public:
     // The bytes of the file have to live as long; they are aligned to 64 bytes. Null and a message in `fault` where the
@@ -68,18 +71,23 @@ class Executor {
     void* memory(uint32_t value);
     const char* address(uint32_t value) const { return addresses_[value]; }
 
+    // The elements of a variable, between runs.
+    char* state(uint32_t value) { return own_[value].data(); }
     // Sets the elements of constants or variables by name.
     bool update(std::string_view name, const void* data, size_t bytes, std::string& fault);
 
     // The file of the model with its present weights and states: complete under its name, or not there at all, whenever
     // the program ends.
     bool save(const std::string& path, std::string& fault) const;
+    // The same with variables as constants: steps that read nothing else are done now, and their results stored.
+    bool save_fixed(const std::string& path, std::string& fault);
 
     size_t arena_bytes() const { return placement_bytes_; }
     size_t scratch_bytes() const { return scratch_bytes_; }
     // Of the model's own: results, variables, inputs.
     size_t own_bytes() const;
     Threads& threads() const { return *threads_; }
+    const std::shared_ptr<Threads>& shared_threads() const { return threads_; }
 
   private:
     struct ReadyStep {
@@ -106,6 +114,9 @@ class Executor {
     bool take(Layout layout, std::string& fault);
     bool operand_of(const View& view, const Layout& layout, Operand& operand) const;
     void run_step(const ReadyStep& step, const kernels::Workers& workers, std::atomic<const char*>& fault);
+    kernels::Workers workers() const;
+    bool run_fixed(std::vector<bool>& is_fixed, std::vector<bool>& is_done, std::vector<Memory>& results,
+                   std::string& fault);
 
     Model model_;
     std::shared_ptr<Threads> threads_;

@@ -8,8 +8,7 @@
 #include <cstring>
 
 #include "core/lite/format/secret.h"
-#include "core/lite/runtime/executor.h"
-#include "core/lite/runtime/lunaria-lite.h"
+#include "core/lite/runtime/interface.h"
 
 namespace lite = lunaria::lite;
 
@@ -24,47 +23,24 @@ struct lunaria_lite_group {
     std::shared_ptr<lite::Workspace> workspace = std::make_shared<lite::Workspace>();  // owned by the group's models
 };
 
-struct lunaria_lite_model {
-    ~lunaria_lite_model() {
-        executor.reset();
-        if (mapped) munmap(mapped, mapped_bytes);
-    }
-
-    std::shared_ptr<lite::Workspace> workspace;  // of its group
-    std::unique_ptr<lite::Executor> executor;
-    void* mapped = nullptr;
-    size_t mapped_bytes = 0, file_bytes = 0;
-    lite::Memory copied;
-    std::string key;
-    lite::FileBytes plain;  // of an encrypted file
-    std::vector<lunaria_lite_tensor> inputs, outputs;
-    std::vector<const void*> given;  // memory of the caller
-    std::vector<void*> wanted;
-    std::vector<void*> shown;  // what the caller found in the outputs after the last run
-};
+namespace lunaria::lite {
 
 namespace {
-
 thread_local std::string last_error;
+}  // namespace
 
 int fail(std::string text) {
     last_error = std::move(text);
     return -1;
 }
 
-// Runs f, whose result is that of a C function.
-template <class F>
-int guarded(F&& f) {
-    try {
-        return f();
-    } catch (const std::bad_alloc&) {
-        return fail("there is not enough memory");
-    } catch (const std::exception& e) {
-        return fail(e.what());
-    }
-}
+}  // namespace lunaria::lite
 
-lunaria_lite_dtype dtype_of(lunaria::DType t) {
+namespace {
+
+using lite::fail, lite::guarded, lite::last_error;
+
+lunaria_lite_dtype c_dtype(lunaria::DType t) {
     using lunaria::DType;
     switch (t) {
         case DType::boolean:
@@ -98,11 +74,15 @@ lunaria_lite_dtype dtype_of(lunaria::DType t) {
     }
 }
 
-void describe(const lite::Executor& executor, uint32_t value, lunaria_lite_tensor& t) {
-    const lite::Value& v = executor.model().values[value];
+}  // namespace
+
+namespace lunaria::lite {
+
+void describe(const Executor& executor, uint32_t value, lunaria_lite_tensor& t) {
+    const Value& v = executor.model().values[value];
     const std::vector<int64_t>& shape = executor.shape(value);
     t.name = v.name.c_str();
-    t.dtype = dtype_of(v.dtype);
+    t.dtype = c_dtype(v.dtype);
     t.rank = static_cast<int>(std::min<size_t>(shape.size(), LUNARIA_LITE_MAX_RANK));
     for (int i = 0; i < t.rank; ++i) t.shape[i] = shape[static_cast<size_t>(i)];
     t.bytes = executor.bytes(value);
@@ -110,7 +90,7 @@ void describe(const lite::Executor& executor, uint32_t value, lunaria_lite_tenso
 
 // Tensors after a build or a resize: their data is memory of the model.
 bool describe(lunaria_lite_model& m) {
-    const lite::Model& model = m.executor->model();
+    const Model& model = m.executor->model();
     m.inputs.resize(model.inputs.size());
     m.outputs.resize(model.outputs.size());
     m.given.assign(model.inputs.size(), nullptr);
@@ -127,6 +107,12 @@ bool describe(lunaria_lite_model& m) {
     }
     return true;
 }
+
+}  // namespace lunaria::lite
+
+namespace {
+
+using lite::describe;
 
 int build(lunaria_lite_model* model, std::span<const std::byte> file, lunaria_lite_context* context) {
     static thread_local lunaria_lite_context single;

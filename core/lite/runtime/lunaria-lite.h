@@ -130,6 +130,46 @@ LUNARIA_LITE_API lunaria_lite_group* lunaria_lite_group_create(void);
 LUNARIA_LITE_API void lunaria_lite_group_free(lunaria_lite_group* group); /* NULL is fine */
 LUNARIA_LITE_API int lunaria_lite_group_add(lunaria_lite_group* group, lunaria_lite_model* model);
 
+/* Training on the device, with files that ms.lite.convert_training wrote. A step computes the loss and the gradients of
+ * one batch, of the size that the file was made for, and lets the optimizer of the file change the weights. */
+typedef struct lunaria_lite_trainer lunaria_lite_trainer;
+LUNARIA_LITE_API lunaria_lite_trainer* lunaria_lite_trainer_create(void);
+LUNARIA_LITE_API void lunaria_lite_trainer_free(lunaria_lite_trainer* trainer); /* NULL is fine */
+LUNARIA_LITE_API int lunaria_lite_trainer_set_key(lunaria_lite_trainer* trainer, const void* key, size_t bytes);
+/* Transfer learning: a built model that stays as it is. Its outputs are the first inputs of the network that is
+ * trained; the trainer's inputs are then those of the backbone and what follows, such as labels. It has to outlive the
+ * trainer. To be set before the trainer is built. */
+LUNARIA_LITE_API int lunaria_lite_trainer_set_backbone(lunaria_lite_trainer* trainer, lunaria_lite_model* backbone);
+LUNARIA_LITE_API int lunaria_lite_trainer_build_from_file(lunaria_lite_trainer* trainer, const char* path,
+                                                          lunaria_lite_context* context);
+/* As those of a model: to be filled before each step, or set to memory of the caller. */
+LUNARIA_LITE_API lunaria_lite_tensor* lunaria_lite_trainer_inputs(lunaria_lite_trainer* trainer, size_t* count);
+/* loss: of this batch before the step; NULL is fine. */
+LUNARIA_LITE_API int lunaria_lite_trainer_step(lunaria_lite_trainer* trainer, float* loss);
+/* The loss alone: nothing changes. */
+LUNARIA_LITE_API int lunaria_lite_trainer_loss(lunaria_lite_trainer* trainer, float* loss);
+/* Counts from the next step on; at first it is that of the file. */
+LUNARIA_LITE_API int lunaria_lite_trainer_set_learning_rate(lunaria_lite_trainer* trainer, double rate);
+LUNARIA_LITE_API double lunaria_lite_trainer_learning_rate(const lunaria_lite_trainer* trainer);
+/* The optimizer steps once for so many batches, with the mean of their gradients. */
+LUNARIA_LITE_API int lunaria_lite_trainer_set_virtual_batch(lunaria_lite_trainer* trainer, int batches);
+/* The factor of the loss, by which gradients are divided again: for files that compute in 16 bits. A batch whose
+ * gradients are not finite changes nothing. patience: the scale is halved then, and doubled after so many batches
+ * without; 0 keeps it. */
+LUNARIA_LITE_API int lunaria_lite_trainer_set_loss_scale(lunaria_lite_trainer* trainer, float scale, int patience);
+LUNARIA_LITE_API float lunaria_lite_trainer_loss_scale(const lunaria_lite_trainer* trainer);
+/* Of the optimizer, with those before the file was saved. */
+LUNARIA_LITE_API int64_t lunaria_lite_trainer_steps(const lunaria_lite_trainer* trainer);
+/* The model that trains, for its weights and memory; it belongs to the trainer. */
+LUNARIA_LITE_API lunaria_lite_model* lunaria_lite_trainer_model(lunaria_lite_trainer* trainer);
+/* The network as it predicts, with the weights of this moment; call it again after further steps. It belongs to the
+ * trainer. */
+LUNARIA_LITE_API lunaria_lite_model* lunaria_lite_trainer_predictor(lunaria_lite_trainer* trainer);
+/* Writes what training goes on from, or the network as it predicts, for lunaria_lite_model_build_from_file. The file is
+ * complete under its name or not there. */
+LUNARIA_LITE_API int lunaria_lite_trainer_save(lunaria_lite_trainer* trainer, const char* path);
+LUNARIA_LITE_API int lunaria_lite_trainer_export(lunaria_lite_trainer* trainer, const char* path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -60,9 +60,7 @@ class Context {
 
 class Model {
   public:
-    bool set_key(const std::string& key) {
-        return lunaria_lite_model_set_key(get(), key.data(), key.size()) == 0;
-    }
+    bool set_key(const std::string& key) { return lunaria_lite_model_set_key(get(), key.data(), key.size()) == 0; }
     bool build(const std::string& path, const Context& context = {}) {
         return lunaria_lite_model_build_from_file(get(), path.c_str(), context.get()) == 0;
     }
@@ -120,6 +118,42 @@ class ModelGroup {
         void operator()(lunaria_lite_group* g) const { lunaria_lite_group_free(g); }
     };
     std::unique_ptr<lunaria_lite_group, Free> group_{lunaria_lite_group_create()};
+};
+
+// Training on the device; see lunaria_lite_trainer.
+class Trainer {
+  public:
+    bool set_key(const std::string& key) { return lunaria_lite_trainer_set_key(get(), key.data(), key.size()) == 0; }
+    bool set_backbone(const Model& backbone) { return lunaria_lite_trainer_set_backbone(get(), backbone.get()) == 0; }
+    bool build(const std::string& path, const Context& context = {}) {
+        return lunaria_lite_trainer_build_from_file(get(), path.c_str(), context.get()) == 0;
+    }
+    std::vector<Tensor> inputs() const {
+        std::size_t count = 0;
+        lunaria_lite_tensor* const first = lunaria_lite_trainer_inputs(get(), &count);
+        std::vector<Tensor> list;
+        for (std::size_t i = 0; first && i < count; ++i) list.emplace_back(first[i]);
+        return list;
+    }
+    bool step(float& loss) { return lunaria_lite_trainer_step(get(), &loss) == 0; }
+    bool loss(float& loss) { return lunaria_lite_trainer_loss(get(), &loss) == 0; }
+    bool set_learning_rate(double rate) { return lunaria_lite_trainer_set_learning_rate(get(), rate) == 0; }
+    double learning_rate() const { return lunaria_lite_trainer_learning_rate(get()); }
+    bool set_virtual_batch(int batches) { return lunaria_lite_trainer_set_virtual_batch(get(), batches) == 0; }
+    bool set_loss_scale(float scale, int patience = 1000) {
+        return lunaria_lite_trainer_set_loss_scale(get(), scale, patience) == 0;
+    }
+    float loss_scale() const { return lunaria_lite_trainer_loss_scale(get()); }
+    std::int64_t steps() const { return lunaria_lite_trainer_steps(get()); }
+    bool save(const std::string& path) { return lunaria_lite_trainer_save(get(), path.c_str()) == 0; }
+    bool export_model(const std::string& path) { return lunaria_lite_trainer_export(get(), path.c_str()) == 0; }
+    lunaria_lite_trainer* get() const { return trainer_.get(); }
+
+  private:
+    struct Free {
+        void operator()(lunaria_lite_trainer* t) const { lunaria_lite_trainer_free(t); }
+    };
+    std::unique_ptr<lunaria_lite_trainer, Free> trainer_{lunaria_lite_trainer_create()};
 };
 
 }  // namespace lunaria_lite

@@ -227,6 +227,19 @@ std::unique_ptr<Work> prepare_convolution(const StepForm& form, std::string& fau
         kernels::convolution_scratch(c, form.workers));
 }
 
+// What the arrangement of a weight depends on.
+bool read_weight_shape(const StepForm& form, kernels::ConvolutionShape& s) {
+    s.channels = form.integer("channels");
+    s.out_channels = form.integer("out_channels");
+    s.groups = form.integer("groups", 1);
+    s.transposed = form.integer("transposed") != 0;
+    constexpr int64_t kMost = 1 << 24;
+    return s.groups >= 1 && s.channels >= 1 && s.channels < kMost && s.out_channels >= 1 && s.out_channels < kMost &&
+           s.channels % s.groups == 0 && s.out_channels % s.groups == 0 && read_three(form, "kernel", 1, s.kernel) &&
+           read_three(form, "stride", 1, s.stride) && read_three(form, "dilation", 1, s.dilation) &&
+           (form.has("stride") || !s.transposed);
+}
+
 // Weights that the program computes are arranged in each run.
 std::unique_ptr<Work> prepare_packing(const StepForm& form, std::string& fault) {
     if (!fits(form.in.size() == 1 && form.out.size() == 1, fault, "it lacks operands")) return nullptr;
@@ -234,15 +247,7 @@ std::unique_ptr<Work> prepare_packing(const StepForm& form, std::string& fault) 
     kernels::ConvolutionShape s;
     kernels::ConvolutionMethod method{};
     kernels::WeightType type{};
-    s.channels = form.integer("channels");
-    s.out_channels = form.integer("out_channels");
-    s.groups = form.integer("groups", 1);
-    s.transposed = form.integer("transposed") != 0;
-    constexpr int64_t kMost = 1 << 24;
-    bool good = w.is_there() && w.is_dense() && w.dtype == DType::f32 && y.is_dense() && s.groups >= 1 &&
-                s.channels >= 1 && s.channels < kMost && s.out_channels >= 1 && s.out_channels < kMost &&
-                s.channels % s.groups == 0 && s.out_channels % s.groups == 0 &&
-                read_three(form, "kernel", 1, s.kernel) &&
+    bool good = w.is_there() && w.is_dense() && w.dtype == DType::f32 && y.is_dense() && read_weight_shape(form, s) &&
                 kernels::read_name(kernels::kConvolutionMethods, form.text("method"), method) &&
                 kernels::read_name(kernels::kWeightTypes, form.text("type"), type);
     int64_t count = s.channels * s.out_channels / std::max<int64_t>(s.groups, 1);

@@ -63,8 +63,8 @@ const Operand& StepForm::operand(size_t i) const {
 }
 
 Prepare find_kind(std::string_view name) {
-    const std::array lists{product_kinds(), pool_kinds(),      arrangement_kinds(), index_kinds(),
-                           order_kinds(),   reduction_kinds(), row_kinds(),         integer_kinds()};
+    const std::array lists{product_kinds(),   pool_kinds(), arrangement_kinds(), index_kinds(),   order_kinds(),
+                           reduction_kinds(), row_kinds(),  integer_kinds(),     training_kinds()};
     for (const std::span<const StepKind> list : lists)
         for (const StepKind& kind : list)
             if (kind.name == name) return kind.prepare;

@@ -103,6 +103,7 @@ std::span<const StepKind> order_kinds();
 std::span<const StepKind> reduction_kinds();
 std::span<const StepKind> row_kinds();
 std::span<const StepKind> integer_kinds();
+std::span<const StepKind> training_kinds();
 // Of the formulas of elementwise operators.
 std::unique_ptr<Work> prepare_elements(const StepForm& form, std::string& fault);
 

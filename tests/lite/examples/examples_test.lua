@@ -31,18 +31,21 @@ local nets = {
   },
 }
 
-local programs = {}
-for _, compiler in ipairs { "gcc -std=c11 %s/run.c", "clang-19 -std=c11 %s/run.c", "g++ -std=c++17 %s/run.cpp",
-  "clang++-19 -std=c++17 %s/run.cpp" } do
-  local program = folder .. "/run" .. #programs
-  if os.execute("command -v " .. compiler:match "%S+" .. " >/dev/null") then
-    local ok, text = output(compiler:format "tests/lite/examples" .. " -Wall -Wextra -Werror -O1 -Icore/lite/runtime -L" .. library ..
-      " -Wl,-rpath," .. library .. " -llunaria-lite -o " .. program .. (instrumented and " -fsanitize=address" or ""))
-    assert(ok, text)
-    programs[#programs + 1] = program
+local function built(name)
+  local programs = {}
+  for _, compiler in ipairs { "gcc -std=c11 %s.c", "clang-19 -std=c11 %s.c", "g++ -std=c++17 %s.cpp", "clang++-19 -std=c++17 %s.cpp" } do
+    local program = folder .. "/" .. name .. #programs
+    if os.execute("command -v " .. compiler:match "%S+" .. " >/dev/null") then
+      local ok, text = output(compiler:format("tests/lite/examples/" .. name) .. " -Wall -Wextra -Werror -O1 -Icore/lite/runtime -L" ..
+        library .. " -Wl,-rpath," .. library .. " -llunaria-lite -o " .. program .. (instrumented and " -fsanitize=address" or ""))
+      assert(ok, text)
+      programs[#programs + 1] = program
+    end
   end
+  assert(#programs >= 2)
+  return programs
 end
-assert(#programs >= 2)
+local programs = built "run"
 
 for name, case in pairs(nets) do
   local net, x = case[1], case[2]
@@ -61,6 +64,42 @@ for name, case in pairs(nets) do
     for number in text:gmatch "%-?%d+%.%d%d%d%d%d%d" do numbers[#numbers + 1] = tonumber(number) end
     assert(#numbers == #expected, text)
     for i, wanted in ipairs(expected) do assert(math.abs(numbers[i] - wanted) <= 1e-5, name .. ": " .. text) end
+  end
+end
+-- Training: losses and the exported network are those of the program itself.
+do
+  local net, x = nets.lenet[1], nets.lenet[2]
+  local labels = ms.tensor({ 3, 7 }, ms.int32)
+  local loss_fn = nn.SoftmaxCrossEntropyWithLogits { sparse = true, reduction = "mean" }
+  local optimizer = nn.Momentum(net:trainable_params(), 0.05, 0.9)
+  local model, exported = folder .. "/train.lite", folder .. "/exported.lite"
+  local files = { folder .. "/x.bin", folder .. "/y.bin" }
+  ms.lite.convert_training(net, loss_fn, optimizer, { inputs = { x, labels }, outputFile = model })
+  for i, bytes in ipairs { bytes_of(x), string.pack("<i4i4", 3, 7) } do
+    local file <close> = io.open(files[i], "wb")
+    file:write(bytes)
+  end
+  local step = ms.value_and_grad(function() return loss_fn(net(x), labels) end, nil, optimizer.parameters)
+  local losses = {}
+  net:set_train(true)
+  for i = 1, 5 do
+    local loss, gradients = step()
+    losses[i] = loss:item()
+    optimizer(gradients)
+  end
+  net:set_train(false)
+  local expected = net(x)
+  for _, program in ipairs(built "train") do
+    local ok, text = output(table.concat({ program, model, 5, 0.05, exported, files[1], files[2] }, " "))
+    assert(ok, text)
+    local i = 0
+    for number in text:gmatch "%-?%d+%.%d+" do
+      i = i + 1
+      assert(math.abs(tonumber(number) - losses[i]) <= 1e-4 * (1 + losses[i]), text)
+    end
+    assert(i == 5, text)
+    local error = ms.ops.amax(ms.ops.abs(ms.lite.Model(exported):predict(x) - expected)):item()
+    assert(error <= 1e-3 * ms.ops.amax(ms.ops.abs(expected)):item(), error)
   end
 end
 local ok, text = output(programs[1] .. " " .. folder .. "/not_there.lite")

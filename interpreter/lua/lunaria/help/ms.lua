@@ -383,6 +383,16 @@ ms.lite.Model: A light file that runs: predict, resize, update_weights, save, wi
     > made = ms.lite.convert(ms.nn.Dense(2, 3), { inputs = { ms.zeros { 1, 2 } }, outputFile = path })
     > ms.lite.Model(path):predict(ms.zeros { 1, 2 }).shape --> (1, 3)
     > os.remove(path) --> true
+ms.lite.Trainer: A light file that trains: step, loss, virtual batches, loss scale, a backbone before it, save and export.
+    > path = os.tmpname()
+    > net = ms.nn.Dense(2, 3)
+    > optimizer = ms.nn.SGD(net:trainable_params(), 0.1)
+    > batch = { ms.zeros { 4, 2 }, ms.zeros { 4, 3 } }
+    > made = ms.lite.convert_training(net, ms.nn.MSELoss(), optimizer, { inputs = batch, outputFile = path })
+    > trainer = ms.lite.Trainer(path)
+    > loss = trainer:step(batch[1], batch[2])
+    > trainer:steps() --> 1
+    > os.remove(path) --> true
 ms.ascend: The simulated Ascend: kernels of its cores, and how long networks would take on it.
     > ms.ascend.to_format(ms.zeros { 20, 40 }, "FRACTAL_NZ").shape --> (3, 32, 16)
 ms.probability: Distributions, bijectors and Bayesian layers.

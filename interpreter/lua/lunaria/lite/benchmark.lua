@@ -33,35 +33,42 @@ local refused = {
   perfProfiling = "counters of the processor are not read", perfEvent = "counters of the processor are not read",
 }
 
-local function parse(words)
-  local o = {}
-  for name, value in pairs(defaults) do o[name] = value end
+-- The options of a command. spec: flags, which need no value; texts; defaults of the others, by which numbers are known; refused, with
+-- the reason; fail(message ...).
+function M.parse(words, spec)
+  local o, wrong = {}, spec.fail
+  for name, value in pairs(spec.defaults) do o[name] = value end
   local i = 1
   while i <= #words do
     local word = words[i]
     local name, value = word:match "^%-%-([%w]+)=(.*)$"
     name = name or word:match "^%-%-([%w]+)$"
     if not name then
-      if word:find "^%-" or o.modelFile then fail("'%s' is not understood", word) end
+      if word:find "^%-" or o.modelFile then wrong("'%s' is not understood", word) end
       o.modelFile = word
-    elseif refused[name] then
-      fail("--%s is not supported: %s", name, refused[name])
-    elseif flags[name] then
+    elseif spec.refused[name] then
+      wrong("--%s is not supported: %s", name, spec.refused[name])
+    elseif spec.flags[name] then
       o[name] = value == nil or value == "true"
     else
-      if not texts[name] and defaults[name] == nil then fail("there is no option --%s", name) end
+      if not spec.texts[name] and spec.defaults[name] == nil then wrong("there is no option --%s", name) end
       if not value then
         i = i + 1
-        value = words[i] or fail("option --%s needs an argument", name)
+        value = words[i] or wrong("option --%s needs an argument", name)
       end
-      if type(defaults[name]) == "number" then
-        value = tonumber(value) or fail("--%s needs a number", name)
+      if type(spec.defaults[name]) == "number" then
+        value = tonumber(value) or wrong("--%s needs a number", name)
       end
       o[name] = value
     end
     i = i + 1
   end
-  if not o.modelFile then fail "the model is missing" end
+  if not o.modelFile then wrong "the model is missing" end
+  return o
+end
+
+local function parse(words)
+  local o = M.parse(words, { flags = flags, texts = texts, defaults = defaults, refused = refused, fail = fail })
   if o.device ~= "CPU" then fail("--device %s is not supported", o.device) end
   if o.decryptMode and o.decryptMode ~= "AES-GCM" then fail("--decryptMode %s is not supported", o.decryptMode) end
   if o.loopCount < 1 then fail "--loopCount is at least 1" end
@@ -69,7 +76,7 @@ local function parse(words)
 end
 
 -- Tensors of a list of files, for values in their order.
-local function read(files, values, what)
+function M.read(files, values, what)
   local found, list = {}, {}
   for path in files:gmatch "[^,]+" do
     if path:find "%.safetensors$" then
@@ -95,7 +102,8 @@ local function read(files, values, what)
   return tensors
 end
 
-local function random(v)
+-- Numbers for an input that has no file.
+function M.random(v)
   if tostring(v.dtype):find "Float" or tostring(v.dtype):find "float" then return ms.ops.randn(v.shape):astype(v.dtype) end
   return ms.ops.zeros(v.shape):astype(v.dtype)
 end
@@ -154,9 +162,9 @@ function M.run(words, say)
   local built = clock() - start
   local inputs = {}
   if o.inDataFile then
-    inputs = read(o.inDataFile, model:inputs(), "input")
+    inputs = M.read(o.inDataFile, model:inputs(), "input")
   else
-    for i, v in ipairs(model:inputs()) do inputs[i] = random(v) end
+    for i, v in ipairs(model:inputs()) do inputs[i] = M.random(v) end
   end
   local results
   for _ = 1, o.warmUpLoopCount do results = { model:predict(table.unpack(inputs)) } end
@@ -174,7 +182,7 @@ function M.run(words, say)
   say(("memory: arena %d, scratch %d, own %d bytes"):format(memory.arena, memory.scratch, memory.own))
   if o.timeProfiling then profile(model, inputs, o.loopCount, say) end
   if not o.benchmarkDataFile then return end
-  local wanted, bad = read(o.benchmarkDataFile, model:outputs(), "output"), false
+  local wanted, bad = M.read(o.benchmarkDataFile, model:outputs(), "output"), false
   for i, v in ipairs(model:outputs()) do
     local percent, cosine = compare(results[i], wanted[i])
     local good = percent <= o.accuracyThreshold and cosine >= o.cosineDistanceThreshold

@@ -55,18 +55,28 @@ function commands.convert(words)
     made.arena))
 end
 
--- Commands that have a file of their own, which gives a table: usage, the text of its help, and run(words).
-local others = { benchmark = "lunaria.lite.benchmark", micro = "lunaria.lite.micro_command" }
+-- Commands in files of their own: the file, and the field of what it gives, a table: usage, the text of its help, and run(words).
+local others = {
+  benchmark = { "lunaria.lite.benchmark" }, micro = { "lunaria.lite.micro_command" },
+  export = { "lunaria.lite.training_command", "export" }, benchmark_train = { "lunaria.lite.training_command", "benchmark_train" },
+}
+
+local function other_command(name)
+  local place = others[name]
+  if not place then return nil end
+  local found = require(place[1])
+  return place[2] and found[place[2]] or found
+end
 
 return function(command, ...)
   local words = { ... }
   if command == "--help" or command == nil then
     local texts = { usage }
-    for _, file in pairs(others) do texts[#texts + 1] = require(file).usage end
+    for name in pairs(others) do texts[#texts + 1] = other_command(name).usage end
     table.sort(texts)
     return print(table.concat(texts, "\n\n"))
   end
-  local other = others[command] and require(others[command])
+  local other = other_command(command)
   if words[1] == "--help" and (other or commands[command]) then return print(other and other.usage or usage) end
   if other then return other.run(words) end
   if commands[command] then return commands[command](words) end

@@ -34,7 +34,7 @@ M.options = {
   weightType = choice("f32", "f16", "bf16", "q8_0", "q4_0"),
   embed = { default = "none: a file of its own" },
   fixed = { default = "none" },
-  trainModel = refused "training graphs are not written",
+  trainModel = refused "ms.lite.convert_training writes files that train",
   encryption = choice("false", "true"),
   encryptKey = { default = "none; 32 hexadecimal digits" },
   weightFile = refused "it belongs to Caffe, which is not read",

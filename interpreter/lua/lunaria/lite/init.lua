@@ -6,6 +6,7 @@ return require "lunaria.parts" ("ms.lite", "name", {
   { "lunaria.lite.quantise_train", "quantize_aware quantize_trained" },
   { "lunaria.lite.convert", "convert" },
   { "lunaria.lite.model", "Model", whole = true },
+  { "lunaria.lite.training", "Trainer convert_training" },
   { "lunaria.lite.micro", "micro" },
   { "lunaria.lite.language.decoder", "Decoder" },
   { "lunaria.lite.language.generate", "generate perplexity" },

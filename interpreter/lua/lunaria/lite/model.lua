@@ -17,6 +17,8 @@ Model.__name = "lite.Model"
 local known = { threads = true, affinity = true, cores = true, decrypt_key = true }
 local affinities = { none = 0, big = 1, middle = 2 }
 
+local function wrap(model) return setmetatable({ _model = model, _count = #core.about(model).inputs }, Model) end
+
 local function build(path, options)
   options = options or {}
   if type(path) ~= "string" then fail("the first argument is the path of a light file, not " .. arguments.describe(path)) end
@@ -27,8 +29,7 @@ local function build(path, options)
   if not affinity then fail "affinity is \"none\", \"big\" or \"middle\"" end
   local threads = options.threads or 1
   if math.type(threads) ~= "integer" or threads < 0 or threads > 1024 then fail "threads is a number from 0 to 1024" end
-  local model = core.build(path, threads, affinity, options.cores or {}, options.decrypt_key or "")
-  return setmetatable({ _model = model, _count = #core.about(model).inputs }, Model)
+  return wrap(core.build(path, threads, affinity, options.cores or {}, options.decrypt_key or ""))
 end
 
 --- The inputs in their order: tables with name, dtype and shape.
@@ -93,4 +94,5 @@ function Model:__tostring()
   return ("lite.Model(%s -> %s)"):format(list(self:inputs()), list(self:outputs()))
 end
 
-return setmetatable({ _methods = Model }, { __call = function(_, ...) return build(...) end, __index = Model })
+return setmetatable({ _methods = Model, _build = build, _wrap = wrap },
+  { __call = function(_, ...) return build(...) end, __index = Model })
