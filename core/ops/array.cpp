@@ -398,6 +398,7 @@ void add_orders(Registry& ops) {
         })
         .alias("reverse")
         .batched(batch::along<1>)
+        .cut("@flip")
         .sample("f32[3,2], {0}")
         .sample("f32[2,3,5], {0,-1}");
     ops.add("fliplr(input/x: tensor)")
@@ -452,6 +453,8 @@ void add_triangles(Registry& ops) {
         .example("tril(tensor{{1, 2}, {3, 4}})", "tensor{{1, 0}, {3, 4}}")
         .batched(batch::last_axes<2>)
         .moves()
+        .linear({0})
+        .cut("@triangle")
         .sample("f32[3,4]")
         .sample("f32[2,3,5], -1");
     diagonal(ops.add("triu(input/x: tensor, diagonal/k: int = 0)"),
@@ -462,6 +465,8 @@ void add_triangles(Registry& ops) {
         .example("triu(tensor{{1, 2}, {3, 4}})", "tensor{{1, 2}, {0, 4}}")
         .batched(batch::last_axes<2>)
         .moves()
+        .linear({0})
+        .cut("@triangle")
         .sample("f32[3,4]")
         .sample("f32[2,3,5], 1");
     ops.add("diag_embed(input/x: tensor, offset: int = 0, dim1: int = -2, dim2: int = -1)")
@@ -639,6 +644,8 @@ void add_sequences(Registry& ops) {
         })
         .raises()
         .moves()
+        .linear({0})
+        .cut("@reversal")
         .sample("f32[2,5,3], i64[2]:(1,5), 1")
         .sample("f32[4,2], i64[2]:(0,4), 0, 1");
     ops.add("sequence_mask(lengths: index, maxlen: int? = nil)")
@@ -652,6 +659,7 @@ void add_sequences(Registry& ops) {
             return {{DType::boolean, shape}};
         })
         .no_grad("integers in, bools out")
+        .cut("...->...!m")
         .sample("i64[3]:(0,5), 4")
         .sample("i64[2,3]:(1,5)");
 }

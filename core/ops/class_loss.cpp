@@ -173,6 +173,7 @@ void add_class_loss_ops(Registry& ops) {
         .method(false)
         .batched(batch::of_first)
         .raises()
+        .cut("...->...,...")
         .sample("i64[5]:(0,4), 4")
         .sample("i32[2,3]:(0,4), 4, 1");
     ops.add(
@@ -219,6 +220,7 @@ void add_class_loss_ops(Registry& ops) {
         .no_grad("labels are integers")
         .method(false)
         .raises()
+        .cut("...!c->...!n")
         .sample("i64[3,4]:(-1,4)")
         .sample("i64[5]:(-1,5)");
     ops.add(

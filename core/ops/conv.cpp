@@ -332,6 +332,7 @@ void add_conv_ops(Registry& ops) {
             .doc("Convolution over the last axis of (batch, channels, length); weight is (outputs, channels / groups, "
                  "kernel).")
             .example("conv1d(tensor{{{1.0, 2.0, 3.0}}}, tensor{{{1.0, -1.0}}})", "tensor{{{-1.0, -1.0}}}")
+            .cut("@conv")
             .sample("f32[2,4,11], f32[4,2,3], f32[4], groups=2")
             .sample("f32[2,3,7], f32[2,3,3], stride=2, pad_mode=\"pad\", padding=2, dilation=2"));
     describe_conv(
@@ -342,6 +343,7 @@ void add_conv_ops(Registry& ops) {
                  "/ groups, kernel height, kernel width). padding is one number, two (height, width) or four (top, "
                  "bottom, left, right), with pad_mode \"pad\".")
             .example("conv2d(ones({1, 1, 3, 3}), ones({1, 1, 2, 2}))", "tensor{{{{4.0, 4.0}, {4.0, 4.0}}}}")
+            .cut("@conv")
             .sample("f32[2,3,5,7], f32[4,3,3,2], f32[4], stride=2, pad_mode=\"same\"")
             .sample("f32[1,4,5,4], f32[6,2,3,3], pad_mode=\"pad\", padding={1, 2, 0, 1}, groups=2")
             .sample("f32[2,2,6,5], f32[1,2,2,2], dilation={2, 1}"));
@@ -351,6 +353,7 @@ void add_conv_ops(Registry& ops) {
                 "groups/group: int = 1)")
             .doc("Convolution over the last three axes of (batch, channels, depth, height, width).")
             .example("conv3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}))", "tensor{{{{{8.0}}}}}")
+            .cut("@conv")
             .sample("f32[1,2,4,5,4], f32[3,2,2,3,2], f32[3]")
             .sample("f32[1,2,3,3,4], f32[2,1,2,2,2], stride=2, pad_mode=\"pad\", padding=1, groups=2"));
     // A primitive for compiled programs: each image is clamped while it is in the cache.
@@ -364,6 +367,7 @@ void add_conv_ops(Registry& ops) {
         .expand(expand_conv_relu)
         .flops(conv_flops)
         .keeps_weight()
+        .cut("@conv relu")
         .sample("f32[2,3,5,7], f32[4,3,3,2], f32[4], stride=2, pad_mode=\"same\"")
         .sample("f32[2,3,12,16], f32[6,3,3,3], f32[6]")
         .sample("f32[3,8,5,6], f32[5,8,1,1], f32[5]")
@@ -385,6 +389,7 @@ void add_conv_ops(Registry& ops) {
         .strided()
         .flops(conv_flops)
         .keeps_weight()
+        .cut("@conv last")
         .sample("f32[2,5,7,3], f32[4,3,3,2], f32[4], stride=2, padding={1, 0, 0, 1}")
         .sample("f32[1,5,4,4], f32[6,2,3,3], padding=1, groups=2")
         .sample("f32[2,6,5,2], f32[1,2,2,2], dilation={2, 1}");
@@ -403,6 +408,7 @@ void add_conv_ops(Registry& ops) {
         .batched(batch::conv_input_grad)
         .flops(input_grad_flops)
         .keeps_weight()
+        .cut("@conv_input_grad")
         .sample("f32[2,4,3,2], f32[4,3,3,2], {2, 3, 5, 3}, 1, 0, 1, 1")
         .sample("f32[1,4,2,3], f32[4,1,2,2], {1, 2, 4, 5}, 2, {0, 1, 1, 0}, 1, 2");
     ops.add(
@@ -418,6 +424,7 @@ void add_conv_ops(Registry& ops) {
         .batched(batch::conv_weight_grad)
         .flops(weight_grad_flops)
         .keeps_weight()
+        .cut("@conv_weight_grad")
         .sample("f32[2,3,5,3], f32[2,4,3,2], {4, 3, 3, 2}, 1, 0, 1, 1")
         .sample("f32[1,2,4,5], f32[1,4,2,3], {4, 1, 2, 2}, 2, {0, 1, 1, 0}, 1, 2");
     ops.add(

@@ -53,6 +53,7 @@ void add_fills(Registry& ops) {
         .half_native()
         .no_grad(kConstant)
         .open(open::full)
+        .cut("@made sized")
         .sample("{2,3}, 1.5")
         .sample("{3}, 7, float16");
     ops.add("zeros(size/shape: shape, dtype: dtype? = nil)")
@@ -62,6 +63,7 @@ void add_fills(Registry& ops) {
         .infer(infer_constant)
         .half_native()
         .no_grad(kConstant)
+        .cut("@made sized")
         .sample("{2,3}")
         .sample("{3}, int32");
     ops.add("ones(size/shape: shape, dtype: dtype? = nil)")
@@ -71,6 +73,7 @@ void add_fills(Registry& ops) {
         .infer(infer_constant)
         .half_native()
         .no_grad(kConstant)
+        .cut("@made sized")
         .sample("{2,3}")
         .sample("{3}, int32");
     ops.add("fill(dtype/type: dtype, shape/size: shape, value/fill_value: any)")
@@ -106,6 +109,7 @@ void add_fills(Registry& ops) {
         .alias("fills")
         .type_only()
         .open(open::full_like)
+        .cut("...->...")
         .sample("f32[2,3], -2.5")
         .sample("i64[3], 7");
     ops.add("zeros_like(input/x: tensor, dtype: dtype? = nil)")

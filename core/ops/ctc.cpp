@@ -150,6 +150,7 @@ void add_ctc_ops(Registry& ops) {
         .no_grad("labels and lengths are integers")
         .method(false)
         .raises()
+        .cut("b!n,b,b->b!s,b!s,b!s,!tb!o")
         .sample("i64[2,2]:(1,4), i64[2]:(5,6), i64[2]:(1,3), 5, 4")
         .sample("i64[1,3]:(1,3), i64[1]:(7,8), i64[1]:(2,3), 7, 3");
     ops.add(

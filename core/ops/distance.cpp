@@ -231,6 +231,7 @@ void add_distance_ops(Registry& ops) {
         .infer(infer_cdist)
         .grad(grad_cdist)
         .wide()
+        .cut("...p!k,...r!k->...pr")
         .sample("f32[2,4,3], f32[2,5,3]")
         .sample("f32[3,2], f32[1,2], p=1.0")
         .sample("f32[3,2], f32[4,2], p=3.0")
@@ -248,6 +249,7 @@ void add_distance_ops(Registry& ops) {
         .grad(grad_pair_products)
         .method(false)
         .wide()
+        .cut("...ik,...jk,...ik,...jk,...ij->...ij")
         .sample("f32[3,4], f32[2,4]")
         .sample("f32[5,3,4], f32[2,4], f32[3,4], f32[2,4], f32[3,2]:(1,2), 3.0, true")
         .sample("f32[3,4], f32[2,4], nil, f32[2,4], f32[3,2]:(1,2), 2.5, false");
@@ -263,6 +265,7 @@ void add_distance_ops(Registry& ops) {
         .grad(grad_pair_sums)
         .method(false)
         .wide()
+        .cut("...ik,...jk,...ij,...jk,...ij->...ik")
         .sample("f32[3,4], f32[2,4]")
         .sample("f32[5,3,4], f32[2,4], f32[3,2], f32[2,4], f32[3,2]:(1,2), 3.0, true")
         .sample("f32[3,4], f32[2,4], nil, f32[2,4], f32[3,2]:(1,2), 2.5, false");

@@ -168,6 +168,7 @@ void add_factor_ops(Registry& ops) {
         .infer(infer_lu_factor)
         .grad(lu_factor_grad)
         .wide()
+        .cut("...!m!n->...!m!n,...!k")
         .sample("f32[3,1,1]:(1,2)")
         .sample("f32[1,1]:(1,3)");
     ops.add("permutation_of_pivots(pivots: index, n: int, dtype: dtype? = nil)")
@@ -176,6 +177,7 @@ void add_factor_ops(Registry& ops) {
         .infer(infer_permutation)
         .no_grad("pivots are integers")
         .raises()
+        .cut("...!k->...!m!n")
         .sample("i64[3]:(2,3), 3");
     ops.add(
            "solve_triangular(a/A: float, b: float, lower: bool = false, trans: bool = false, unit_diagonal: bool = "
@@ -188,6 +190,7 @@ void add_factor_ops(Registry& ops) {
         .grad(solve_triangular_grad)
         .raises()
         .wide()
+        .cut("@solve")
         .sample("f32[3,1,1]:(1,2), f32[3,1,2]")
         .sample("f32[1,1]:(1,2), f32[1,3], lower=true, trans=true");
     ops.add("lu_solve(input/b: float, LU_data/lu: float, LU_pivots/pivots: index)")
@@ -210,6 +213,7 @@ void add_factor_ops(Registry& ops) {
         .example("abs((geqrf(tensor{{3.0}, {4.0}})))", "tensor{{5.0}, {0.5}}")
         .infer(infer_geqrf)
         .refuse_grad("use qr, which has a gradient")
+        .cut("...!m!n->...!m!n,...!k")
         .sample("f32[3,2]")
         .sample("f32[2,2,3]");
     ops.add("orgqr(input/x: float, tau/input2: float)")

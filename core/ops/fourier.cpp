@@ -175,6 +175,7 @@ void add_fourier_ops(Registry& ops) {
         .infer(infer_dft)
         .grad(dft_grad)
         .batched(batch::along<2>)
+        .linear({0})
         .sample("f32[2,7], 7, -1, false, 1.0, false")
         .sample("f32[5,3], 8, 0, true, 0.125, true");
     ops.add("dft_real(x: tensor, n: int, axis: int, scale: number)")
@@ -183,6 +184,7 @@ void add_fourier_ops(Registry& ops) {
         .infer(infer_dft)
         .grad(dft_real_grad)
         .batched(batch::along<2>)
+        .linear({0})
         .sample("f32[2,4], 7, -1, 1.0")
         .sample("f32[3,2], 4, 0, 0.25");
     ops.add("view_as_real(input/x: tensor)")
@@ -197,6 +199,8 @@ void add_fourier_ops(Registry& ops) {
         })
         .grad([](const GradRule& g) -> Grads { return {g.call("view_as_complex", {g.dout})}; })
         .batched(batch::of_first)
+        .cut("...->...!r")
+        .linear({0})
         .sample("c64[2,3]")
         .sample("c64[5]");
     ops.add("view_as_complex(input/x: float)")
@@ -213,6 +217,8 @@ void add_fourier_ops(Registry& ops) {
         })
         .grad([](const GradRule& g) -> Grads { return {g.call("view_as_real", {g.dout})}; })
         .batched(batch::of_first)
+        .cut("...!r->...")
+        .linear({0})
         .sample("f32[3,2]")
         .sample("f32[2]");
     ops.add("real(input/x: tensor)")

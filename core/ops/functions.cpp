@@ -51,6 +51,7 @@ void add_arithmetic(Registry& ops) {
         .elementwise()
         .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return -g.dout; })}; })
         .alias("negative")
+        .linear({0})
         .sample("f32[2,3]")
         .sample("f32[5]");
     ops.add("positive(input/x: same)")
@@ -98,12 +99,14 @@ void add_arithmetic(Registry& ops) {
              [](const Expr&, const Expr&) { return 0.017453292519943295769; })
         .example("deg2rad(tensor{180.0})", "tensor{3.1416}")
         .alias("radians")
+        .linear({0})
         .sample("f32[2,3]")
         .sample("f32[5]:(-90,90)");
     function(ops, "rad2deg(x/input: float)", "Radians as degrees.",
              [](const Expr&, const Expr&) { return 57.295779513082320877; })
         .example("rad2deg(tensor{1.0})", "tensor{57.2958}")
         .alias("degrees")
+        .linear({0})
         .sample("f32[2,3]")
         .sample("f32[5]:(-2,2)");
 }
@@ -357,6 +360,7 @@ void add_trigonometry(Registry& ops) {
         })
         .method(false)
         .wide()
+        .cut("...->...")
         .sample("f32[2,3]:(-0.4,3)")
         .sample("f32[5]:(-3,0.3), 2");
 }

@@ -111,6 +111,7 @@ void add_fused_attention_ops(Registry& ops) {
         .batched(batch::merged)
         .flops(attention_flops<0, 4>)
         .open(open::attention)
+        .cut("@attention")
         .sample("f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], 0.5")
         .sample("f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3], 0.7, true")
         .sample("f32[1,2,4,3], f32[1,2,6,3], f32[1,2,6,2], 0.7, true, 2")
@@ -137,6 +138,7 @@ void add_fused_attention_ops(Registry& ops) {
         .method(false)
         .batched(batch::merged)
         .flops(attention_flops<1, 10>)
+        .cut("@attention grad")
         .sample("f32[2,2,5,3], f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], 0.5, false, 0")
         .sample("f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,3], 0.7, true, 0")
         .sample("f32[1,1,70,4], f32[1,1,70,4], f32[1,1,67,4], f32[1,1,67,4], 0.5, true, -3");

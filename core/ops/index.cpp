@@ -113,6 +113,7 @@ void add_element_gathers(Registry& ops) {
         .batched(batch::along<1>)
         .raises()
         .moves()
+        .cut("@gather_elements")
         .sample("f32[3,4], 0, i64[2,4]:(0,3)")
         .sample("f32[3,5], -1, i64[3,7]:(-5,5)");
     ops.add("gather_nd(input_x/input/x: tensor, indices/index: index)")
@@ -139,6 +140,7 @@ void add_element_gathers(Registry& ops) {
         })
         .raises()
         .moves()
+        .cut("@gather_nd")
         .sample("f32[3,4], i64[5,2]:(0,3)")
         .sample("f32[3,2,5], i64[2,3,1]:(-3,3)");
     ops.add("take(input/x: tensor, index/indices: index, axis/dim: int? = nil)")

@@ -171,6 +171,7 @@ void add_language_ops(Registry& ops) {
         .infer(infer_dequantize)
         .method(false)
         .no_grad("weights in blocks are not trained")
+        .cut("...!b->...!n")
         .sample("u8[3,68]:(0,60), \"q8_0\"")
         .sample("u8[2,2,18]:(0,60), \"q4_0\"")
         .sample("u8[2,144]:(0,60), \"q4_k\"")
@@ -181,6 +182,7 @@ void add_language_ops(Registry& ops) {
         .infer(infer_quantize)
         .method(false)
         .no_grad("rounding is constant almost everywhere")
+        .cut("...!n->...!b")
         .sample("f32[3,64], \"q8_0\"")
         .sample("f32[2,2,32], \"q4_0\"");
     ops.add(
@@ -196,6 +198,7 @@ void add_language_ops(Registry& ops) {
         .grad(grad_block_dense)
         .wide()
         .method(false)
+        .cut("...!i,o!b,o->...o")
         .sample("f32[3,64], u8[5,68]:(0,60), \"q8_0\", f32[5]")
         .sample("f32[2,2,32], u8[3,18]:(0,60), \"q4_0\"")
         .sample("f32[256], u8[2,144]:(0,60), \"q4_k\"")
@@ -212,6 +215,7 @@ void add_language_ops(Registry& ops) {
         .gives_operand()
         .method(false)
         .no_grad("it changes a cache, which is not trained")
+        .cut("ab!td,ab!sd,-->ab!td")
         .sample("f32[1,2,6,3], f32[1,2,2,3], i64[1]:(0,4)")
         .sample("f32[2,1,4,2], f32[2,1,1,2], i64[]:(0,3)");
     ops.add("cache_attention(query: float, key: float, value: float, position: index, scale: number = 1.0)")
@@ -231,6 +235,7 @@ void add_language_ops(Registry& ops) {
         .refuse_grad("caches are for writing texts; a network is trained without them")
         .method(false)
         .raises()
+        .cut("@cache_attention")
         .sample("f32[1,2,1,4], f32[1,2,7,4], f32[1,2,7,3], i64[]:(2,6), 0.5")
         .sample("f32[2,4,3,4], f32[2,2,7,4], f32[2,2,7,4], i64[1]:(0,4), 0.7");
 }

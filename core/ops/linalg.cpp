@@ -358,6 +358,7 @@ void add_linalg_ops(Registry& ops) {
         .strided()
         .flops(product_flops)
         .keeps_weight()
+        .cut("@dense affine")
         .sample("f32[3,4], f32[5,4], f32[5], true, true")
         .sample("f32[2,3,7], f32[7,2], f32[2], false")
         .sample("f32[9,40], f32[40,33], nil, false, true")

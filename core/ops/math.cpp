@@ -124,6 +124,7 @@ void add_binary_ops(Registry& ops) {
             return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return g.dout; })};
         })
         .alias("tensor_add")
+        .cut("...,...->... +")
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5,1,7], f32[3,1]");
 
@@ -136,6 +137,7 @@ void add_binary_ops(Registry& ops) {
             return {cotangent(g, 0, [&] { return g.dout; }), cotangent(g, 1, [&] { return -g.dout; })};
         })
         .alias("subtract")
+        .cut("...,...->... +")
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5,1,7], f32[3,1]");
 
@@ -149,6 +151,7 @@ void add_binary_ops(Registry& ops) {
                     cotangent(g, 1, [&] { return g.dout * mirrored(g.in(0)); })};
         })
         .alias("multiply")
+        .linear({0, 1})
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5,1,7], f32[3,1]");
 
@@ -163,6 +166,7 @@ void add_binary_ops(Registry& ops) {
         .alias("divide")
         .alias("true_divide")
         .alias("real_div")
+        .linear({0})
         .sample("f32[2,3], f32[2,3]:(1,2)")
         .sample("f32[5,1,7], f32[3,1]:(-2,-1)");
 

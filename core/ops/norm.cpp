@@ -339,6 +339,7 @@ void add_norm_ops(Registry& ops) {
         .method(false)
         .batched(batch::layer_norm_grad)
         .wide()
+        .cut("@layer_norm_grad")
         .sample("f32[3,5], f32[3,5], f32[5], 1")
         .sample("f32[2,3,4], f32[2,3,4], f32[3,4], 2");
     ops.add(
@@ -351,6 +352,7 @@ void add_norm_ops(Registry& ops) {
         .grad(grad_group_norm)
         .batched(batch::shared_weights)
         .open(open::group_norm)
+        .cut("@group_norm")
         .sample("f32[2,4,3], 2, f32[4], f32[4]")
         .sample("f32[2,6,3,2], 3")
         .sample("f32[3,4], 1, f32[4]");
@@ -366,6 +368,7 @@ void add_norm_ops(Registry& ops) {
         .grad(grad_group_norm_grad)
         .method(false)
         .wide()
+        .cut("@group_norm grad")
         .sample("f32[2,4,3], f32[2,4,3], f32[4], 2")
         .sample("f32[2,6,3,2], f32[2,6,3,2], f32[6], 3");
     ops.add(
@@ -403,6 +406,7 @@ void add_norm_ops(Registry& ops) {
         .example("batch_norm_train(tensor{{1.0}, {3.0}})", "tensor{{-1.0}, {1.0}}")
         .infer(infer_batch_norm_train)
         .grad(grad_batch_norm_train)
+        .cut("@batch_norm")
         .sample("f32[4,3], f32[3], f32[3]")
         .sample("f32[2,3,5], f32[3], f32[3]")
         .sample("f32[3,2,2,3]");
@@ -416,6 +420,7 @@ void add_norm_ops(Registry& ops) {
         .grad(grad_batch_norm_grad)
         .method(false)
         .wide()
+        .cut("@batch_norm")
         .sample("f32[4,3], f32[4,3], f32[3]")
         .sample("f32[2,3,5], f32[2,3,5], f32[3]");
     ops.add("rms_norm(x/input: float, gamma/weight: float, epsilon/eps: number = 1e-6) -> (y, rstd)")
@@ -429,6 +434,7 @@ void add_norm_ops(Registry& ops) {
         .batched(batch::of_first)
         .open(open::rms_norm)
         .wide()
+        .cut("@layer_norm rms")
         .sample("f32[3,5], f32[5]")
         .sample("f32[2,3,4], f32[3,4]");
     ops.add("add_rms_norm(x1: float, x2: float, gamma: float, epsilon/eps: number = 1e-6) -> (y, rstd, x)")

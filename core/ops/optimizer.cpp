@@ -118,6 +118,7 @@ void add_optimizer_ops(Registry& ops) {
         .infer([](const Call& c) {
             return expect_lists(c, {1, 2, 3}, 0);
         })
+        .cut("->")
         .sample(
             "{f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3], f32[300]}, {f32[2,3]:(0.1,1), f32[300]:(0.1,1)}, "
             "0.01")

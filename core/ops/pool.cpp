@@ -358,6 +358,7 @@ void add_pool_ops(Registry& ops) {
             [](const Call& c) -> Types { return checked_type(c, c.dtype, with_planes(c.shape(0), max_window_of(c))); })
         .grad(max_window_grad)
         .batched(batch::last_axes<1>)
+        .cut("@window")
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
@@ -373,6 +374,7 @@ void add_pool_ops(Registry& ops) {
             return checked_type(c, c.dtype, out);
         })
         .expand(expand_max_last)
+        .cut("@window last")
         .sample("f32[2,5,6,3], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[5,8,20], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7,2], {2}, {3}, {0, 0}, {2}, true");
@@ -384,6 +386,7 @@ void add_pool_ops(Registry& ops) {
         })
         .no_grad("positions are integers")
         .batched(batch::last_axes<1>)
+        .cut("@planes list kernel_size")
         .sample("f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[7], {2}, {3}, {0, 0}, {2}, true");
@@ -402,6 +405,8 @@ void add_pool_ops(Registry& ops) {
         })
         .grad(max_window_grad_grad)
         .batched(batch::last_axes<1>)
+        .linear({0})
+        .cut("@planes list kernel_size")
         .sample("f32[2,3,5], f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,2,4], f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
         .sample("f32[3], f32[7], {2}, {3}, {0, 0}, {2}, true");
@@ -417,6 +422,8 @@ void add_pool_ops(Registry& ops) {
         .batched(batch::last_axes<1>)
         .raises()
         .moves()
+        .linear({0})
+        .cut("@plane_gather")
         .sample("f32[2,3,4], i64[2,2,2]:(0,12), 2")
         .sample("f32[3,5], i64[3,1]:(0,5), 1");
     ops.add("plane_scatter(x: same, indices: index, size: ints, accumulate: bool = true)")
@@ -430,6 +437,7 @@ void add_pool_ops(Registry& ops) {
         })
         .batched(batch::last_axes<1>)
         .raises()
+        .cut("@planes list size")
         .sample("f32[2,2,2], i64[2,2,2]:(0,12), {3, 4}")
         .sample("f32[3,5], i64[3,5]:(0,3), 3");
     ops.add(
@@ -462,6 +470,8 @@ void add_pool_ops(Registry& ops) {
                          "divisor_override: int? = 0)")
                      .doc("Mean of each window of the last axis. stride = nil means kernel_size.")
                      .example("avg_pool1d(tensor{{{1.0, 3.0, 2.0, 0.0}}}, 2, 2)", "tensor{{{2.0, 1.0}}}")
+                     .linear({0})
+                     .cut("@planes 1")
                      .sample("f32[2,3,9], 3, stride=2")
                      .sample("f32[3,7], 2, stride=2, padding=1, count_include_pad=false, ceil_mode=true"));
     describe_avg(ops.add("avg_pool2d(input_x/x/input: float, kernel_size: ints = 1, stride: ints? = 1, "
@@ -470,6 +480,8 @@ void add_pool_ops(Registry& ops) {
                      .doc("Mean of each window of the last two axes; divisor_override divides the sums by that number "
                           "instead. stride = nil means kernel_size.")
                      .example("avg_pool2d(tensor{{{{1.0, 2.0}, {4.0, 3.0}}}}, 2)", "tensor{{{{2.5}}}}")
+                     .linear({0})
+                     .cut("@planes 2")
                      .sample("f32[2,2,7,5], 3, stride=2, padding=1")
                      .sample("f32[1,2,5,6], {2, 3}, stride={1, 2}, padding=1, count_include_pad=false, ceil_mode=true")
                      .sample("f32[2,4,4], 2, stride=1, divisor_override=3"));
@@ -478,6 +490,8 @@ void add_pool_ops(Registry& ops) {
                          "divisor_override: int? = 0)")
                      .doc("Mean of each window of the last three axes. stride = nil means kernel_size.")
                      .example("avg_pool3d(ones({1, 1, 2, 2, 2}), 2)", "tensor{{{{{1.0}}}}}")
+                     .linear({0})
+                     .cut("@planes 3")
                      .sample("f32[1,2,4,4,5], 2, stride=2")
                      .sample("f32[2,3,4,3], {1, 2, 3}, stride=1, padding={0, 1, 1}"));
     ops.add(
@@ -488,6 +502,8 @@ void add_pool_ops(Registry& ops) {
         .infer(infer_avg_pool_grad)
         .grad(avg_pool_grad_grad)
         .batched(batch::last_axes<1>)
+        .linear({0})
+        .cut("@planes list input_size")
         .sample("f32[2,4,3], {7, 5}, 3, 2, 1, false, true, 0")
         .sample("f32[2,4], {7}, 2, 2, 0, true, false, 0");
     ops.add("adaptive_avg_pool1d(input/x: float, output_size: ints)")
@@ -528,6 +544,7 @@ void add_pool_ops(Registry& ops) {
         })
         .no_grad("positions are integers")
         .batched(batch::last_axes<1>)
+        .cut("@planes list output_size")
         .sample("f32[2,5,7], {2, 3}")
         .sample("f32[5], 2");
     ops.add("adaptive_max_pool1d(input/x: same, output_size: ints, return_indices: bool = false)")

@@ -247,6 +247,7 @@ void add_checks(Registry& ops) {
             return {g.dout, {}, {}, {}};
         })
         .raises()
+        .cut("...->...")
         .sample("f32[2,3]:(0.1,2), \"positive\"")
         .sample("f32[4]:(0,1), \"a probability\"");
 }
@@ -389,6 +390,7 @@ void add_dropout(Registry& ops) {
             if (!g.dout || g.number(1) >= 1) return {{}, {}, {}};
             return {g.call("where", {g.outs[1], g.dout / (1 - g.number(1)), 0}), {}, {}};
         })
+        .cut("@dropout")
         .sample("f32[2,3], 0.4, 1")
         .sample("f32[301], 0.1");
     ops.add("dropout(input/x: tensor, p: number = 0.5, training: bool = true, seed: int? = nil)")

@@ -201,6 +201,8 @@ void add_sums(Registry& ops) {
         .batched(batch::reduction<1>)
         .reduction(
             some_axes<1>, [](RowPass& p) { return p.sum(p.in(0)); }, Fusion::sum)
+        .linear({0})
+        .cut("@reduce sum")
         .sample("f32[2,3,5], dim={0,2}")
         .sample("f32[7], keepdim=true")
         .sample("f32[3,4], dim=-1, keepdim=true")
@@ -214,6 +216,8 @@ void add_sums(Registry& ops) {
         .grad(grad_mean)
         .batched(batch::reduction<1>)
         .reduction(some_axes<1>, [](RowPass& p) { return p.mean(p.in(0)); })
+        .linear({0})
+        .cut("@reduce mean")
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7], keep_dims=true")
         .sample("f32[3,4], axis=1");
@@ -227,6 +231,7 @@ void add_sums(Registry& ops) {
         .grad(grad_prod)
         .batched(batch::reduction<1>)
         .wide()
+        .cut("@reduce prod")
         .sample("f32[2,3,5], axis=1")
         .sample("f32[2,3], axis=nil")
         .sample("f32[2,3,2], axis={0,2}, keep_dims=true");
@@ -255,6 +260,7 @@ void add_sums(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return call("sum", {expand_nan_free(c), c.args[1], c.args[2], {"dtype", c.args[3]}});
         })
+        .cut("@reduce sum")
         .sample("f32[2,3], axis=0, keepdims=true")
         .sample("f32[5]");
     ops.add(
@@ -294,6 +300,7 @@ void add_extrema(Registry& ops) {
         .batched(batch::reduction<1>)
         .reduction(some_axes<1>, [](RowPass& p) { return p.max(p.in(0)) + p.number(0); })
         .wide()
+        .cut("@reduce max")
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
@@ -306,6 +313,7 @@ void add_extrema(Registry& ops) {
         .batched(batch::reduction<1>)
         .reduction(some_axes<1>, [](RowPass& p) { return p.min(p.in(0)) + p.number(0); })
         .wide()
+        .cut("@reduce min")
         .sample("f32[2,3,5], axis={0,2}")
         .sample("f32[7]")
         .sample("i32[3,4], axis=0, keepdims=true");
@@ -316,6 +324,7 @@ void add_extrema(Registry& ops) {
         .grad(grad_with_index)
         .batched(batch::largest)
         .wide()
+        .cut("@reduce max")
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
@@ -326,6 +335,7 @@ void add_extrema(Registry& ops) {
         .grad(grad_with_index)
         .batched(batch::smallest)
         .wide()
+        .cut("@reduce min")
         .sample("f32[2,3,5], axis=1")
         .sample("f32[7]")
         .sample("f32[3,4], axis=-1, keepdims=true");
@@ -335,6 +345,7 @@ void add_extrema(Registry& ops) {
         .infer(infer_arg)
         .no_grad("an index is piecewise constant")
         .batched(batch::reduction_by_one)
+        .cut("@reduce &")
         .sample("f32[3,5], dim=1")
         .sample("f32[2,3,2], dim=0, keepdim=true")
         .sample("i32[4,3]");
@@ -344,6 +355,7 @@ void add_extrema(Registry& ops) {
         .infer(infer_arg)
         .no_grad("an index is piecewise constant")
         .batched(batch::reduction_by_one)
+        .cut("@reduce &")
         .sample("f32[3,5], axis=1")
         .sample("f32[2,3,2], axis=0, keepdims=true")
         .sample("i32[4,3]");
@@ -364,6 +376,7 @@ void add_extrema(Registry& ops) {
         .infer(infer_bool)
         .no_grad("the result is bool")
         .batched(batch::reduction<1>)
+        .cut("@reduce all")
         .sample("bool[3,5], axis=1")
         .sample("f32[7]")
         .sample("i32[2,3]:(0,3), axis=0, keep_dims=true");
@@ -374,6 +387,7 @@ void add_extrema(Registry& ops) {
         .infer(infer_bool)
         .no_grad("the result is bool")
         .batched(batch::reduction<1>)
+        .cut("@reduce any")
         .sample("bool[3,5], axis=1")
         .sample("f32[7]")
         .sample("i32[2,3]:(0,3), axis=0, keep_dims=true");
@@ -390,6 +404,7 @@ void add_spread(Registry& ops) {
         .batched(batch::reduction<1>)
         .open(open::var)
         .wide()
+        .cut("@reduce &")
         .sample("f32[2,3,5], axis={0,2}, ddof=1")
         .sample("f32[7]");
     ops.add(
@@ -402,6 +417,7 @@ void add_spread(Registry& ops) {
         .batched(batch::reduction<1>)
         .open(open::std)
         .wide()
+        .cut("@reduce &")
         .sample("f32[2,3,5], axis={0,2}, ddof=1")
         .sample("f32[7]");
     ops.add(

@@ -195,6 +195,7 @@ void add_scan_ops(Registry& ops) {
         .infer(infer_scan)
         .grad(grad_cumsum)
         .batched(batch::along<1>)
+        .linear({0})
         .sample("f32[3,5], 1")
         .sample("f32[4,2,3], 0, reverse=true")
         .sample("f32[5], 0, exclusive=true")

@@ -120,6 +120,7 @@ void add_points(Registry& ops) {
         })
         .raises()
         .wide()
+        .cut("@scatter_nd")
         .sample("f32[3,4], i64[1,1]:(0,3), f32[1,4]")
         .sample("f32[3,2,5], i64[2,2,1]:(-3,3), f32[2,2,2,5], \"add\"")
         .sample("f32[4]:(1,2), i64[3,1]:(0,4), f32[3]:(1,2), \"mul\"")
@@ -311,6 +312,7 @@ void add_elements(Registry& ops) {
         .batched(batch::along<3>)
         .raises()
         .wide()
+        .cut("@scatter_elements")
         .sample("f32[4,3], i64[1,3]:(0,4), f32[1,3]")
         .sample("f32[2,5], i64[2,3]:(-5,5), f32[2,3], 1, \"add\"")
         .sample("f32[4]:(1,2), i64[3]:(0,4), f32[3]:(1,2), 0, \"mul\"")
@@ -393,6 +395,7 @@ void add_segments(Registry& ops) {
         })
         .batched(batch::segment_sum)
         .raises()
+        .cut("@segments sum")
         .sample("f32[5,2], i64[5]:(0,3), 3")
         .sample("f32[2,3], i64[2,3]:(-1,4), 4");
     ops.add("unsorted_segment_max(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -403,6 +406,7 @@ void add_segments(Registry& ops) {
         .grad(grad_extreme_segment)
         .raises()
         .wide()
+        .cut("@segments max")
         .sample("f32[5,2], i64[5]:(0,2), 2")
         .sample("f32[4], i64[4]:(0,1), 1");
     ops.add("unsorted_segment_min(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -413,6 +417,7 @@ void add_segments(Registry& ops) {
         .grad(grad_extreme_segment)
         .raises()
         .wide()
+        .cut("@segments min")
         .sample("f32[5,2], i64[5]:(0,2), 2")
         .sample("f32[4], i64[4]:(0,1), 1");
     ops.add("unsorted_segment_prod(x/input_x/input: tensor, segment_ids: index, num_segments: int)")
@@ -422,6 +427,7 @@ void add_segments(Registry& ops) {
         .grad(grad_product_segment)
         .raises()
         .wide()
+        .cut("@segments prod")
         .sample("f32[5,2]:(1,2), i64[5]:(0,3), 3")
         .sample("f32[2,3]:(1,2), i64[2,3]:(-1,4), 4");
 }

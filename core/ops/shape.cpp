@@ -407,6 +407,7 @@ void add_conversions(Registry& ops) {
         .example("identity(tensor{1, 2})", "tensor{1, 2}")
         .grad([](const GradRule& g) -> Grads { return {g.dout}; })
         .batched(batch::of_first)
+        .cut("...->...")
         .sample("f32[2,3]")
         .sample("f32[]");
     rearranges(ops.add("stop_gradient(value/input/x: tensor)"), [](const Call&, Layout&) {})
@@ -415,6 +416,7 @@ void add_conversions(Registry& ops) {
         .no_grad("stops the gradient by definition")
         .alias("detach")
         .batched(batch::of_first)
+        .cut("...->...")
         .sample("f32[2,3]")
         .sample("f32[]");
     ops.add("cast(input/x/input_x: tensor, dtype/type: dtype)")
@@ -434,6 +436,7 @@ void add_conversions(Registry& ops) {
         .alias("astype")
         .batched(batch::of_first)
         .fusion(Fusion::cast)
+        .cut("...->...")
         .sample("f32[2,3], float64")
         .sample("f32[5], int32");
     ops.add("type_as(input/x: tensor, other: tensor)")

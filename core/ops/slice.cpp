@@ -273,6 +273,7 @@ void add_slices(Registry& ops) {
             return grads;
         })
         .batched(batch::strided_slice)
+        .cut("@slice")
         .sample("f32[5,4], {0,1}, {5,4}, {2,2}")
         .sample("f32[5,3], {4,0}, {-6,3}, {-2,1}")
         .sample("f32[3,4,5], {1,0,-1}, {2,0,0}, {1,1,1}, ellipsis_mask=2, shrink_axis_mask=5");
@@ -299,6 +300,7 @@ void add_slices(Registry& ops) {
         })
         .batched(batch::slice_assign)
         .moves()
+        .cut("@part strided_slice")
         .sample("f32[5,4], f32[3,2], {0,1}, {5,4}, {2,2}")
         .sample("f32[3,4], f32[1], {1,0}, {2,0}, {1,1}, end_mask=2, shrink_axis_mask=1");
     rearranges(
@@ -451,6 +453,7 @@ void add_diagonals(Registry& ops) {
             return {input, g.unbroadcast(src, 1), {}, {}, {}};
         })
         .moves()
+        .cut("@part diagonal")
         .sample("f32[3,4], f32[3]")
         .sample("f32[2,3,5], f32[2,3], 1, 1, 2");
 }

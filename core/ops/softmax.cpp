@@ -175,6 +175,7 @@ void add_softmax_ops(Registry& ops) {
         .grad(grad_logsumexp)
         .batched(batch::reduction<1>)
         .wide()
+        .cut("@reduce &")
         .sample("f32[3,5], 1")
         .sample("f32[2,3,4], {0,2}, true")
         .sample("f32[7]");

@@ -463,6 +463,7 @@ void add_solve_ops(Registry& ops) {
         .method(false)
         .raises()
         .wide()
+        .cut("...!n,...!n->...!m!n")
         .sample("f32[4], f32[4]")
         .sample("f32[2,3], f32[2,3]");
     ops.add("svd(input/x/A: float, full_matrices: bool = false, compute_uv: bool = true)")

@@ -402,6 +402,7 @@ void add_searches(Registry& ops) {
         .infer(infer_histc)
         .no_grad("counts are piecewise constant")
         .raises()
+        .cut("@histogram")
         .sample("f32[3,5], 5, -2.0, 2.0")
         .sample("f32[7], 3");
     ops.add(
@@ -413,6 +414,7 @@ void add_searches(Registry& ops) {
         .example("searchsorted(tensor{1.0, 2.0, 3.0}, tensor{2.0, 9.0})", "tensor{1, 3}")
         .infer(infer_searchsorted)
         .no_grad("indices are piecewise constant")
+        .cut("@lookup")
         .sample("i64[5]:(3,4), f32[2,3]")
         .sample("f32[2,4]:(0,0.001), f32[2,3], right=true");
     ops.add("bucketize(input/x: tensor, boundaries: any, *, out_int32: bool = false, right: bool = false)")

@@ -251,6 +251,7 @@ void add_spectrum_ops(Registry& ops) {
         .example("imag(conjugate(fft(tensor{1.0, 2.0, 1.0, 0.0})))", "tensor{0.0, 2.0, 0.0, -2.0}")
         .elementwise()
         .grad([](const GradRule& g) -> Grads { return {cotangent(g, 0, [&] { return fn("conjugate", g.dout); })}; })
+        .linear({0})
         .sample("c64[2,3]")
         .sample("c64[5]");
     ops.add("complex(real: float, imag: float)")

@@ -87,16 +87,19 @@ void add_state_ops(Registry& ops) {
            [](const Call& c) { return c.args[1].tensor(); })
         .doc(
             "Gives the variable a new value, broadcast and converted to its shape and dtype; every name of it sees it.")
+        .cut("...,...->...")
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5], 2.5");
     writes(ops.add("assign_add(variable/target/input: tensor, value: tensor)"),
            [](const Call& c) { return combined(c, "add"); })
         .doc("Adds value to the variable.")
+        .cut("...,...->...")
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5], 2.5");
     writes(ops.add("assign_sub(variable/target/input: tensor, value: tensor)"),
            [](const Call& c) { return combined(c, "sub"); })
         .doc("Subtracts value from the variable.")
+        .cut("...,...->...")
         .sample("f32[2,3], f32[2,3]")
         .sample("f32[5], 2.5");
     ops.add(
@@ -113,6 +116,7 @@ void add_state_ops(Registry& ops) {
         .effect(Effect::state)
         .method(false)
         .no_grad("it changes running statistics, which are not trained")
+        .cut("a,a,a,a->a")
         .sample("f32[3], f32[3], f32[3], f32[3], 0.9, 8")
         .sample("f32[5], f32[5], f32[5], f32[5], 0.5, 1");
     rearranges(ops.add("depend(value/input: tensor, expr: any)"), [](const Call&, Layout&) {})
@@ -121,6 +125,7 @@ void add_state_ops(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {g.dout, {}};
         })
+        .cut("...->...")
         .sample("f32[2,3], f32[2]")
         .sample("f32[5], 1");
     // A primitive, so that the check happens when a graph runs.
@@ -133,6 +138,7 @@ void add_state_ops(Registry& ops) {
         .batched(batch::last_axes<0>)
         .method(false)
         .no_grad("the result is a boolean")
+        .cut("...->...")
         .sample("bool[2,3]")
         .sample("bool[]");
     ops.add("to_device(x/input: tensor, device: string)")

@@ -148,6 +148,7 @@ void add_vector_norm_ops(Registry& ops) {
         .grad(grad_vector_norm)
         .batched(batch::reduction<2>)
         .wide()
+        .cut("@reduce &")
         .sample("f32[3,5], 2, axis=1")
         .sample("f32[3,5], 3, axis=0, keepdims=true")
         .sample("f32[7], 1")
