@@ -53,7 +53,9 @@ WorldScope::WorldScope(Communicator* communicator) : before_(std::exchange(world
 WorldScope::~WorldScope() { world_of_thread = before_; }
 
 Group::Group(std::vector<int> members, int own_rank) : members_(std::move(members)), rank_(place_of(own_rank)) {
-    uint64_t h = members_.size();
+    // Begun with a large number: small ones could be undone by the first member, and short lists be taken for longer
+    // ones.
+    uint64_t h = mixed(0x51ed270b7a3c9d21u, members_.size());
     for (const int member : members_) h = mixed(h, static_cast<uint64_t>(member) + 1);
     key_ = h ? h : 1;
 }

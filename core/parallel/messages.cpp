@@ -1,0 +1,443 @@
+#include "core/parallel/messages.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/base/interrupt.h"
+#include "core/parallel/combine.h"
+
+namespace lunaria::parallel {
+
+namespace {
+
+constexpr const char* kHint = "all ranks of a group make the same requests in the same order";
+
+// What a rank asks for, with the names that its mark numbers.
+struct Witness {
+    Mark mark;
+    int32_t rank;
+    char chunk[RankLog::kNameSize], parameter[RankLog::kNameSize];
+
+    static Witness of(const RankLog& log, const Mark& mark, int rank) {
+        Witness w{};
+        w.mark = mark;
+        w.rank = rank;
+        if (mark.chunk < RankLog::kNames) std::memcpy(w.chunk, log.names[mark.chunk], sizeof chunk);
+        if (mark.parameter < RankLog::kNames) std::memcpy(w.parameter, log.names[mark.parameter], sizeof parameter);
+        return w;
+    }
+    std::string text() const {
+        const auto log = std::make_unique<RankLog>();
+        Mark named = mark;
+        named.chunk = named.parameter = 0;
+        auto name = [&](uint16_t number, const char* from) {
+            if (*from == 0) return uint16_t{0};
+            std::memcpy(log->names[number], from, RankLog::kNameSize - 1);
+            return number;
+        };
+        named.chunk = name(1, chunk);
+        named.parameter = name(2, parameter);
+        return describe(*log, named);
+    }
+};
+
+// What a rank knows of the marks of a group: one of its own, and one that differs.
+struct Knowledge {
+    Witness own;
+    Witness other;  // rank -1: all that are known ask for the same
+};
+
+bool differ(const Mark& a, const Mark& b) { return a.fingerprint() != b.fingerprint(); }
+
+std::string text_of_failure(const RankLog& log) { return {log.failure, strnlen(log.failure, sizeof log.failure)}; }
+
+// Why a request cannot be carried out where a rank that takes part in it is lost.
+Error loss(const Witness& own, int other, const std::string& why) {
+    return state_error(name_of(own.mark.operation), str("rank ", own.rank, " waits for rank ", other, " in ",
+                                                        own.text(), "; but rank ", other, " ", why));
+}
+
+// What a lost rank has sent before may still be on its way for a while.
+class Losses {
+  public:
+    // Asked whenever a rank is found lost.
+    bool are_final() {
+        constexpr std::chrono::milliseconds kWhile(100);
+        const auto now = std::chrono::steady_clock::now();
+        if (first_ == std::chrono::steady_clock::time_point()) first_ = now;
+        return now - first_ >= kWhile;
+    }
+
+  private:
+    std::chrono::steady_clock::time_point first_;
+};
+
+}  // namespace
+
+// Messages of one request, all under way together.
+class MessageCommunicator::Exchange {
+  public:
+    Exchange(MessageCommunicator& owner, const Witness& own) : owner_(owner), own_(own) {}
+
+    void send(int to, const void* bytes, size_t count) { add(to, bytes, nullptr, count); }
+    void receive(int from, void* bytes, size_t count) { add(from, nullptr, bytes, count); }
+
+    // Until all messages are done.
+    void wait() {
+        for (int round = 0; !pending_.empty(); ++round) {
+            std::erase_if(pending_, [](const Message& m) { return m.ticket->is_done(); });
+            if (pending_.empty()) return;
+            poll_interrupt();
+            look_after();
+            owner_.transport_->wait(round);
+        }
+    }
+
+  private:
+    struct Message {
+        int other;
+        std::unique_ptr<Ticket> ticket;
+    };
+
+    void add(int other, const void* from, void* to, size_t count) {
+        if (count == 0) return;
+        Transport& transport = *owner_.transport_;
+        pending_.push_back({other, from ? transport.send(other, Lane::requests, 0, from, count)
+                                        : transport.receive(other, Lane::requests, 0, to, count)});
+    }
+
+    void look_after() {
+        for (const Message& m : pending_)
+            if (const std::string why = owner_.transport_->loss_of(m.other); !why.empty() && losses_.are_final())
+                throw loss(own_, m.other, why);
+    }
+
+    MessageCommunicator& owner_;
+    const Witness& own_;
+    std::vector<Message> pending_;
+    Losses losses_;
+};
+
+// One collective request.
+class MessageCommunicator::Collectives {
+  public:
+    Collectives(MessageCommunicator& owner, const Request& request, const Mark& mark)
+        : owner_(owner),
+          request_(request),
+          own_(Witness::of(owner.log(), mark, owner.rank())),
+          n_(request.group->size()),
+          me_(request.group->rank()),
+          width_(size_of(request.dtype)),
+          in_(static_cast<const unsigned char*>(request.in)),
+          out_(static_cast<unsigned char*>(request.out)) {}
+
+    void run() {
+        agree();
+        switch (request_.operation) {
+            case Collective::all_reduce:
+                return all_reduce();
+            case Collective::reduce:
+                return reduce();
+            case Collective::reduce_scatter:
+                return reduce_scatter();
+            case Collective::all_gather:
+            case Collective::gather:
+                return gather();
+            case Collective::scatter:
+                return scatter();
+            case Collective::broadcast:
+                return broadcast();
+            case Collective::all_to_all:
+                return all_to_all();
+            case Collective::all_to_all_v:
+                return all_to_all_v();
+            case Collective::barrier:
+            case Collective::send:
+            case Collective::recv:
+                break;
+        }
+    }
+
+  private:
+    int world(int place) const { return request_.group->world_rank(place); }
+    Exchange exchange() { return Exchange(owner_, own_); }
+    size_t bytes(int64_t count) const { return static_cast<size_t>(count) * width_; }
+    size_t piece(int place) const {
+        return bytes(request_.counts.empty() ? request_.count : request_.counts[static_cast<size_t>(place)]);
+    }
+    size_t offset(int place) const {
+        size_t sum = 0;
+        for (int i = 0; i < place; ++i) sum += piece(i);
+        return sum;
+    }
+    static void copy(void* to, const void* from, size_t count) {
+        if (count > 0 && to != from) std::memmove(to, from, count);
+    }
+
+    // Every rank learns whether all ask for the same.
+    void agree() {
+        Knowledge known{own_, {}};
+        known.other.rank = -1;
+        for (int step = 1; step < n_; step *= 2) {
+            Knowledge told{};
+            Exchange messages = exchange();
+            messages.send(world((me_ + step) % n_), &known, sizeof known);
+            messages.receive(world((me_ - step + n_) % n_), &told, sizeof told);
+            messages.wait();
+            for (const Witness* witness : {&told.own, &told.other})
+                if (witness->rank >= 0 && known.other.rank < 0 && differ(own_.mark, witness->mark))
+                    known.other = *witness;
+        }
+        if (known.other.rank >= 0)
+            throw state_error(name_of(request_.operation),
+                              str("rank ", own_.rank, " asks for ", own_.text(), "; but rank ", known.other.rank,
+                                  " asks for ", known.other.text()))
+                .hint(kHint);
+    }
+
+    // The pieces [begin(i), begin(i + 1)) of a whole of `count` elements that each rank combines.
+    int64_t begin_of(int place) const { return request_.count * place / n_; }
+
+    // parts[i]: where the piece of rank i is; combined into `out`.
+    void combine_parts(const std::vector<std::vector<unsigned char>>& received, const unsigned char* own, void* out,
+                       int64_t count) const {
+        std::vector<const void*> parts;
+        for (int i = 0; i < n_; ++i) parts.push_back(i == me_ ? own : received[static_cast<size_t>(i)].data());
+        combine(request_.combine, request_.dtype, parts, out, count);
+    }
+
+    // Each rank gets its piece of all others and combines them. `begin` tells in elements where pieces begin.
+    template <class Begin>
+    void combine_pieces(Begin begin, void* out) {
+        std::vector<std::vector<unsigned char>> received(static_cast<size_t>(n_));
+        const int64_t own = begin(me_ + 1) - begin(me_);
+        Exchange messages = exchange();
+        for (int k = 1; k < n_; ++k) {
+            const int to = (me_ + k) % n_, from = (me_ - k + n_) % n_;
+            received[static_cast<size_t>(from)].resize(bytes(own));
+            messages.receive(world(from), received[static_cast<size_t>(from)].data(), bytes(own));
+            messages.send(world(to), in_ + bytes(begin(to)), bytes(begin(to + 1) - begin(to)));
+        }
+        messages.wait();
+        combine_parts(received, in_ + bytes(begin(me_)), out, own);
+    }
+
+    void all_reduce() {
+        if (n_ == 1) return copy(out_, in_, bytes(request_.count));
+        // Small ones in one step: every rank combines all of it.
+        constexpr size_t kFlat = size_t{1} << 14;
+        if (bytes(request_.count) * static_cast<size_t>(n_) <= kFlat) {
+            std::vector<std::vector<unsigned char>> received(static_cast<size_t>(n_),
+                                                             std::vector<unsigned char>(bytes(request_.count)));
+            Exchange messages = exchange();
+            for (int k = 1; k < n_; ++k) {
+                messages.receive(world((me_ - k + n_) % n_), received[static_cast<size_t>((me_ - k + n_) % n_)].data(),
+                                 bytes(request_.count));
+                messages.send(world((me_ + k) % n_), in_, bytes(request_.count));
+            }
+            messages.wait();
+            return combine_parts(received, in_, out_, request_.count);
+        }
+        combine_pieces([this](int place) { return begin_of(place); }, out_ + bytes(begin_of(me_)));
+        Exchange messages = exchange();
+        for (int k = 1; k < n_; ++k) {
+            const int to = (me_ + k) % n_, from = (me_ - k + n_) % n_;
+            messages.receive(world(from), out_ + bytes(begin_of(from)), bytes(begin_of(from + 1) - begin_of(from)));
+            messages.send(world(to), out_ + bytes(begin_of(me_)), bytes(begin_of(me_ + 1) - begin_of(me_)));
+        }
+        messages.wait();
+    }
+
+    void reduce() {
+        // As pieces, of which the root gets what the others have combined.
+        std::vector<unsigned char> own(bytes(begin_of(me_ + 1) - begin_of(me_)));
+        combine_pieces([this](int place) { return begin_of(place); }, own.data());
+        Exchange messages = exchange();
+        if (me_ != request_.root) {
+            messages.send(world(request_.root), own.data(), own.size());
+        } else {
+            copy(out_ + bytes(begin_of(me_)), own.data(), own.size());
+            for (int i = 0; i < n_; ++i)
+                if (i != me_)
+                    messages.receive(world(i), out_ + bytes(begin_of(i)), bytes(begin_of(i + 1) - begin_of(i)));
+        }
+        messages.wait();
+    }
+
+    void reduce_scatter() {
+        combine_pieces([this](int place) { return static_cast<int64_t>(offset(place) / width_); }, out_);
+    }
+
+    void gather() {
+        const bool reads = request_.operation == Collective::all_gather || me_ == request_.root;
+        if (reads) copy(out_ + offset(me_), in_, piece(me_));
+        Exchange messages = exchange();
+        for (int k = 1; k < n_; ++k) {
+            const int to = (me_ + k) % n_, from = (me_ - k + n_) % n_;
+            if (reads) messages.receive(world(from), out_ + offset(from), piece(from));
+            if (request_.operation == Collective::all_gather || to == request_.root)
+                messages.send(world(to), in_, piece(me_));
+        }
+        messages.wait();
+    }
+
+    void scatter() {
+        Exchange messages = exchange();
+        if (me_ == request_.root) {
+            copy(out_, in_ + offset(me_), piece(me_));
+            for (int i = 0; i < n_; ++i)
+                if (i != me_) messages.send(world(i), in_ + offset(i), piece(i));
+        } else {
+            messages.receive(world(request_.root), out_, piece(me_));
+        }
+        messages.wait();
+    }
+
+    // A tree: a rank that has the data passes them on, twice as many in each round.
+    void broadcast() {
+        const int place = (me_ - request_.root + n_) % n_;
+        const size_t count = bytes(request_.count);
+        if (place == 0) copy(out_, in_, count);
+        for (int step = 1; step < n_; step *= 2) {
+            Exchange messages = exchange();
+            if (place < step && place + step < n_)
+                messages.send(world((place + step + request_.root) % n_), out_, count);
+            if (place >= step && place < 2 * step)
+                messages.receive(world((place - step + request_.root) % n_), out_, count);
+            messages.wait();
+        }
+    }
+
+    void all_to_all() {
+        const size_t count = bytes(request_.count);
+        copy(out_ + static_cast<size_t>(me_) * count, in_ + static_cast<size_t>(me_) * count, count);
+        Exchange messages = exchange();
+        for (int k = 1; k < n_; ++k) {
+            const auto to = static_cast<size_t>((me_ + k) % n_), from = static_cast<size_t>((me_ - k + n_) % n_);
+            messages.receive(world(static_cast<int>(from)), out_ + from * count, count);
+            messages.send(world(static_cast<int>(to)), in_ + to * count, count);
+        }
+        messages.wait();
+    }
+
+    void all_to_all_v() {
+        const auto n = static_cast<size_t>(n_);
+        // Ranks tell each other how much they send.
+        std::vector<int64_t> sent(n);
+        Exchange sizes = exchange();
+        for (size_t i = 0; i < n; ++i) {
+            if (static_cast<int>(i) == me_) continue;
+            sizes.send(world(static_cast<int>(i)), &request_.counts[i], sizeof(int64_t));
+            sizes.receive(world(static_cast<int>(i)), &sent[i], sizeof(int64_t));
+        }
+        sizes.wait();
+        sent[static_cast<size_t>(me_)] = request_.counts[static_cast<size_t>(me_)];
+        for (size_t i = 0; i < n; ++i)
+            if (sent[i] != request_.receive_counts[i])
+                throw state_error("all_to_all_v", str("rank ", own_.rank, " expects ", request_.receive_counts[i],
+                                                      " elements from rank ", world(static_cast<int>(i)), " in ",
+                                                      own_.text(), "; but it sends ", sent[i]));
+        size_t from = 0, to = 0;
+        Exchange messages = exchange();
+        for (size_t i = 0; i < n; ++i) {
+            const size_t leaves = bytes(request_.counts[i]), comes = bytes(sent[i]);
+            if (static_cast<int>(i) == me_) {
+                copy(out_ + to, in_ + from, leaves);
+            } else {
+                messages.receive(world(static_cast<int>(i)), out_ + to, comes);
+                messages.send(world(static_cast<int>(i)), in_ + from, leaves);
+            }
+            from += leaves;
+            to += comes;
+        }
+        messages.wait();
+    }
+
+    MessageCommunicator& owner_;
+    const Request& request_;
+    const Witness own_;
+    const int n_, me_;
+    const size_t width_;
+    const unsigned char* in_;
+    unsigned char* out_;
+};
+
+namespace {
+
+// A send or recv: the mark on one lane, the data on another.
+class MessageTransfer : public Transfer {
+  public:
+    MessageTransfer(Transport& transport, const Request& request, const Witness& own)
+        : transport_(transport),
+          own_(own),
+          other_(request.group->world_rank(request.root)),
+          sends_(request.operation == Collective::send) {
+        const size_t count = static_cast<size_t>(request.count) * size_of(request.dtype);
+        // Tags of MPI have 15 bits; the marks are compared in full.
+        const int tag = static_cast<int>((static_cast<uint32_t>(request.tag) * 2654435761u ^ own.mark.group) >> 17);
+        if (sends_) {
+            mark_ = transport.send(other_, Lane::marks, tag, &own_, sizeof own_);
+            if (count > 0) data_ = transport.send(other_, Lane::data, tag, request.in, count);
+        } else {
+            mark_ = transport.receive(other_, Lane::marks, tag, &told_, sizeof told_);
+            if (count > 0) data_ = transport.receive(other_, Lane::data, tag, request.out, count);
+        }
+    }
+
+    bool advance() override {
+        if (mark_ && mark_->is_done()) {
+            mark_.reset();
+            if (!sends_) compare();
+        }
+        if (!mark_ && data_ && data_->is_done()) data_.reset();
+        if (!mark_ && !data_) return true;
+        if (const std::string why = transport_.loss_of(other_); !why.empty() && losses_.are_final())
+            throw loss(own_, other_, why);
+        return false;
+    }
+
+  private:
+    void compare() const {
+        const Mark &a = own_.mark, &b = told_.mark;
+        if (a.count == b.count && a.dtype == b.dtype && a.tag == b.tag && a.group == b.group) return;
+        throw state_error(name_of(own_.mark.operation), str("rank ", own_.rank, " asks for ", own_.text(),
+                                                            "; but rank ", other_, " asks for ", told_.text()))
+            .hint(kHint);
+    }
+
+    Transport& transport_;
+    const Witness own_;
+    Witness told_{};
+    const int other_;
+    const bool sends_;
+    std::unique_ptr<Ticket> mark_, data_;
+    Losses losses_;
+};
+
+}  // namespace
+
+MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport)
+    : Communicator(transport->rank(), transport->ranks()), transport_(std::move(transport)) {
+    log().state = RankState::running;
+}
+
+MessageCommunicator::~MessageCommunicator() {
+    stop();
+    transport_->leave(log().state.load() == RankState::failed ? text_of_failure(log()) : "");
+}
+
+void MessageCommunicator::execute(const Request& request, const Mark& mark) { Collectives(*this, request, mark).run(); }
+
+std::unique_ptr<Transfer> MessageCommunicator::post(const Request& request, const Mark& mark) {
+    return std::make_unique<MessageTransfer>(*transport_, request, Witness::of(log(), mark, rank()));
+}
+
+void MessageCommunicator::wait_for_news(uint32_t) {
+    constexpr int kPatient = 1000;  // as after as many rounds of waiting
+    transport_->wait(kPatient);
+}
+
+}  // namespace lunaria::parallel

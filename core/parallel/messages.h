@@ -1,0 +1,34 @@
+// Ranks that work together by messages: requests as sends and receives of bytes, over any transport. Results are the
+// same bits as over shared memory.
+//
+// Before a collective request moves data its ranks compare their marks: in round k a rank tells the one 2^k places on
+// what it knows, so that after log n rounds each knows of one rank that asks for something else, if there is one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/parallel/communicator.h"
+#include "core/parallel/transport.h"
+
+namespace lunaria::parallel {
+
+class MessageCommunicator : public Communicator {
+  public:
+    explicit MessageCommunicator(std::unique_ptr<Transport> transport);
+    ~MessageCommunicator() override;
+    std::string_view engine() const override { return transport_->name(); }
+
+  protected:
+    void execute(const Request& request, const Mark& mark) override;
+    std::unique_ptr<Transfer> post(const Request& request, const Mark& mark) override;
+    uint32_t news() const override { return 0; }
+    void wait_for_news(uint32_t seen) override;
+
+  private:
+    class Collectives;
+    class Exchange;
+    std::unique_ptr<Transport> transport_;
+};
+
+}  // namespace lunaria::parallel
