@@ -218,20 +218,26 @@ std::vector<std::string> SafetensorsFile::names() const {
     return names;
 }
 
-Tensor SafetensorsFile::read(const Entry& entry) const {
-    std::string name = source_->name() + ", tensor '" + entry.name + "'";
+DType SafetensorsFile::dtype_of(const Entry& entry) const {
+    const std::string name = source_->name() + ", tensor '" + entry.name + "'";
     const Type* type = type_of(entry.dtype);
     if (!type->supported)
         throw file_error(name, str("has dtype ", entry.dtype, ", which tensors do not have"))
             .hint("convert it to one of BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64 before saving it");
     if (entry.shape.size() > kMaxRank)
         throw file_error(name, str("has ", entry.shape.size(), " axes; tensors have at most ", kMaxRank));
-    if (mapping_ && entry.end > entry.begin && type->dtype != DType::boolean)
-        if (Tensor tensor = mapping_->tensor(type->dtype, checked_shape(name, entry.shape, type->bytes),
+    return type->dtype;
+}
+
+Tensor SafetensorsFile::read(const Entry& entry) const {
+    const std::string name = source_->name() + ", tensor '" + entry.name + "'";
+    const DType dtype = dtype_of(entry);
+    if (mapping_ && entry.end > entry.begin && dtype != DType::boolean)
+        if (Tensor tensor = mapping_->tensor(dtype, checked_shape(name, entry.shape, size_of(dtype)),
                                              static_cast<size_t>(data_ + entry.begin)))
             return tensor;
     auto stream = plain_stream(*source_, name, data_ + entry.begin, entry.end - entry.begin);
-    return read_elements(*stream, type->dtype, entry.shape);
+    return read_elements(*stream, dtype, entry.shape);
 }
 
 Tensor SafetensorsFile::read(const std::string& name) const {

@@ -33,6 +33,12 @@ class SafetensorsFile {
         std::vector<int64_t> shape;
         uint64_t begin = 0, end = 0;  // from the start of the data
     };
+    const Source& source() const { return *source_; }
+    const std::vector<Entry>& entries() const { return entries_; }
+    // The offset in the file at which the data start.
+    uint64_t data() const { return data_; }
+    // Throws when tensors do not have the entry's type, or not so many axes.
+    DType dtype_of(const Entry& entry) const;
 
   private:
     Tensor read(const Entry& entry) const;

@@ -66,6 +66,8 @@ bool ascend_overflowed();
 // The module behind lunaria/runtime.lua.
 int open_devices(lua_State* L);
 
+// The module behind lunaria/parallel/checkpoint.lua.
+int open_shards(lua_State* L);
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
 // The module behind lunaria/notebook/comm.lua.

@@ -625,6 +625,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.ascend_core");
     lua_pushcfunction(L, protect<open_devices>);
     lua_setfield(L, -2, "lunaria.devices");
+    lua_pushcfunction(L, protect<open_shards>);
+    lua_setfield(L, -2, "lunaria.shards");
     lua_pushcfunction(L, protect<open_rendering>);
     lua_setfield(L, -2, "lunaria.rendering");
     lua_pushcfunction(L, protect<open_frontend>);

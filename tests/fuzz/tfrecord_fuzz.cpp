@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/data/files/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/data/files/tfrecord.h"
 #include "tests/fuzz/memory_file.h"
 

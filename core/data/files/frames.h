@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/data/files/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/io/file.h"
 
 namespace lunaria {

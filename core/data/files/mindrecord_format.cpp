@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/data/files/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/tensor/shape.h"
 
 namespace lunaria::data {

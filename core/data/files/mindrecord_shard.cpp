@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/base/interrupt.h"
-#include "core/data/files/crc32c.h"
+#include "core/io/crc32c.h"
 
 namespace lunaria::data {
 

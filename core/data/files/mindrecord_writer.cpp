@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/base/interrupt.h"
-#include "core/data/files/crc32c.h"
+#include "core/io/crc32c.h"
 #include "core/data/files/mindrecord_index.h"
 #include "core/data/files/mindrecord_shard.h"
 #include "core/io/protobuf.h"

@@ -4,6 +4,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
+local sharded = require "lunaria.parallel.checkpoint"
 
 local io_, json = ms.io, ms.json
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -72,7 +73,7 @@ local function path_of(where, name, value)
 end
 
 local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated_save=true, async_save=false, append_dict=nil, "
-  .. "enc_key=nil, enc_mode=\"AES-GCM\", choice_func=nil, crc_check=false, format=nil")
+  .. "enc_key=nil, enc_mode=\"AES-GCM\", choice_func=nil, crc_check=false, format=nil, sharded=false, step=0")
 
 --- Writes the parameters of a network (or a table of tensors by name, or a list of { name =, data = }) to a file: .ckpt, or
 --- .safetensors by its name or format = "safetensors". Tensors have any shape and dtype, and are read again with the same elements.
@@ -81,6 +82,9 @@ local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated
 --- after a crash. async_save: the function returns at once, and a thread writes the values as they are now, one file at a
 --- time: the next call waits for the file before it, and is where an error of it shows; the end of the program waits too.
 --- ms.async_ckpt_wait() waits, ms.async_ckpt_thread_status() says whether a file is being written.
+--- sharded: ckpt_file_name is a folder, in which step-00000100 (step: its number) gets a file of each rank with the tensors and
+--- pieces of tensors that the rank holds. No rank waits for another; the step is complete, and has its name, when the last of
+--- them has written. Any number of ranks can load it.
 ---     > ms.save_checkpoint({ w = ms.ones { 2 } }, "/tmp/lunaria_help.ckpt")
 ---     > ms.load_checkpoint("/tmp/lunaria_help.ckpt").w:tolist()[1] --> 1.0
 ---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
@@ -88,11 +92,17 @@ function checkpoint.save_checkpoint(...)
   local where = "save_checkpoint"
   local a = arguments.bind(where, save_signature, ...)
   local path = path_of(where, "ckpt_file_name", a.ckpt_file_name)
+  local is_sharded, step = check.boolean(where, "sharded", a.sharded), check.not_negative(where, "step", a.step)
   local format = a.format
+  if is_sharded then
+    if format ~= nil then fail(where, "the files of ranks are safetensors: format must be nil") end
+    if a.crc_check then fail(where, "the files of ranks always have check sums: crc_check must be false") end
+    format = "safetensors"
+  end
   if format == nil then format = ends_with(path, ".safetensors") and "safetensors" or "ckpt" end
   check.choice(where, "format", format, formats)
   if a.enc_key ~= nil then fail(where, "encrypted checkpoints are not written: enc_key must be nil") end
-  if not ends_with(path, "." .. format) then path = path .. "." .. format end
+  if not is_sharded and not ends_with(path, "." .. format) then path = path .. "." .. format end
   local values, names = collect(where, a.save_obj)
   if a.append_dict ~= nil then
     if type(a.append_dict) ~= "table" then fail(where, "append_dict must be a table, got " .. describe(a.append_dict)) end
@@ -109,7 +119,11 @@ function checkpoint.save_checkpoint(...)
   if #names == 0 then fail(where, "there is nothing to save") end
   local checksum = check.boolean(where, "crc_check", a.crc_check)
   if checksum and format ~= "ckpt" then fail(where, "crc_check is for .ckpt files: a safetensors file has no checksum") end
-  write(path, format, values, names, checksum, checkpoint.is_async(where, "async_save", a.async_save))
+  local later = checkpoint.is_async(where, "async_save", a.async_save)
+  if not is_sharded then return write(path, format, values, names, checksum, later) end
+  local chosen = {}
+  for _, name in ipairs(names) do chosen[name] = values[name] end
+  sharded.save(path, chosen, { step = step, later = later })
 end
 
 --- Whether an option asks for a thread: MindSpore has three ways, of which processes are not one of ours.
@@ -166,6 +180,7 @@ local function parts_of(path, format)
       if name == index_name then found = name break end
       if ends_with(name, ".safetensors.index.json") then found = name end
     end
+    if not found and sharded.is_checkpoint(path) then return { { path = path, kind = "shards" } } end
     if not found then fail(path, ("is a directory without a file %s"):format(index_name)) end
     return parts_of_index(path .. "/" .. found)
   end
@@ -189,9 +204,17 @@ local function with_texts(values, metadata)
 end
 
 -- Tensors and texts by name.
-local function read(parts, crc_check, mmap)
+local function read(parts, crc_check, mmap, net)
   local values = {}
   for _, part in ipairs(parts) do
+    if part.kind == "shards" then
+      if mmap then fail(part.path, "has files of ranks, which cannot be mapped: mmap must be false") end
+      local own = {}
+      if net then
+        for name, parameter in net:parameters_and_names() do own[name] = parameter end
+      end
+      return sharded.load(part.path, function(name) return own[name] end, crc_check)
+    end
     if part.kind == "ckpt" then
       if mmap then fail(part.path, "is a .ckpt file, which cannot be mapped: mmap is for safetensors", "ms.ckpt_to_safetensors(path)") end
       return (io_.read_ckpt(part.path, crc_check ~= nil and { crc_check = crc_check } or nil))
@@ -257,7 +280,8 @@ end
 
 --- Reads a checkpoint: a table of parameters by name, of the shapes and dtypes that are in the file; texts that were appended are
 --- strings. A .ckpt or .safetensors file, or
---- the index (.index.json) of a model in several safetensors files, or their folder. net: gets the parameters, as
+--- the index (.index.json) of a model in several safetensors files, or their folder; or the folder of a sharded checkpoint (the
+--- newest complete step) or a step in it, from whatever number of ranks: without net whole tensors come back. net: gets the parameters, as
 --- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
 --- that says whether it is read. crc_check: true demands a checksum, false does not compare one. mmap: the tensors of a
 --- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile. A file that is cut off or
@@ -268,7 +292,7 @@ end
 ---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
 function checkpoint.load_checkpoint(...)
   local parts, chosen, a = request("load_checkpoint", ...)
-  return chosen(read(parts, a.crc_check, a.mmap))
+  return chosen(read(parts, a.crc_check, a.mmap, a.net))
 end
 
 -- A checkpoint that a thread reads.
@@ -297,7 +321,10 @@ function checkpoint.load_checkpoint_async(...)
   local where = "load_checkpoint_async"
   local parts, chosen, a = request(where, ...)
   if a.mmap then fail(where, "a file that is mapped is not read: mmap must be false", "ms.load_checkpoint(path, { mmap = true })") end
-  for _, part in ipairs(parts) do part.crc_check = a.crc_check end
+  for _, part in ipairs(parts) do
+    if part.kind == "shards" then fail(where, part.path .. " has files of ranks, which are read at once", "ms.load_checkpoint(path)") end
+    part.crc_check = a.crc_check
+  end
   return Loading(io_.read_later(parts), chosen)
 end
 

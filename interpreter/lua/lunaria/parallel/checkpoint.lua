@@ -1,0 +1,240 @@
+-- Checkpoints of many ranks: a folder of steps, in each a file per rank with the pieces of tensors that the rank holds. No rank
+-- waits for another; the last one that has written its file completes the step. core/parallel/shards.h has the files.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local shards = require "lunaria.shards"
+
+local io_ = ms.io
+local fail = arguments.fail
+
+local sharded = {}
+
+-- Tensors that are pieces of larger ones: { shape =, offsets =, replica =, replicas = }.
+local pieces = setmetatable({}, { __mode = "k" })
+
+--- Says that a tensor is the piece of a whole one with this shape that begins at these offsets, and that it is the replica-th of
+--- `replicas` ranks that hold the same piece (0 of 1 where no other has it).
+function sharded.set_piece(tensor, piece) pieces[tensor] = piece end
+--- What sharded.set_piece said of a tensor, or nil.
+function sharded.piece_of(tensor) return pieces[tensor] end
+
+local saves = 0
+
+-- The rank of this process, their number, and a name for this run of the program that all of its ranks know.
+local function own_place()
+  local ranks = math.tointeger(tonumber(os.getenv "LUNARIA_RANKS" or "")) or 1
+  if ranks == 1 then return { rank = 0, ranks = 1, job = ("%x-%x"):format(os.time(), ms.clock()) } end
+  return { rank = math.tointeger(tonumber(os.getenv "LUNARIA_RANK" or "")) or 0, ranks = ranks, job = os.getenv "LUNARIA_JOB" or "job" }
+end
+sharded.place = own_place
+
+local function sorted(list)
+  table.sort(list)
+  return list
+end
+
+local function zeros(shape)
+  local offsets = {}
+  for axis = 1, #shape do offsets[axis] = 0 end
+  return offsets
+end
+
+local function sizes_of(shape)
+  local sizes = {}
+  for axis = 1, #shape do sizes[axis] = shape[axis] end
+  return sizes
+end
+
+-- What the rank `place` has of a value: { shape =, offsets =, replica =, replicas = }.
+local function held(value, place)
+  local piece = pieces[value]
+  if piece then
+    return { shape = piece.shape, offsets = piece.offsets, replica = piece.replica or 0, replicas = piece.replicas or 1,
+      layout = piece.layout, mesh = piece.mesh }
+  end
+  return { shape = sizes_of(value.shape), offsets = zeros(value.shape), replica = place.rank, replicas = place.ranks }
+end
+
+local step_pattern, draft_pattern = "^step%-(%d+)$", "^step%-(%d+)%.(.+)$"
+local function step_name(step) return ("step-%08d"):format(step) end
+
+-- The steps in a folder: lists of { step =, path =, complete = }, oldest first.
+local function steps_of(folder)
+  local steps = {}
+  for _, name in ipairs(io_.list_folder(folder) or {}) do
+    local number = name:match(step_pattern) or name:match(draft_pattern)
+    local path = folder .. "/" .. name
+    if number and io_.kind(path) == "folder" then
+      steps[#steps + 1] = { step = math.tointeger(tonumber(number)), path = path, name = name,
+        complete = io_.kind(path .. "/complete") ~= nil }
+    end
+  end
+  table.sort(steps, function(a, b)
+    if a.step ~= b.step then return a.step < b.step end
+    return #a.name > #b.name
+  end)
+  return steps
+end
+sharded.steps_of = steps_of
+
+local function remove_step(path)
+  for _, name in ipairs(io_.list_folder(path) or {}) do os.remove(path .. "/" .. name) end
+  os.remove(path)
+end
+
+-- Removes all but the newest complete steps, and what runs before this one left unfinished.
+local function clean(folder, keep, job)
+  local complete = {}
+  for _, step in ipairs(steps_of(folder)) do
+    if step.complete then
+      complete[#complete + 1] = step
+    elseif not step.name:find(job, 1, true) then
+      remove_step(step.path)
+    end
+  end
+  for i = 1, keep > 0 and #complete - keep or 0 do remove_step(complete[i].path) end
+end
+
+-- What a checkpoint is made by.
+local function origin(place)
+  local script = arg and type(arg[0]) == "string" and arg[0]
+  local text = script and io_.kind(script) == "file" and io_._read(script)
+  return { ["lunaria.version"] = ms.version, ["lunaria.ranks"] = tostring(place.ranks), ["lunaria.rank"] = tostring(place.rank),
+    ["lunaria.script"] = text and shards.sum(text) or nil }
+end
+
+--- Writes what this rank has of the values, a table by name of tensors and texts, to a step of the checkpoint in a folder.
+--- options: step (0), keep (how many complete steps stay; 0: all), later (a thread writes it), place (the rank, where this
+--- process stands in for several). Gives the path of the step, and whether it is complete by this call.
+function sharded.save(folder, values, options)
+  options = options or {}
+  local place, step = options.place or own_place(), options.step or 0
+  if not options.place then saves = saves + 1 end
+  -- The ranks of a run save the same steps in the same order.
+  local run = ("%s-%d"):format(place.job, saves)
+  local final = folder .. "/" .. step_name(step)
+  local draft = final .. "." .. run
+  if options.later then io_.finish_writing() end
+  io_.make_folder(draft)
+  if place.rank == 0 then clean(folder, options.keep or 0, place.job) end
+  local list, metadata, names = {}, origin(place), {}
+  metadata.format, metadata["lunaria.step"] = "ms", tostring(step)
+  for name in pairs(values) do names[#names + 1] = name end
+  for _, name in ipairs(sorted(names)) do
+    local value = values[name]
+    if type(value) == "string" then
+      metadata[name] = value
+    else
+      local piece = held(value, place)
+      if piece.replica == shards.writer_of(name, piece.replicas) then
+        piece.name, piece.tensor = name, value
+        list[#list + 1] = piece
+      end
+    end
+  end
+  local complete = shards.write(draft .. "/" .. shards.name_of(place.rank, place.ranks), list, metadata,
+    { draft = draft, final = final, ranks = place.ranks, later = options.later })
+  return final, complete
+end
+
+--- Whether a path is a folder that sharded.save wrote, or a step in one.
+function sharded.is_checkpoint(path)
+  for _, name in ipairs(io_.list_folder(path) or {}) do
+    if name:find "^rank%-%d+%-of%-%d+%.safetensors$" or name:find(step_pattern) or name:find(draft_pattern) then return true end
+  end
+  return false
+end
+
+local function listed(numbers, most)
+  local shown = table.concat(numbers, ", ", 1, math.min(#numbers, most))
+  return #numbers > most and ("%s and %d more"):format(shown, #numbers - most) or shown
+end
+
+--- Why a step is not complete: in words.
+function sharded.why_incomplete(path)
+  local there, ranks = {}, nil
+  for _, name in ipairs(io_.list_folder(path) or {}) do
+    local rank, of = name:match "^rank%-(%d+)%-of%-(%d+)%.safetensors$"
+    if rank then
+      ranks = math.max(ranks or 0, math.tointeger(tonumber(of)))
+      there[math.tointeger(tonumber(rank))] = true
+    end
+  end
+  if not ranks then return "no rank has written its file" end
+  local absent = {}
+  for rank = 0, ranks - 1 do
+    if not there[rank] then absent[#absent + 1] = rank end
+  end
+  if #absent == 0 then return "all files are there, but no file 'complete'" end
+  return ("the file%s of rank%s %s of %d %s missing"):format(#absent > 1 and "s" or "", #absent > 1 and "s" or "", listed(absent, 8), ranks,
+    #absent > 1 and "are" or "is")
+end
+
+--- The folder of the step that a path means: the newest complete one of a folder of steps. unfinished: one that is not
+--- complete will do.
+function sharded.find_step(path, unfinished)
+  local steps = steps_of(path)
+  if #steps == 0 then
+    if not unfinished and io_.list_folder(path) and sharded.is_checkpoint(path) and not io_.kind(path .. "/complete") then
+      fail(path, "is not complete: " .. sharded.why_incomplete(path), "the step before it may be; lunaria checkpoint list shows all")
+    end
+    return path
+  end
+  for i = #steps, 1, -1 do
+    if steps[i].complete then return steps[i].path end
+  end
+  local last = steps[#steps]
+  fail(path, ("has no complete step: of step %d %s"):format(last.step, sharded.why_incomplete(last.path)))
+end
+
+local Checkpoint = {}
+Checkpoint.__index = Checkpoint
+
+--- The checkpoint at a path: fields path, files, ranks, absent, and the methods below.
+function sharded.open(path, unfinished)
+  local self = setmetatable({ path = sharded.find_step(path, unfinished) }, Checkpoint)
+  self._shards = shards.open(self.path)
+  self.files, self.ranks, self.absent = shards.files(self._shards)
+  return self
+end
+
+--- Names of the tensors, and what one is: { dtype =, shape =, mesh =, layout =, parts = { { file =, place =, elements = } } }.
+function Checkpoint:names() return shards.names(self._shards) end
+function Checkpoint:tensor(name) return shards.tensor(self._shards, name) end
+--- The regions of a tensor that are in no file, as texts.
+function Checkpoint:missing(name) return shards.missing(self._shards, name) end
+--- Compares the sums in the i-th file; one that is wrong is an error.
+function Checkpoint:verify(i) shards.verify(self._shards, i) end
+--- How many bytes of tensors were read.
+function Checkpoint:bytes_read() return shards.bytes_read(self._shards) end
+--- A tensor, or the region of it that begins at the offsets. check: false does not compare sums.
+function Checkpoint:read(name, offsets, sizes, check) return shards.read(self._shards, name, offsets, sizes, check) end
+
+--- The texts that were saved: those of the file of this rank where there is one, else of the first.
+function Checkpoint:texts()
+  local place, own = own_place(), self.files[1]
+  for _, file in ipairs(self.files) do
+    if file.rank == place.rank and self.ranks == place.ranks then own = file end
+  end
+  local texts = {}
+  for key, text in pairs(own.metadata) do
+    if key ~= "format" and key:sub(1, 8) ~= "lunaria." then texts[key] = text end
+  end
+  return texts
+end
+
+--- What the parameters of a network (a function of their names) need of a checkpoint, and all other tensors: a table by name of
+--- tensors and texts. Of a parameter that is a piece only that piece is read.
+function sharded.load(path, parameter, check)
+  local self = sharded.open(path)
+  local values = {}
+  for _, name in ipairs(self:names()) do
+    local own = parameter and parameter(name)
+    local piece = own and pieces[own]
+    values[name] = self:read(name, piece and piece.offsets, piece and sizes_of(own.shape), check)
+  end
+  for name, text in pairs(self:texts()) do values[name] = values[name] or text end
+  return values
+end
+
+return sharded
