@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/io/crc32c.h"
 #include "core/data/files/tfrecord.h"
+#include "core/io/crc32c.h"
 #include "tests/fuzz/memory_file.h"
 
 namespace {

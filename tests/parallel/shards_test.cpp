@@ -32,10 +32,10 @@ Tensor cut(const Tensor& all, const Region& region) {
     return piece;
 }
 
-Region cell(const Shape& shape, std::initializer_list<int64_t> parts, int64_t index) {
+Region cell(const Shape& shape, const std::vector<int64_t>& parts, int64_t index) {
     Region region = whole(shape);
     int axis = shape.rank();
-    for (auto part = std::rbegin(parts); part != std::rend(parts); ++part) {
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
         --axis;
         region[static_cast<size_t>(axis)] = piece_of(shape[axis], index % *part, *part);
         index /= *part;
@@ -85,7 +85,7 @@ TEST(region, what_remains_and_a_part_make_up_the_whole) {
 TEST(shards, any_number_of_ranks_reads_what_any_other_wrote) {
     const Tensor a = counted({7, 6, 5}), b = counted({9}, DType::bf16), c = counted({4, 3}, DType::boolean),
                  scalar = counted({}, DType::i64);
-    const std::vector<std::pair<int64_t, std::initializer_list<int64_t>>> grids = {
+    const std::vector<std::pair<int64_t, std::vector<int64_t>>> grids = {
         {1, {1, 1, 1}}, {2, {2, 1, 1}}, {3, {1, 3, 1}}, {4, {2, 1, 2}}, {8, {2, 2, 2}}, {8, {1, 1, 8}}};
     for (const auto& [n, grid] : grids) {
         Scratch scratch;

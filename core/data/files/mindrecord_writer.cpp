@@ -7,9 +7,9 @@
 #include <random>
 
 #include "core/base/interrupt.h"
-#include "core/io/crc32c.h"
 #include "core/data/files/mindrecord_index.h"
 #include "core/data/files/mindrecord_shard.h"
+#include "core/io/crc32c.h"
 #include "core/io/protobuf.h"
 #include "core/threads/threads.h"
 

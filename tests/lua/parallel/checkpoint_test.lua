@@ -46,7 +46,7 @@ end
 local function axis_of(name) return name:find "weight" and 1 or name:find "bias" and 0 or nil end
 
 local function save_all(path, values, mesh, level, step)
-  local ranks, complete = mesh[1] * mesh[2], nil
+  local ranks = mesh[1] * mesh[2]
   for rank = 0, ranks - 1 do
     local own = {}
     for name, value in pairs(values) do
@@ -58,7 +58,7 @@ local function save_all(path, values, mesh, level, step)
         own[name] = value
       end
     end
-    complete = select(2, sharded.save(path, own, { step = step, place = { rank = rank, ranks = ranks, job = "test" } }))
+    local complete = select(2, sharded.save(path, own, { step = step, place = { rank = rank, ranks = ranks, job = "test" } }))
     t.equal(complete, rank == ranks - 1)
   end
 end
@@ -107,8 +107,6 @@ t.test("trainings go on with the same bits on any number of ranks, mesh and leve
       for k, other in ipairs(meshes) do
         local level2 = (i + k + level) % 2
         local checkpoint = sharded.open(path)
-        local joined = {}
-        for name, value in pairs(saved) do joined[name] = ms.zeros(value.shape, value.dtype) end
         for rank = 0, other[1] * other[2] - 1 do
           for name, value in pairs(saved) do
             local part, where, sizes = piece(value, axis_of(name), other, rank, level2)
@@ -252,7 +250,7 @@ t.test("a rank that is killed while it saves leaves the steps before", function(
   for round = 1, tonumber(arg[1] or "") or 3 do
     local lines = {}
     for rank = 0, 2 do
-      -- The others are ended a little later: they wait for nobody.
+      -- The others are ended a little later: no rank waits for another.
       lines[#lines + 1] = ("LUNARIA_RANK=%d LUNARIA_RANKS=3 LUNARIA_JOB=round%d timeout -s KILL %.3f '%s' '%s' '%s' & "):format(rank, round,
         rank == 1 and 0.1 + 0.2 * math.random() or 0.45, program, at "save.lua", at "killed")
     end

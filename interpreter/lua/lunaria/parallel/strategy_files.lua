@@ -63,7 +63,9 @@ local function checked(path, name, layout)
   end
   local count = 1
   for _, size in ipairs(result.dev_matrix) do
-    if type(size) ~= "number" or size < 1 or size > 1 << 20 then fail(path, ("has for %s a dev_matrix with a size of %s"):format(name, describe(size))) end
+    if type(size) ~= "number" or size < 1 or size > 1 << 20 then
+      fail(path, ("has for %s a dev_matrix with a size of %s"):format(name, describe(size)))
+    end
     count = count * size
     if count > 1 << 20 then fail(path, ("has for %s more than %d ranks"):format(name, 1 << 20)) end
   end
@@ -80,6 +82,8 @@ local function checked(path, name, layout)
   end
   return result
 end
+
+strategies.checked = checked
 
 local function first(list) return list and list[1] and list[1].dim or {} end
 
@@ -171,7 +175,8 @@ local function of_json(strategy)
   for _, item in ipairs(strategy.layouts) do
     local layout = item.layout
     layouts[item.name] = { dev_matrix = array(layout.dev_matrix), tensor_map = array(layout.tensor_map),
-      param_split_shape = array(layout.param_split_shape or {}), indices_offset = array(layout.indices_offset or {}), field = layout.field or 0,
+      param_split_shape = array(layout.param_split_shape or {}), indices_offset = array(layout.indices_offset or {}),
+      field = layout.field or 0,
       opt_weight_shard_step = layout.opt_weight_shard_step or 0, opt_weight_shard_size = layout.opt_weight_shard_size or 0 }
   end
   return json.encode { current_stage = strategy.stage or 1, parallel_strategy_item = items, parallel_layout_item = layouts }
@@ -302,21 +307,39 @@ function strategies.piece_of(layout, axes, rank)
   return piece
 end
 
---- The rank that has the same piece as `piece` along each axis, of several the one that has most coordinates of `near`.
-function strategies.holder_of(layout, axes, piece, near)
-  local best, best_agree
+-- For each layout and number of axes: the ranks with each piece, by the piece's numbers.
+local ranks_by_piece = setmetatable({}, { __mode = "k" })
+
+local function holders(layout, axes)
+  local known = ranks_by_piece[layout] or {}
+  ranks_by_piece[layout] = known
+  if not known[axes] then
+    local map = {}
+    for rank = 0, strategies.ranks_of(layout) - 1 do
+      local key = table.concat(strategies.piece_of(layout, axes, rank), ",")
+      map[key] = map[key] or {}
+      table.insert(map[key], rank)
+    end
+    known[axes] = map
+  end
+  return known[axes]
+end
+
+--- The ranks with a piece, given by its number along each axis: the one that has most coordinates of the rank `near` first.
+function strategies.holders_of(layout, piece, near)
   local target = coordinates(layout, near % strategies.ranks_of(layout))
-  local wanted = table.concat(piece, ",")
-  for rank = 0, strategies.ranks_of(layout) - 1 do
-    if table.concat(strategies.piece_of(layout, axes, rank), ",") == wanted then
-      local agree = 0
-      for i, coordinate in ipairs(coordinates(layout, rank)) do
-        if coordinate == target[i] then agree = agree + 1 end
-      end
-      if not best or agree > best_agree then best, best_agree = rank, agree end
+  local list, agree = {}, {}
+  for i, rank in ipairs(holders(layout, #piece)[table.concat(piece, ",")] or {}) do
+    list[i], agree[rank] = rank, 0
+    for k, coordinate in ipairs(coordinates(layout, rank)) do
+      if coordinate == target[k] then agree[rank] = agree[rank] + 1 end
     end
   end
-  return best
+  table.sort(list, function(x, y)
+    if agree[x] ~= agree[y] then return agree[x] > agree[y] end
+    return x < y
+  end)
+  return list
 end
 
 return strategies

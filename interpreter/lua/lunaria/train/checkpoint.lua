@@ -216,7 +216,9 @@ local function read(parts, crc_check, mmap, net)
       return sharded.load(part.path, function(name) return own[name] end, crc_check)
     end
     if part.kind == "ckpt" then
-      if mmap then fail(part.path, "is a .ckpt file, which cannot be mapped: mmap is for safetensors", "ms.ckpt_to_safetensors(path)") end
+      if mmap then
+        fail(part.path, "is a .ckpt file, which cannot be mapped: mmap is for safetensors", "ms.ckpt_to_safetensors(path)")
+      end
       return (io_.read_ckpt(part.path, crc_check ~= nil and { crc_check = crc_check } or nil))
     end
     local tensors, metadata = ms.load_safetensors(part.path, { names = part.names, mmap = mmap })
@@ -322,7 +324,9 @@ function checkpoint.load_checkpoint_async(...)
   local parts, chosen, a = request(where, ...)
   if a.mmap then fail(where, "a file that is mapped is not read: mmap must be false", "ms.load_checkpoint(path, { mmap = true })") end
   for _, part in ipairs(parts) do
-    if part.kind == "shards" then fail(where, part.path .. " has files of ranks, which are read at once", "ms.load_checkpoint(path)") end
+    if part.kind == "shards" then
+      fail(where, part.path .. " has files of ranks, which are read at once", "ms.load_checkpoint(path)")
+    end
     part.crc_check = a.crc_check
   end
   return Loading(io_.read_later(parts), chosen)
