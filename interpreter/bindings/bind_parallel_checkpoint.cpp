@@ -4,6 +4,7 @@
 
 #include "core/io/crc32c.h"
 #include "core/io/task.h"
+#include "core/parallel/environment.h"
 #include "core/parallel/shards.h"
 #include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
@@ -239,6 +240,15 @@ int name_of_file(lua_State* L) {
     return 1;
 }
 
+// place(): the rank of this process, the number of ranks, and a name that only the ranks of this run share.
+int place(lua_State* L) {
+    const Environment own = environment();
+    lua_pushinteger(L, own.rank);
+    lua_pushinteger(L, own.ranks);
+    push(L, std::string_view(own.ranks == 1 ? "" : str(own.job, "-", own.attempt)));
+    return 3;
+}
+
 // sum(text): its CRC-32C, as eight digits.
 int sum(lua_State* L) {
     char digits[9];
@@ -247,11 +257,19 @@ int sum(lua_State* L) {
     return 1;
 }
 
-constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
-    {"open", protect<open_files>},        {"files", protect<list_files>},      {"names", protect<names>},
-    {"tensor", protect<describe_tensor>}, {"read", protect<read_tensor>},      {"missing", protect<missing>},
-    {"verify", protect<verify>},          {"bytes_read", protect<bytes_read>}, {"write", protect<write_file_of_pieces>},
-    {"writer_of", protect<writer>},       {"name_of", protect<name_of_file>},  {"sum", protect<sum>}};
+constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"open", protect<open_files>},
+                                                                {"files", protect<list_files>},
+                                                                {"names", protect<names>},
+                                                                {"tensor", protect<describe_tensor>},
+                                                                {"read", protect<read_tensor>},
+                                                                {"missing", protect<missing>},
+                                                                {"verify", protect<verify>},
+                                                                {"bytes_read", protect<bytes_read>},
+                                                                {"write", protect<write_file_of_pieces>},
+                                                                {"writer_of", protect<writer>},
+                                                                {"name_of", protect<name_of_file>},
+                                                                {"sum", protect<sum>},
+                                                                {"place", protect<place>}};
 
 }  // namespace
 

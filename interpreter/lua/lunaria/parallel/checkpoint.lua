@@ -22,9 +22,8 @@ local saves = 0
 
 -- The rank of this process, their number, and a name for this run of the program that all of its ranks know.
 local function own_place()
-  local ranks = math.tointeger(tonumber(os.getenv "LUNARIA_RANKS" or "")) or 1
-  if ranks == 1 then return { rank = 0, ranks = 1, job = ("%x-%x"):format(os.time(), ms.clock()) } end
-  return { rank = math.tointeger(tonumber(os.getenv "LUNARIA_RANK" or "")) or 0, ranks = ranks, job = os.getenv "LUNARIA_JOB" or "job" }
+  local rank, ranks, job = shards.place()
+  return { rank = rank, ranks = ranks, job = ranks > 1 and job or ("%x-%x"):format(os.time(), ms.clock()) }
 end
 sharded.place = own_place
 
@@ -93,6 +92,11 @@ local function clean(folder, keep, job)
     end
   end
   for i = 1, keep > 0 and #complete - keep or 0 do remove_step(complete[i].path) end
+end
+
+--- Removes all steps from a folder.
+function sharded.remove_steps(folder)
+  for _, step in ipairs(steps_of(folder)) do remove_step(step.path) end
 end
 
 -- What a checkpoint is made by.

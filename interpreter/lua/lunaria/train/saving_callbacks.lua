@@ -3,8 +3,10 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local base = require "lunaria.train.callback"
 local callbacks = require "lunaria.train.callbacks"
+local cells = require "lunaria.nn.cell"
 local checkpoint = require "lunaria.train.checkpoint"
 local class = require "lunaria.nn.class"
+local sharded = require "lunaria.parallel.checkpoint"
 local training_state = require "lunaria.train.training_state"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -14,14 +16,15 @@ local classes = {}
 local CheckpointConfig = class.define(nil, "CheckpointConfig",
   "save_checkpoint_steps=1, save_checkpoint_seconds=0, keep_checkpoint_max=5, keep_checkpoint_per_n_minutes=0, "
     .. "integrated_save=true, async_save=false, saved_network=nil, append_info=nil, enc_key=nil, crc_check=false, "
-    .. "format=\"ckpt\", monitor=nil, mode=\"auto\"",
+    .. "format=\"ckpt\", monitor=nil, mode=\"auto\", sharded=false",
   [[What ModelCheckpoint writes and keeps. save_checkpoint_steps: a file after so many steps; save_checkpoint_seconds: or after so
 many seconds; keep_checkpoint_max: how many files are kept, 0: all; keep_checkpoint_per_n_minutes: beyond these one of every n
 minutes. saved_network: what is saved, else the network and its optimizer. append_info: "epoch_num", "step_num" or a table of
 values, or a list of these. crc_check: with a checksum. format: "ckpt" or "safetensors". monitor: the files with the best of a
 figure are kept instead of the newest, written after evaluations of Model:fit; mode: "min", "max", or "auto" by the figure's
 name. async_save: a thread writes the files while the training goes on, one at a time; a file that others replace goes when
-the new one is whole. integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
+the new one is whole. sharded: the directory gets a folder of each step, in which each rank writes what it holds (see
+ms.save_checkpoint); that is done, too, where parameters are pieces. Else the first of several ranks writes. integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
 
   > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max --> 5]])
 classes.CheckpointConfig = CheckpointConfig
@@ -34,6 +37,8 @@ function CheckpointConfig:setup(a)
   self.format = check.choice(name, "format", a.format, { "ckpt", "safetensors" })
   self.crc_check = check.boolean(name, "crc_check", a.crc_check)
   self.async_save = checkpoint.is_async(name, "async_save", a.async_save)
+  self.sharded = check.boolean(name, "sharded", a.sharded)
+  if self.sharded and a.monitor ~= nil then fail(name, "the newest steps of ranks stay, not the best: monitor must be nil") end
   if a.enc_key ~= nil then fail(name, "encrypted checkpoints are not written: enc_key must be nil") end
   if a.saved_network ~= nil and not arguments.is_callable(a.saved_network) then
     fail(name, "saved_network must be a cell, got " .. describe(a.saved_network))
@@ -129,6 +134,34 @@ local function keep(self, path, value)
   if not config.async_save then remove_gone(self) end
 end
 
+-- The values of a network or of a list of { name =, data = }, by name.
+local function values_of(object)
+  local values = {}
+  if cells.is_cell(object) then
+    for name, parameter in object:parameters_and_names() do values[name] = parameter end
+  else
+    for _, entry in ipairs(object) do values[entry.name] = entry.data end
+  end
+  return values
+end
+
+-- Whether each rank writes what it holds.
+local function is_by_rank(config, object)
+  if config.sharded then return true end
+  if sharded.place().ranks == 1 then return false end
+  for _, value in pairs(values_of(object)) do
+    if sharded.piece_of(value) then return true end
+  end
+  return false
+end
+
+local function save_by_rank(self, args, object, info)
+  local config, values = self.config, values_of(object)
+  for name, value in pairs(info) do values[name] = type(value) == "string" and value or ms.tensor(value) end
+  self.last_checkpoint = sharded.save(self.directory, values, { step = args.cur_step_num, keep = config.keep_checkpoint_max,
+    later = config.async_save })
+end
+
 local function save(self, args, value)
   local config = self.config
   local path = ("%s/%s-%d_%d.%s"):format(self.directory, self.prefix, args.cur_epoch_num, args.cur_step_in_epoch, config.format)
@@ -140,6 +173,8 @@ local function save(self, args, value)
     local optimizer = args.optimizer
     if optimizer and rawget(optimizer, "global_step") and info.global_step == nil then info.global_step = optimizer.global_step end
   end
+  if is_by_rank(config, object) then return save_by_rank(self, args, object, info) end
+  if sharded.place().rank > 0 then return end
   -- Waits for the file before this one, if a thread writes it.
   ms.save_checkpoint(object, path, { append_dict = next(info) and info or nil, crc_check = config.crc_check, format = config.format,
     async_save = config.async_save })
@@ -208,7 +243,7 @@ ms.set_context { deterministic = true } for that in graph mode: a few steps are 
 backup_dir: a folder, which is made when it is missing. save_freq: "epoch", or the number of steps between two backups.
 delete_checkpoint: the backup is removed when the training has ended. async_save: a thread writes it while the training goes on.
 A backup holds the parameters, the optimizer, the loss scale, learning rates, random numbers, the place in the epoch, and what
-callbacks count (state_dict). Batches that were used are drawn again and left out; a data set with state_dict and
+callbacks count (state_dict). Of several ranks each writes its part, and any number of ranks goes on from them. Batches that were used are drawn again and left out; a data set with state_dict and
 load_state_dict is asked for its own state.
 
   > tostring(ms.train.BackupAndRestore("/tmp/lunaria_help")) --> BackupAndRestore<>]])
@@ -219,7 +254,6 @@ function BackupAndRestore:setup(a)
   if type(a.backup_dir) ~= "string" or a.backup_dir == "" then
     fail(name, "backup_dir must be a path, got " .. describe(a.backup_dir))
   end
-  self.path = a.backup_dir .. "/training.safetensors"
   self.backup_dir = a.backup_dir
   self.save_freq = a.save_freq == "epoch" and "epoch" or check.positive(name, "save_freq", a.save_freq)
   self.delete_checkpoint = check.boolean(name, "delete_checkpoint", a.delete_checkpoint)
@@ -230,26 +264,26 @@ function BackupAndRestore:on_train_begin(run)
   local args = run:original_args()
   ms.io.make_folder(self.backup_dir)
   args.is_resumable = true
-  for _, name in ipairs(ms.io.list_folder(self.backup_dir)) do
-    if name == "training.safetensors" then training_state.load(self.path, args) end
-  end
+  training_state.load(self.backup_dir, args)
 end
 --- Called after a step.
 function BackupAndRestore:on_train_step_end(run)
   local args = run:original_args()
   if self.save_freq ~= "epoch" and args.cur_step_num % self.save_freq == 0 then
-    training_state.save(self.path, args, false, self.async_save)
+    training_state.save(self.backup_dir, args, false, self.async_save)
   end
 end
 --- Called after an epoch.
 function BackupAndRestore:on_train_epoch_end(run)
-  if self.save_freq == "epoch" then training_state.save(self.path, run:original_args(), true, self.async_save) end
+  if self.save_freq == "epoch" then training_state.save(self.backup_dir, run:original_args(), true, self.async_save) end
 end
 --- Called after the training.
 function BackupAndRestore:on_train_end(run)
   local args = run:original_args()
   if self.async_save then ms.async_ckpt_wait() end
-  if self.delete_checkpoint and not run:get_stop_requested() and args.cur_epoch_num >= args.epoch_num then os.remove(self.path) end
+  if self.delete_checkpoint and not run:get_stop_requested() and args.cur_epoch_num >= args.epoch_num then
+    training_state.remove(self.backup_dir)
+  end
 end
 
 local OnRequestExit = class.define(base.Callback, "OnRequestExit",

@@ -1,8 +1,9 @@
 -- All that a training is, so that it goes on as if it had not been stopped: parameters, moments and counts of the optimizer,
 -- learning rates, loss scale, random numbers, place in the data, callbacks. Tensors by name, and the rest as JSON among
--- the metadata of one safetensors file.
+-- the metadata of one safetensors file, or of the files of ranks, where there are several.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local sharded = require "lunaria.parallel.checkpoint"
 
 local json, loss_of = ms.json, require("lunaria.train.callbacks").loss_of
 local fail = arguments.fail
@@ -88,8 +89,10 @@ function state.snapshot(args)
   end
 end
 
---- Writes the state to a file. at_end: whether the epoch is over. later: a thread writes it.
-function state.save(path, args, at_end, later)
+local function file_of(folder) return folder .. "/training.safetensors" end
+
+--- Writes the state to a folder. at_end: whether the epoch is over. later: a thread writes it.
+function state.save(folder, args, at_end, later)
   local tensors = { ["random.state"] = ms.get_rng_state(), ["random.epoch"] = args.epoch_rng_state }
   for _, entry in ipairs(state.parameters(args)) do
     if tensors[entry[1]] then fail("BackupAndRestore", ("two parameters are called %s"):format(entry[1])) end
@@ -103,19 +106,57 @@ function state.save(path, args, at_end, later)
   end
   local dataset = args.train_dataset
   if type(dataset) == "table" and type(dataset.state_dict) == "function" then numbers.dataset = dataset:state_dict() end
-  ms.save_safetensors(path, tensors, { metadata = { format = "ms", training = json.encode(numbered(numbers)) },
-    later = later })
+  local text = json.encode(numbered(numbers))
+  if sharded.place().ranks > 1 then
+    tensors.training = text
+    return sharded.save(folder, tensors, { step = args.cur_step_num, keep = 1, later = later })
+  end
+  ms.save_safetensors(file_of(folder), tensors, { metadata = { format = "ms", training = text }, later = later })
 end
 
---- Takes up the state of a file; the training begins where it was written.
-function state.load(path, args)
-  local tensors, metadata = ms.load_safetensors(path)
-  local ok, numbers = pcall(json.decode, metadata.training or "")
+local function numbers_of(text)
+  local ok, numbers = pcall(json.decode, text or "")
   numbers = ok and restored(numbers)
-  if type(numbers) ~= "table" or not numbers.epoch or not tensors["random.state"] then
-    fail(path, "is not the state of a training")
+  return type(numbers) == "table" and numbers.epoch and numbers
+end
+
+-- Whether ranks have completed a step in the folder.
+local function has_step(folder)
+  for _, step in ipairs(sharded.steps_of(folder)) do
+    if step.complete then return true end
   end
+  return false
+end
+
+-- The newest state in a folder, by one rank or by several: the path, tensors, and all else; nil where there is none.
+local function newest(folder, parameters)
+  local path, tensors, numbers
+  if has_step(folder) then
+    local own = {}
+    for _, entry in ipairs(parameters) do own[entry[1]] = entry[2] end
+    path, tensors = folder, sharded.load(folder, function(name) return own[name] end)
+    numbers = numbers_of(tensors.training) or fail(path, "is not the state of a training")
+  end
+  if ms.io.kind(file_of(folder)) then
+    local values, metadata = ms.load_safetensors(file_of(folder))
+    local others = numbers_of(metadata.training)
+    if not others or not values["random.state"] then fail(file_of(folder), "is not the state of a training") end
+    if not numbers or others.steps > numbers.steps then path, tensors, numbers = file_of(folder), values, others end
+  end
+  return path, tensors, numbers
+end
+
+--- Removes the state from a folder.
+function state.remove(folder)
+  os.remove(file_of(folder))
+  if sharded.place().rank == 0 then sharded.remove_steps(folder) end
+end
+
+--- Takes up the newest state in a folder; the training begins where it was written.
+function state.load(folder, args)
   local list = state.parameters(args)
+  local path, tensors, numbers = newest(folder, list)
+  if not path then return end
   for _, entry in ipairs(list) do
     local name, parameter = entry[1], entry[2]
     local saved = tensors[name]
