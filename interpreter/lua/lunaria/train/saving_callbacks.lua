@@ -24,7 +24,8 @@ values, or a list of these. crc_check: with a checksum. format: "ckpt" or "safet
 figure are kept instead of the newest, written after evaluations of Model:fit; mode: "min", "max", or "auto" by the figure's
 name. async_save: a thread writes the files while the training goes on, one at a time; a file that others replace goes when
 the new one is whole. sharded: the directory gets a folder of each step, in which each rank writes what it holds (see
-ms.save_checkpoint); that is done, too, where parameters are pieces. Else the first of several ranks writes. integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
+ms.save_checkpoint); that is done, too, where parameters are pieces. Else the first of several ranks writes.
+integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
 
   > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max --> 5]])
 classes.CheckpointConfig = CheckpointConfig
@@ -243,8 +244,8 @@ ms.set_context { deterministic = true } for that in graph mode: a few steps are 
 backup_dir: a folder, which is made when it is missing. save_freq: "epoch", or the number of steps between two backups.
 delete_checkpoint: the backup is removed when the training has ended. async_save: a thread writes it while the training goes on.
 A backup holds the parameters, the optimizer, the loss scale, learning rates, random numbers, the place in the epoch, and what
-callbacks count (state_dict). Of several ranks each writes its part, and any number of ranks goes on from them. Batches that were used are drawn again and left out; a data set with state_dict and
-load_state_dict is asked for its own state.
+callbacks count (state_dict). Of several ranks each writes its part, and any number of ranks goes on from them. Batches that
+were used are drawn again and left out; a data set with state_dict and load_state_dict is asked for its own state.
 
   > tostring(ms.train.BackupAndRestore("/tmp/lunaria_help")) --> BackupAndRestore<>]])
 classes.BackupAndRestore = BackupAndRestore
