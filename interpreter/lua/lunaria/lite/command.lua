@@ -9,6 +9,7 @@ usage: lunaria lite convert MODEL -o FILE [options]     write a .mindir or .onnx
   --quant_type T          WEIGHT_QUANT: weights of products as blocks of integers; FULL_QUANT: all in integers (default: none)
   --bit_num N             of weights: 8 or 4 (default: 8)
   --calibration F         samples for FULL_QUANT: a .safetensors file of the inputs with a first axis of samples
+  --min_quant_input_channel N  convolutions of fewer input channels stay floating with FULL_QUANT (default: 8; 0: none)
   --configFile F          further options as name=value, in the sections of MindSpore Lite's configuration
   --embed NAME            write C source that defines the array NAME and NAME_size
   --encryptKey K          encrypt by AES-GCM: 32 hexadecimal digits (default: none)

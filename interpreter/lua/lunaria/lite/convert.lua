@@ -31,6 +31,7 @@ M.options = {
   quant_type = choice("none", "WEIGHT_QUANT", "FULL_QUANT"),
   calibration = { default = "none" },
   bit_num = choice("8", "4"),
+  min_quant_input_channel = { default = "8" },
   weightType = choice("f32", "f16", "bf16", "q8_0", "q4_0"),
   embed = { default = "none: a file of its own" },
   fixed = { default = "none" },
@@ -203,7 +204,10 @@ local function quantised(model, f, about, inputs, options)
   end
   if not options.calibration then fail "quant_type = FULL_QUANT needs samples: calibration" end
   local batches, count = samples_of(options.calibration, about)
-  local settings = { calibrate_data = batches, calibrate_size = count, bit_num = math.tointeger(tonumber(options.bit_num or 8)) }
+  local least = math.tointeger(tonumber(options.min_quant_input_channel or 8))
+  if not least or least < 0 then fail "min_quant_input_channel is a number of channels" end
+  local settings = { calibrate_data = batches, calibrate_size = count, bit_num = math.tointeger(tonumber(options.bit_num or 8)),
+    min_quant_input_channel = least }
   if type(model) ~= "string" or model:find "%.onnx$" then return (ms.lite.quantize(model, settings)) end
   -- Layers are found in the form of ONNX.
   local path = os.tmpname()
@@ -376,7 +380,8 @@ end
 --- Converts a network to a light model, as it predicts. model: a .mindir or .onnx file, or a cell or function of tensors, for which
 --- the option inputs has examples. Options: outputFile, the file to write; inputShape ("x:batch=1,3,32,32": a size with a name is
 --- open); weightType "f32", "f16", "bf16", "q8_0" or "q4_0", or fp16 = "on"; quant_type "WEIGHT_QUANT" or "FULL_QUANT" with
---- calibration (a list of tensors, samples along a new first axis); encryptKey; embed, the name of an array in C; configFile;
+--- calibration (a list of tensors, samples along a new first axis) and min_quant_input_channel (8: convolutions of fewer input
+--- channels stay floating, which is faster; 0 for processors without floats); encryptKey; embed, the name of an array in C; configFile;
 --- infer = true runs the light model on the inputs. names and outputs name inputs and results. `lunaria lite convert --help` has all.
 --- Gives a report that prints: steps (kind, nodes, flops, bytes, label, source), arena and weights (bytes), operators (their number),
 --- inputs (names), results (of infer) and text.

@@ -31,6 +31,7 @@ local known = {
   block_size = not_negative,
   min_quant_weight_size = not_negative,
   min_quant_weight_channel = not_negative,
+  min_quant_input_channel = not_negative,
   skip_quant_node = "table",
   debug_info_save_path = "string",
   quant_strategy = arguments.one_of("MAX_MIN", "GPTQ"),
@@ -54,6 +55,7 @@ M.known = known
 
 local defaults = {
   quant_type = "FULL_QUANT", bit_num = 8, activation_bit_num = 8, min_quant_weight_size = 0, min_quant_weight_channel = 16,
+  min_quant_input_channel = 0,
   per_channel = true, bias_correction = true, init_scale = 0.02, auto_tune = false,
   max_iterations = 40, activation_quant_method = "MSE", smooth_alpha = 0.5, smooth = false, equalize = false,
   calibrate_size = 100,
@@ -162,7 +164,9 @@ function M.find_layers(caller, network, o)
     if kind and not (kind.is_table and o.quant_type ~= "WEIGHT_QUANT") then
       names[name] = true
       local w = cell[kind.weight]
-      local few = o.quant_type ~= "FULL_QUANT" and kind.is_convolution and w.shape[1] < o.min_quant_weight_channel
+      local few = kind.is_convolution
+        and (o.quant_type ~= "FULL_QUANT" and w.shape[1] < o.min_quant_weight_channel
+          or o.quant_type == "FULL_QUANT" and cell.group == 1 and w.shape[2] < o.min_quant_input_channel)
       if not skip[name] and not few and w.size > o.min_quant_weight_size then
         list[#list + 1] = { cell = cell, kind = kind, name = name }
       end
@@ -437,7 +441,9 @@ end
 --- there are samples); equalize (false): channels between two layers are brought to like ranges; smooth (false), smooth_alpha (0.5):
 --- SmoothQuant; skip_quant_node: names of layers that stay as they are;
 --- min_quant_weight_size (0), min_quant_weight_channel (16): weights up to that size, and convolutions of fewer channels, stay as they
---- are if not all is quantised; target_sqnr: layers stay floating, the worst first, until the results have so many decibels;
+--- are if not all is quantised; min_quant_input_channel (0): convolutions of fewer input channels without groups stay floating if all
+--- is quantised, as light files of 8 run them faster; target_sqnr: layers stay floating, the worst first, until the results have so
+--- many decibels;
 --- init_scale (0.02), auto_tune, max_iterations (40): for bit_num = 0, the share that rounding may take of a weight, and whether
 --- it is searched for (cosine 0.995); debug_info_save_path: a folder for the report as files.
 ---     > net = ms.nn.SequentialCell(ms.nn.Dense(8, 16), ms.nn.ReLU(), ms.nn.Dense(16, 4))

@@ -79,8 +79,14 @@ function Graph:fold_normalisations()
   return count
 end
 
+-- Whether a convolution without groups has fewer input channels.
+local function has_few_inputs(node, w, least)
+  local group = node.attributes.group
+  return node.op == "Conv" and (not group or group.value == 1) and w.shape[2] < least
+end
+
 -- The nodes that are to be quantised: { node, name, input, axis, exact }.
-function Graph:sites(skip, least_size)
+function Graph:sites(skip, least_size, least_channels)
   local list, names = {}, {}
   for _, node in ipairs(self.graph.nodes) do
     local w = self:value(node.inputs[2])
@@ -88,7 +94,7 @@ function Graph:sites(skip, least_size)
     local name = node.name ~= "" and node.name or node.outputs[1]
     if axis and not self:value(node.inputs[1]) then
       names[#names + 1] = name
-      if not skip[name] and w.size > least_size then
+      if not skip[name] and w.size > least_size and not has_few_inputs(node, w, least_channels) then
         list[#list + 1] = { node = node, name = name, input = node.inputs[1], axis = axis, exact = w }
       end
       names[name] = true
@@ -178,7 +184,7 @@ return function(path, o, given, read_batches)
   local folded = self:fold_normalisations()
   local skip = {}
   for _, name in ipairs(o.skip_quant_node or {}) do skip[name] = true end
-  local sites = self:sites(skip, o.min_quant_weight_size)
+  local sites = self:sites(skip, o.min_quant_weight_size, full and o.min_quant_input_channel or 0)
   if #sites == 0 then arguments.fail("quantize", path .. ": there is no Conv, Gemm or MatMul with a constant weight") end
   local found = full and ranges_of(graph, path, sites, batches, o) or {}
 
