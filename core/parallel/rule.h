@@ -78,7 +78,7 @@ class Rule {
     // Only the places of elements change, so that incomplete results of any kind pass.
     bool only_moves = false;
     // The operator is made of others (Op::expand) and has no rule of its own: run the expansion, each of its operators
-    // has a rule. Factors and kinds are then those of all its operators together, for reports and searches.
+    // has a rule. It has factors only where letters_of() was asked, for reports and searches.
     bool is_composite = false;
 
     const Op& op() const { return *op_; }
@@ -124,6 +124,10 @@ class Rule {
 // whose factors are all whole. Arguments may be tensors, numbers or nodes of a graph; all sizes must be known.
 std::unique_ptr<const Rule> rule_of(const Call& call);
 std::unique_ptr<const Rule> rule_of(const Op& op, std::span<const Value> args);
+
+// The same, and for composites the factors that go through their expansion (core/parallel/composite.h), which takes as
+// long as it takes to expand the call.
+std::unique_ptr<const Rule> letters_of(const Call& call);
 
 // "ab,bc->ac b:sum", as reports print it.
 std::string describe(const Rule& rule);

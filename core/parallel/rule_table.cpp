@@ -98,6 +98,9 @@ std::unique_ptr<const Rule> rule_of(const Call& call) {
     RulePtr rule;
     if (std::ranges::all_of(types, [](const TensorType& t) { return t.shape.known(); })) rule = derived(call, types);
     if (!rule) rule = std::make_unique<Rule>(call, types);
+    // A number beside incomplete tensors is complete.
+    for (size_t i = 0; i < call.args.size(); ++i)
+        if (call.args[i].is_number() && is_tensor_type(op.signature.params[i].type)) rule->is_jointly_linear = false;
     for (Operand& o : rule->operands) o.is_linear = o.is_linear || (op.linear_operands >> o.argument & 1);
     return rule;
 }

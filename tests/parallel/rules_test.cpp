@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "backends/cpu/device.h"
 #include "core/ops/sample.h"
@@ -207,6 +208,73 @@ TEST(rules, name_all_axes_that_pass) {
         for (const std::string& text : Probe(s, *rule).found())
             if (!may_be_silent(text)) ADD_FAILURE() << text;
     });
+}
+
+// The arguments with other numbers in some operands: `make` gives them from those of the sample and those of another.
+std::vector<Value> mixed(const Rule& rule, const std::vector<Value>& args, const std::vector<Value>& others,
+                         const std::vector<bool>& chosen,
+                         const std::function<Tensor(const Tensor&, const Tensor&)>& make) {
+    std::vector<Value> result = args;
+    for (size_t i = 0; i < rule.operands.size(); ++i) {
+        if (!chosen[i]) continue;
+        const Operand& o = rule.operands[i];
+        if (o.item < 0) {
+            result[o.argument] = Value(make(args[o.argument].tensor(), others[o.argument].tensor()));
+            continue;
+        }
+        const auto item = static_cast<size_t>(o.item);
+        std::vector<Value> items = result[o.argument].items();
+        items[item] = Value(make(args[o.argument].items()[item].tensor(), others[o.argument].items()[item].tensor()));
+        result[o.argument] = Value::list(std::move(items));
+    }
+    return result;
+}
+
+std::vector<Tensor> joined(const char* op, const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+    std::vector<Tensor> result;
+    for (size_t i = 0; i < a.size(); ++i)
+        result.push_back(run(registry().get(op), {Value(a[i]), Value(b[i])}).tensor());
+    return result;
+}
+
+// Terms of a sum pass through: f(a + b) = f(a) + f(b) in each operand that is said to be linear, or in all together;
+// where only places change, the larger ones of two tensors pass as well.
+TEST(rules, incomplete_operands_pass_where_the_rule_says_so) {
+    int tried = 0;
+    for_each_sample([&](const Sample& s) {
+        if (!s.op->is_repeatable()) return;
+        const auto rule = rule_of(*s.op, s.args);
+        const std::vector<Value> others = sample_args(*s.op, s.text, 2);
+        const size_t count = rule->operands.size();
+        auto expect = [&](const char* how, const std::vector<bool>& chosen) {
+            for (size_t i = 0; i < count; ++i) {
+                const Operand& o = rule->operands[i];
+                const Value& v = s.args[o.argument];
+                const DType t = (o.item < 0 ? v : v.items()[static_cast<size_t>(o.item)]).tensor().dtype();
+                if (chosen[i] && !is_float(t)) return;
+            }
+            SCOPED_TRACE(str(s.name(), ' ', how));
+            ++tried;
+            auto both = [&](const Tensor& a, const Tensor& b) { return joined(how, {a}, {b})[0]; };
+            auto other = [](const Tensor&, const Tensor& b) { return b; };
+            const auto of_both = tensors_of(run(*s.op, mixed(*rule, s.args, others, chosen, both)));
+            const auto of_a = tensors_of(run(*s.op, s.args));
+            const auto of_b = tensors_of(run(*s.op, mixed(*rule, s.args, others, chosen, other)));
+            EXPECT_EQ(difference(joined(how, of_a, of_b), of_both, 2e-5), "");
+        };
+        for (size_t i = 0; i < count; ++i) {
+            std::vector<bool> chosen(count);
+            chosen[i] = true;
+            if (rule->operands[i].is_linear) expect("add", chosen);
+            if (rule->only_moves && rule->operands[i].is_linear) expect("maximum", chosen);
+        }
+        if (rule->is_jointly_linear) expect("add", std::vector<bool>(count, true));
+        if (rule->is_jointly_linear && rule->only_moves) expect("maximum", std::vector<bool>(count, true));
+    });
+    EXPECT_GT(tried, 150);
+    const Value x(Tensor::zeros(DType::f32, {2, 3}));
+    EXPECT_TRUE(rule_of(registry().get("add"), std::vector<Value>{x, x})->is_jointly_linear);
+    EXPECT_FALSE(rule_of(registry().get("add"), std::vector<Value>{x, Value(1.0)})->is_jointly_linear);
 }
 
 Value copy_of(const Value& v) {
