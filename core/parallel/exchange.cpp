@@ -298,6 +298,15 @@ Exchange exchange_between(const Distribution& from, const Distribution& to, cons
     return exchange;
 }
 
+double part_count(const Distribution& from, const Distribution& to, const Shape& shape) {
+    check_ranks(from, to, shape);
+    const auto copies = to.mesh().size_of(to.replicated_axes() | to.partial()),
+               terms = from.mesh().size_of(from.partial());
+    double count = static_cast<double>(copies * terms);
+    for (int i = 0; i < shape.rank(); ++i) count *= static_cast<double>(cells_of(from, to, i, shape[i]).size());
+    return count;
+}
+
 Volume volume_of(const Exchange& exchange) {
     struct Rank {
         int64_t received = 0, sent = 0;

@@ -36,6 +36,9 @@ enum class Way : uint8_t {
 // Throws where another mesh is to hold incomplete values.
 Exchange exchange_between(const Distribution& from, const Distribution& to, const Shape& shape, Way way = Way::shared);
 
+// About how many parts that has, without making them.
+double part_count(const Distribution& from, const Distribution& to, const Shape& shape);
+
 // What ranks move, in elements.
 struct Volume {
     int64_t received = 0;  // by the rank that receives the most

@@ -37,6 +37,34 @@ int64_t bytes_of(const Distribution& layout, const Shape& shape, DType dtype) {
     return layout.largest_piece(shape).size() * static_cast<int64_t>(size_of(dtype));
 }
 
+// Exchanges of more parts are neither planned nor counted part by part.
+constexpr double kMaxParts = 1e6;
+
+bool is_countable(const Distribution& from, const Distribution& to, const Shape& shape) {
+    return part_count(from, to, shape) <= kMaxParts;
+}
+
+// The bytes that a rank gets by a collective step where all pieces are like the largest.
+double bytes_by_formula(StepKind kind, double n, double before, double after) {
+    switch (kind) {
+        case StepKind::slice:
+        case StepKind::place:
+            return 0;
+        case StepKind::all_gather:
+            return after - before;
+        case StepKind::reduce_scatter:
+            return (n - 1) * after;
+        case StepKind::all_reduce:
+            return 2 * (n - 1) / n * before;
+        case StepKind::all_to_all:
+            return (n - 1) / n * after;
+        case StepKind::permute:
+        case StepKind::exchange:
+            break;
+    }
+    return after;
+}
+
 // Fills in what a collective step costs with the pieces that there are.
 void weigh(Step& step, const Shape& shape, DType dtype, const Costs& costs) {
     const auto width = static_cast<int64_t>(size_of(dtype));
@@ -48,14 +76,22 @@ void weigh(Step& step, const Shape& shape, DType dtype, const Costs& costs) {
         step.bytes = 2 * (n - 1) * before / n;
         for (int64_t p = 0; p < mesh.count(); ++p)
             step.total_bytes += 2 * (n - 1) * step.from->piece_shape(shape, p).size() * width / n;
-    } else {
+    } else if (is_countable(*step.from, *step.to, shape)) {
         const Volume volume = volume_of(exchange_between(*step.from, *step.to, shape, step.way));
         step.bytes = volume.received * width;
         step.total_bytes = volume.total * width;
+    } else {
+        const auto after = static_cast<double>(bytes_of(*step.to, shape, dtype));
+        step.bytes = static_cast<int64_t>(
+            bytes_by_formula(step.kind, static_cast<double>(n), static_cast<double>(before), after));
+        step.total_bytes = step.bytes * mesh.count();
     }
-    const Link link = slowest(mesh, step.axes, costs);
+    if (step.kind == StepKind::all_reduce) {
+        step.seconds = collective_seconds(step.kind, mesh, step.axes, static_cast<double>(before), 0, costs);
+        return;
+    }
     step.seconds = collective_seconds(step.kind, mesh, step.axes, 0, 0, costs) +
-                   static_cast<double>(step.bytes) * link.seconds_per_byte;
+                   static_cast<double>(step.bytes) * slowest(mesh, step.axes, costs).seconds_per_byte;
 }
 
 void add_up(Plan& plan) {
@@ -125,23 +161,28 @@ Plan make_plan(const Distribution& from, const Distribution& to, const Shape& sh
     if (&from == &to) return exchange;
     check_merge(from, dtype);
     check_merge(to, dtype);
-    exchange = direct_exchange(from, to, shape, dtype, costs);
     const int64_t needed = bytes_of(from, shape, dtype) + bytes_of(to, shape, dtype);
-    const bool fits = !costs.memory_limit || needed <= costs.memory_limit;
-    // The direct way needs the least memory that a single step does; a path may need less only where it passes through
-    // smaller pieces, which the last step undoes.
+    // A path may need less than the direct way: through smaller pieces.
+    const bool fits = !costs.memory_limit || needed <= costs.memory_limit, counts = is_countable(from, to, shape);
     constexpr double kTie = 1e-9;
-    const double limit = fits ? exchange.seconds * (1 + kTie) : std::numeric_limits<double>::max();
-    if (auto path = path_within(empty_plan(from, to, shape, dtype), costs, limit)) {
-        const bool is_as_fast = path->seconds <= limit, is_faster = path->seconds < exchange.seconds * (1 - kTie);
-        const bool is_small = path->total_bytes <= exchange.total_bytes;
-        if (!fits || (is_as_fast && is_small) || (is_faster && costs.link.latency > 0)) return *path;
+    double limit = std::numeric_limits<double>::max();
+    if (fits && counts) {
+        exchange = direct_exchange(from, to, shape, dtype, costs);
+        limit = exchange.seconds * (1 + kTie);
     }
-    if (!fits)
-        throw memory_error("redistribute",
-                           str("from ", from.text(dtype, shape), " to ", to.text(dtype, shape), " takes ", needed,
-                               " bytes on one rank, and the limit is ", costs.memory_limit));
-    return exchange;
+    if (auto path = path_within(empty_plan(from, to, shape, dtype), costs, limit)) {
+        const bool is_as_small = path->total_bytes <= exchange.total_bytes && path->bytes <= exchange.bytes;
+        const bool is_faster = path->seconds < exchange.seconds * (1 - kTie);
+        const bool is_as_fast = path->seconds <= limit;
+        if (exchange.steps.empty() || (is_as_fast && is_as_small) || (is_faster && costs.link.latency > 0))
+            return *path;
+    }
+    if (!exchange.steps.empty()) return exchange;
+    if (fits)
+        throw memory_error("redistribute", str("from ", from.text(dtype, shape), " to ", to.text(dtype, shape),
+                                               " takes more than ", kMaxParts, " messages"));
+    throw memory_error("redistribute", str("from ", from.text(dtype, shape), " to ", to.text(dtype, shape), " takes ",
+                                           needed, " bytes on one rank, and the limit is ", costs.memory_limit));
 }
 
 }  // namespace
@@ -153,23 +194,25 @@ double collective_seconds(StepKind kind, const Mesh& mesh, AxisSet axes, double 
     const auto n = static_cast<double>(mesh.size_of(axes));
     const Link link = slowest(mesh, axes, costs);
     const double rounds = std::bit_width(static_cast<uint64_t>(mesh.size_of(axes)) - 1);
+    const double bytes = bytes_by_formula(kind, n, before, after);
     switch (kind) {
         case StepKind::slice:
         case StepKind::place:
             return 0;
         case StepKind::all_gather:
-            return rounds * link.latency + (after - before) * link.seconds_per_byte;
         case StepKind::reduce_scatter:
-            return rounds * link.latency + (n - 1) * after * link.seconds_per_byte;
+            return rounds * link.latency + bytes * link.seconds_per_byte;
         case StepKind::all_reduce:
-            return 2 * rounds * link.latency + 2 * (n - 1) / n * before * link.seconds_per_byte;
+            // Engines send large tensors in parts, there and back, and small ones whole to one partner in each round.
+            return std::min(2 * rounds * link.latency + bytes * link.seconds_per_byte,
+                            rounds * (link.latency + before * link.seconds_per_byte));
         case StepKind::all_to_all:
-            return (n - 1) * link.latency + (n - 1) / n * after * link.seconds_per_byte;
+            return (n - 1) * link.latency + bytes * link.seconds_per_byte;
         case StepKind::permute:
         case StepKind::exchange:
             break;
     }
-    return link.latency + after * link.seconds_per_byte;
+    return link.latency + bytes * link.seconds_per_byte;
 }
 
 std::optional<Plan> shortest_path(const Distribution& from, const Distribution& to, const Shape& shape, DType dtype,

@@ -305,6 +305,8 @@ int load_part(lua_State* L) {
         {"dtype_to_pytype", "lunaria.common.kinds"},
         {"pytype_to_dtype", "lunaria.common.kinds"},
         {"get_py_obj_dtype", "lunaria.common.kinds"},
+        {"mesh", "lunaria.parallel.mesh"},
+        {"Layout", "lunaria.parallel.mesh"},
         {"ParallelMode", "lunaria.context"},
         {"set_auto_parallel_context", "lunaria.context"},
         {"get_auto_parallel_context", "lunaria.context"},
@@ -632,6 +634,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.serving");
     lua_pushcfunction(L, protect<open_gradients>);
     lua_setfield(L, -2, "lunaria.gradients");
+    lua_pushcfunction(L, protect<open_layouts>);
+    lua_setfield(L, -2, "lunaria.layouts");
     lua_pushcfunction(L, protect<open_profiling>);
     lua_setfield(L, -2, "lunaria.profiling");
     lua_pushcfunction(L, protect<open_ascend>);

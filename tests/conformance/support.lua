@@ -4,7 +4,7 @@ local ms = require "lunaria"
 local support = {}
 
 -- Splits `arg` into positional arguments and options. `known` maps an option to true (a flag) or to a default text.
-function support.options(usage, known)
+function support.options(usage, known, count)
   local positional, options = {}, {}
   for name, default in pairs(known) do
     if default ~= true then options[name] = default end
@@ -29,7 +29,7 @@ function support.options(usage, known)
     end
     i = i + 1
   end
-  if #positional ~= 1 then
+  if #positional ~= (count or 1) then
     io.stderr:write(usage, "\n")
     os.exit(2)
   end
