@@ -166,7 +166,7 @@ function M.find_layers(caller, network, o)
       local w = cell[kind.weight]
       local few = kind.is_convolution
         and (o.quant_type ~= "FULL_QUANT" and w.shape[1] < o.min_quant_weight_channel
-          or o.quant_type == "FULL_QUANT" and cell.group == 1 and w.shape[2] < o.min_quant_input_channel)
+          or o.quant_type == "FULL_QUANT" and cell.group == 1 and w.shape[2] < (o.min_quant_input_channel or 0))
       if not skip[name] and not few and w.size > o.min_quant_weight_size then
         list[#list + 1] = { cell = cell, kind = kind, name = name }
       end
