@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +23,7 @@
 #include "core/base/error.h"
 #include "core/parallel/job_records.h"
 #include "core/parallel/rank_process.h"
+#include "core/parallel/socket.h"
 
 namespace lunaria::parallel {
 
@@ -156,7 +158,7 @@ class Job {
 
     void run_attempt(int64_t attempt, int64_t ranks) {
         constexpr size_t kJobBytes = 6;
-        job_ = random_hex(kJobBytes);
+        job_ = options_.nodes == 1 ? random_hex(kJobBytes) : job_of_machines(attempt);
         first_ = nullptr;
         ends_others_ = false;
         steps_.clear();
@@ -182,7 +184,7 @@ class Job {
     void start(int64_t rank, int64_t ranks, int64_t attempt) {
         RankStart start;
         start.words = options_.words;
-        start.log = logs_.file(rank);
+        start.log = logs_.file(first_rank() + rank);
         start.continues_log = attempt > 0;
         if (options_.shows_all)
             start.show = RankStart::Show::with_rank;
@@ -197,15 +199,27 @@ class Job {
             std::erase_if(start.variables, [&](const std::string& v) { return v.starts_with(begin); });
             start.variables.push_back(begin + str(value));
         };
-        set("LUNARIA_RANK", rank);
-        set("LUNARIA_RANKS", ranks);
+        set("LUNARIA_RANK", first_rank() + rank);
+        set("LUNARIA_RANKS", ranks * options_.nodes);
+        set("LUNARIA_NODE", options_.node);
+        if (options_.nodes > 1) set("LUNARIA_ADDRESS", options_.address);
         set("LUNARIA_LOCAL_RANK", rank);
         set("LUNARIA_LOCAL_RANKS", ranks);
         set("LUNARIA_JOB", job_);
         set("LUNARIA_ATTEMPT", attempt);
         // Each rank would start as many threads as there are processors.
         if (!std::getenv("OMP_NUM_THREADS")) set("OMP_NUM_THREADS", std::max<int64_t>(processors() / ranks, 1));
-        processes_.push_back(std::make_unique<RankProcess>(rank, start));
+        processes_.push_back(std::make_unique<RankProcess>(first_rank() + rank, start));
+    }
+
+    int64_t first_rank() const { return options_.node * options_.ranks; }
+
+    // The same for the launchers of all machines, which don't talk to each other.
+    std::string job_of_machines(int64_t attempt) const {
+        std::string job = str(options_.address, "-", attempt);
+        std::replace_if(
+            job.begin(), job.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '-');
+        return job;
     }
 
     bool is_running() const {
@@ -347,13 +361,13 @@ class Job {
         const int64_t for_memory = out_of_memory_kills();
         if (first_->was_killed() && first_->exit_code() == 128 + SIGKILL && for_memory > killed_for_memory_)
             text += "  the kernel has killed it because the memory was used up\n";
-        // Rank 0 has been shown already.
-        if (first_->rank() != 0 && !options_.shows_all)
+        // The first rank has been shown already.
+        if (first_->rank() != first_rank() && !options_.shows_all)
             for (const auto& line : first_->last_errors()) text += str("  | ", line, "\n");
         text += tell_others();
         if (!goes_on) {
             logs_.keep();
-            text += str("  logs: ", logs_.file(0), processes_.size() > 1 ? " and so on\n" : "\n");
+            text += str("  logs: ", logs_.file(first_rank()), processes_.size() > 1 ? " and so on\n" : "\n");
             const bool recorded = std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
                 return fs::exists(record_path(job_, process->rank()));
             });
@@ -400,9 +414,22 @@ class Job {
 
 }  // namespace
 
+static void check_machines(const LaunchOptions& options) {
+    split_address(options.address);
+    if (options.node < 0 || options.node >= options.nodes)
+        throw argument_error(
+            kWhere, str("machine ", options.node, " of ", options.nodes, ": they count from 0 to ", options.nodes - 1));
+    if (options.fewest_ranks != options.ranks)
+        throw argument_error(kWhere, "with several machines the number of ranks is fixed: -n N");
+    if (const char* secret = std::getenv("LUNARIA_SECRET"); !secret || !*secret)
+        throw argument_error(kWhere, "ranks of several machines need a secret by which they know each other")
+            .hint("export LUNARIA_SECRET=..., the same random text on all machines");
+}
+
 int launch(const LaunchOptions& options) {
     if (options.words.empty()) throw argument_error(kWhere, "nothing to run was named");
     if (options.ranks < 1) throw argument_error(kWhere, str("there are no ", options.ranks, " ranks"));
+    if (options.nodes > 1) check_machines(options);
     return Job(options).run();
 }
 

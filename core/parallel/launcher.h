@@ -11,9 +11,12 @@ namespace lunaria::parallel {
 
 struct LaunchOptions {
     std::vector<std::string> words;  // of each rank: the program by its path, its arguments
-    int64_t ranks = 1;
-    int64_t fewest_ranks = 1;  // with which a restart goes on where machines or memory are lost
+    int64_t ranks = 1;               // of this machine
+    int64_t fewest_ranks = 1;        // with which a restart goes on where machines or memory are lost
     int64_t restarts = 0;
+    // Each machine has a launcher of its own, with its number.
+    int64_t nodes = 1, node = 0;
+    std::string address;     // "host:port" of machine 0, where the ranks meet
     double grace = 2;        // seconds between the first failure or signal and the end of those that still run
     std::string logs;        // folder for rank-0.log ...; empty: a temporary one, which is removed unless the job fails
     bool shows_all = false;  // output of all ranks and not of rank 0 alone

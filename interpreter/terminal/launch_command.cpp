@@ -21,6 +21,10 @@ constexpr std::string_view kLaunchUsage =
     "usage: lunaria launch [options] script.lua [args]     run a script as several ranks that work together\n"
     "  -n N             ranks (default: one for each processor); -n MIN:MAX: restarts may go on with MIN ranks or "
     "more\n"
+    "  --nodes M --node I --address HOST:PORT\n"
+    "                   run N ranks on each of M machines, this one is machine I; rank 0 of machine 0 listens at the "
+    "address.\n"
+    "                   Started on each machine, with the same secret in LUNARIA_SECRET\n"
     "  --simulate R/N   run in this process what rank R of N would run; the others are not there\n"
     "  --logs DIR       write rank-0.log, rank-1.log ... to DIR (default: a temporary folder, which stays if a rank "
     "fails)\n"
@@ -83,6 +87,9 @@ void set_show(LaunchCommand& command, const std::string& text) {
 constexpr std::pair<std::string_view, void (*)(LaunchCommand&, const std::string&)> kOptions[] = {
     {"-n", set_ranks},
     {"--simulate", set_simulated},
+    {"--nodes", [](LaunchCommand& c, const std::string& text) { c.options.nodes = number_in(text, "--nodes"); }},
+    {"--node", [](LaunchCommand& c, const std::string& text) { c.options.node = number_in(text, "--node"); }},
+    {"--address", [](LaunchCommand& c, const std::string& text) { c.options.address = text; }},
     {"--logs", [](LaunchCommand& c, const std::string& text) { c.options.logs = text; }},
     {"--show", set_show},
     {"--restarts",

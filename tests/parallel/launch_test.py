@@ -210,6 +210,18 @@ class LaunchTest(unittest.TestCase):
         done = self.launch("--simulate", "3/4096", self.script("print(rank, os.getenv 'LUNARIA_RANKS', os.getenv 'LUNARIA_PHANTOM')"))
         self.assertEqual((done.returncode, done.stdout), (0, "3\t4096\t1\n"))
 
+    def test_machines(self):
+        words = ("--nodes", "2", "--address", "127.0.0.1:29999", "-n", "2", "--show", "all")
+        script = self.script("print(rank, os.getenv 'LUNARIA_RANKS', os.getenv 'LUNARIA_LOCAL_RANK', os.getenv 'LUNARIA_NODE',\n"
+                             "os.getenv 'LUNARIA_ADDRESS', job)")
+        done = self.launch(*words, "--node", "1", script)
+        self.assertIn("LUNARIA_SECRET", done.stderr)
+        self.environment["LUNARIA_SECRET"] = "x"
+        done = self.launch(*words, "--node", "1", script)
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"[{rank}] {rank}\t4\t{rank - 2}\t1\t127.0.0.1:29999\t127.0.0.1-29999-0" for rank in (2, 3)])
+        for wrong, message in ((("--node", "2"), "count from 0 to 1"), (("--address", "x"), "host:port"), (("-n", "1:2"), "is fixed")):
+            self.assertIn(message, self.launch(*words, *wrong, script).stderr)
+
     def test_processors_are_shared_out(self):
         done = self.launch("-n", "64", self.script("print(os.getenv 'OMP_NUM_THREADS')"))
         self.assertEqual((done.returncode, done.stdout), (0, "1\n"))
