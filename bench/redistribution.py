@@ -138,7 +138,7 @@ class Xla:
         same = self.jax.jit(lambda x: x, in_shardings=self.made(source), out_shardings=self.made(target))
         cost = Cost()
         pattern = r"= (\(?[^=]*?) (all-gather|all-to-all|all-reduce|collective-permute|reduce-scatter)(?:-start)?\((.*)"
-        for result, kind, rest in re.findall(pattern, same.lower(value).compile().as_text()):
+        for result, kind, rest in re.findall(pattern, re.sub(r"/\*.*?\*/", "", same.lower(value).compile().as_text())):
             shapes = re.findall(r"f32\[([\d,]*)\]", result)
             size = WIDTH * sum(math.prod(int(n) for n in shape.split(",") if n) for shape in shapes)
             if kind == "collective-permute":

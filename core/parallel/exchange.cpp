@@ -112,16 +112,23 @@ class Pair {
     size_t own_term(int64_t target) const {
         return static_cast<size_t>(from.mesh().place_in_group(source_of(target), from.partial()));
     }
-    // The holder of a term that is nearest to a target: itself if possible, else with its coordinates along the axes
-    // where holders are equal.
-    int64_t holder(int64_t from_base, size_t term, int64_t target) const {
-        if (holds(from_base, target) && own_term(target) == term) return source_of(target);
-        int64_t position = from_base + terms[term];
-        if (!same_mesh) return position + replicas[static_cast<size_t>(target) % replicas.size()];
-        for (int a = 0; a < from.mesh().axes(); ++a)
-            if (has_axis(from.replicated_axes(), a))
-                position += from.mesh().coordinate(target, a) * from.mesh().stride(a);
-        return position;
+    // The holders of a term that differ from a target at most along `group`, if possible: first the one with the
+    // target's coordinates along axes where holders are equal.
+    std::vector<int64_t> holders(int64_t from_base, size_t term, int64_t target, AxisSet group) const {
+        const int64_t base = from_base + terms[term];
+        std::vector<int64_t> all;
+        if (!same_mesh) {
+            for (size_t i = 0; i < replicas.size(); ++i)
+                all.push_back(base + replicas[(static_cast<size_t>(target) + i) % replicas.size()]);
+            return all;
+        }
+        const Mesh& mesh = from.mesh();
+        int64_t nearest = base;
+        for (int a = 0; a < mesh.axes(); ++a)
+            if (has_axis(from.replicated_axes(), a)) nearest += mesh.coordinate(target, a) * mesh.stride(a);
+        all = mesh.group(nearest, from.replicated_axes() & group);
+        std::rotate(all.begin(), std::find(all.begin(), all.end(), nearest), all.end());
+        return all;
     }
     // What the class that is to get the terms of a cell adds to a position, where there is a choice: that of the
     // holders along axes that only the source cuts, else 0.
@@ -159,7 +166,8 @@ void share_out(const Region& region, std::span<const int64_t> candidates, const 
 
 class Builder {
   public:
-    Builder(const Pair& pair, Way way, std::vector<Part>& parts) : pair_(pair), way_(way), parts_(parts) {}
+    Builder(const Pair& pair, Way way, AxisSet group, std::vector<Part>& parts)
+        : pair_(pair), way_(way), group_(group), parts_(parts), sent_(static_cast<size_t>(pair.from.mesh().count())) {}
 
     void add(const Region& region, int64_t from_base, int64_t to_base) {
         from_base_ = from_base;
@@ -213,7 +221,7 @@ class Builder {
     void give(const Region& region, const std::vector<size_t>& terms, int64_t class_base) {
         std::vector<int64_t> targets, roots;
         for (int64_t c : pair_.copies) targets.push_back(class_base + c);
-        if (way_ == Way::alone || (terms.size() == 1 && way_ == Way::shared)) {
+        if (way_ == Way::alone || (terms.size() == 1 && way_ != Way::relayed)) {
             for (int64_t t : targets) add_part(region, terms, t, {});
             return;
         }
@@ -237,15 +245,32 @@ class Builder {
     }
     void add_part(const Region& region, const std::vector<size_t>& terms, int64_t root, std::vector<int64_t> others) {
         Part part{region, {}, root, std::move(others)};
-        for (size_t term : terms) part.holders.push_back(pair_.holder(from_base_, term, root));
+        for (size_t term : terms) part.holders.push_back(holder(term, root, elements(region)));
         parts_.push_back(std::move(part));
+    }
+
+    // The holder that a target gets a term from: itself if possible, and always the same for all cells of a piece.
+    int64_t holder(size_t term, int64_t target, int64_t count) {
+        if (pair_.holds(from_base_, target) && pair_.own_term(target) == term) return pair_.source_of(target);
+        const std::vector<int64_t> all = pair_.holders(from_base_, term, target, group_);
+        if (way_ == Way::shared || all.size() == 1) return all[0];
+        const auto [known, is_new] = chosen_.try_emplace({target, all[0]}, all[0]);
+        if (is_new)
+            known->second = *std::min_element(all.begin(), all.end(), [&](int64_t a, int64_t b) {
+                return sent_[static_cast<size_t>(a)] < sent_[static_cast<size_t>(b)];
+            });
+        sent_[static_cast<size_t>(known->second)] += count;
+        return known->second;
     }
 
     const Pair& pair_;
     const Way way_;
+    const AxisSet group_;
     std::vector<Part>& parts_;
     int64_t from_base_ = 0;
     size_t turn_ = 0;
+    std::vector<int64_t> sent_;                              // elements, by position of the source
+    std::map<std::pair<int64_t, int64_t>, int64_t> chosen_;  // target and nearest holder -> holder
 };
 
 // Calls f(region, holders' base, targets' base) for every cell of the grid.
@@ -287,11 +312,12 @@ bool Exchange::is_same_rank(int64_t source, int64_t target) const {
     return from->mesh().rank(source) == to->mesh().rank(target);
 }
 
-Exchange exchange_between(const Distribution& from, const Distribution& to, const Shape& shape, Way way) {
+Exchange exchange_between(const Distribution& from, const Distribution& to, const Shape& shape, Way way,
+                          AxisSet group) {
     check_ranks(from, to, shape);
     Exchange exchange{&from, &to, shape, {}};
     const Pair pair(from, to);
-    Builder builder(pair, way, exchange.parts);
+    Builder builder(pair, way, group, exchange.parts);
     for_each_cell(from, to, shape, [&](const Region& region, int64_t from_base, int64_t to_base) {
         builder.add(region, from_base, to_base);
     });

@@ -28,13 +28,16 @@ struct Exchange {
 };
 
 enum class Way : uint8_t {
-    shared,   // terms are combined once, each target combines a share; complete values come from their holders
-    relayed,  // as `shared`; what many ranks need of few is sent to each of them in part, and they pass it on
-    alone,    // every target combines all terms itself: more is moved, but at once
+    shared,    // terms are combined once, each target combines a share; complete values come from the nearest holder
+    balanced,  // as `shared`; each value comes from the holder that has sent the least so far
+    relayed,   // as `balanced`; what many ranks need of few is sent to each of them in part, and they pass it on
+    alone,     // as `balanced`, but every target combines all terms itself: more is moved, but at once
 };
 
-// Throws where another mesh is to hold incomplete values.
-Exchange exchange_between(const Distribution& from, const Distribution& to, const Shape& shape, Way way = Way::shared);
+// Of one mesh: holders differ from a target at most along `group`, where that is possible. Throws where another mesh is
+// to hold incomplete values.
+Exchange exchange_between(const Distribution& from, const Distribution& to, const Shape& shape, Way way = Way::shared,
+                          AxisSet group = ~AxisSet{0});
 
 // About how many parts that has, without making them.
 double part_count(const Distribution& from, const Distribution& to, const Shape& shape);

@@ -77,7 +77,7 @@ void weigh(Step& step, const Shape& shape, DType dtype, const Costs& costs) {
         for (int64_t p = 0; p < mesh.count(); ++p)
             step.total_bytes += 2 * (n - 1) * step.from->piece_shape(shape, p).size() * width / n;
     } else if (is_countable(*step.from, *step.to, shape)) {
-        const Volume volume = volume_of(exchange_between(*step.from, *step.to, shape, step.way));
+        const Volume volume = volume_of(exchange_between(*step.from, *step.to, shape, step.way, step.axes));
         step.bytes = volume.received * width;
         step.total_bytes = volume.total * width;
     } else {
@@ -109,8 +109,8 @@ Step exchange_step(const Distribution& from, const Distribution& to, const Shape
     const AxisSet axes = same_mesh ? moved_along(from, to) : from.mesh().all_axes();
     const Link link = same_mesh ? slowest(from.mesh(), axes, costs) : costs.link;
     Step best;
-    for (Way way : {Way::shared, Way::relayed, Way::alone}) {
-        const Volume volume = volume_of(exchange_between(from, to, shape, way));
+    for (Way way : {Way::shared, Way::balanced, Way::relayed, Way::alone}) {
+        const Volume volume = volume_of(exchange_between(from, to, shape, way, axes));
         const double seconds =
             volume.messages * link.latency +
             static_cast<double>(std::max(volume.received, volume.sent) * width) * link.seconds_per_byte;

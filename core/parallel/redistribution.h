@@ -31,7 +31,7 @@ struct Costs {
 
 enum class StepKind : uint8_t {
     slice,           // each keeps a part of its piece: nothing is sent
-    place,           // complete values become incomplete: one rank keeps them, nothing is sent
+    place,           // complete values become incomplete: each is kept by one rank, nothing is sent
     all_gather,      // pieces are put together
     reduce_scatter,  // incomplete values are combined, each gets a part
     all_reduce,      // incomplete values are combined, all get the result

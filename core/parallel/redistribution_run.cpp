@@ -138,9 +138,11 @@ class RankRun {
     Tensor local(const Tensor& piece) const {
         Tensor result = blank(*step_->to, step_->to->piece_shape(plan_.shape, target_), plan_.dtype);
         const Region mine = region(*step_->to, target_);
-        // Placing: the first rank along the axes that become incomplete keeps the values.
-        if (step_->from->mesh().place_in_group(source_, step_->to->partial() & ~step_->from->partial()) == 0)
-            write(result, mine, mine, part_of(piece, region(*step_->from, source_), mine));
+        // Placing: a rank keeps its piece; where several have it, the first one.
+        const Distribution &from = *step_->from, &to = *step_->to;
+        const Region own = region(from, source_), kept = intersection(own, mine);
+        if (from.mesh().place_in_group(source_, to.partial() & from.replicated_axes()) == 0)
+            write(result, mine, kept, part_of(piece, own, kept));
         return result;
     }
 
@@ -217,7 +219,7 @@ class RankRun {
     };
 
     Tensor exchange(const Tensor& piece) {
-        const Exchange exchange = exchange_between(*step_->from, *step_->to, plan_.shape, step_->way);
+        const Exchange exchange = exchange_between(*step_->from, *step_->to, plan_.shape, step_->way, step_->axes);
         const Mesh &sources = step_->from->mesh(), &targets = step_->to->mesh();
         const Group& group = group_of_both();
         const int me = communicator_.rank();
@@ -342,9 +344,10 @@ std::vector<Tensor> redistribute(const Plan& plan, std::vector<Tensor> pieces) {
     for (size_t p = 0; p < pieces.size(); ++p)
         check_piece(*plan.from, plan.shape, static_cast<int64_t>(p), pieces[p], plan.dtype);
     for (const Step& step : plan.steps)
-        pieces = step.kind == StepKind::all_reduce
-                     ? run_all_reduce(step, pieces)
-                     : run_exchange(exchange_between(*step.from, *step.to, plan.shape, step.way), plan, pieces);
+        pieces =
+            step.kind == StepKind::all_reduce
+                ? run_all_reduce(step, pieces)
+                : run_exchange(exchange_between(*step.from, *step.to, plan.shape, step.way, step.axes), plan, pieces);
     return pieces;
 }
 

@@ -23,6 +23,7 @@ struct State {
     std::array<uint8_t, kMaxMeshAxes> order{};
     std::array<uint8_t, kMaxRank> ends{};  // where the list of each axis of the tensor ends
     AxisSet partial = 0;
+    bool is_permuted = false;  // by the step before: a further permutation costs nothing, both are one
 
     int begin_of(int axis) const { return axis ? ends[static_cast<size_t>(axis - 1)] : 0; }
     int end_of(int axis) const { return ends[static_cast<size_t>(axis)]; }
@@ -32,7 +33,7 @@ struct State {
 
 struct StateHash {
     size_t operator()(const State& s) const {
-        uint64_t words[3] = {0, 0, 0}, hash = s.partial;
+        uint64_t words[3] = {0, 0, 0}, hash = s.partial * 2 + s.is_permuted;
         std::memcpy(words, s.order.data(), 16);
         std::memcpy(words + 2, s.ends.data(), 8);
         for (uint64_t w : words) hash = (std::rotl(hash, 23) ^ w) * 0x9e3779b97f4a7c15u;
@@ -100,9 +101,11 @@ class Search {
     };
 
     template <class F>
-    void for_each_edge(const State& s, const F& f) const;
+    void for_each_edge(const State& from, const F& f) const;
     template <class F>
     void cut_more(const State& s, AxisSet free, const F& f) const;
+    template <class F>
+    void make_terms(const State& s, AxisSet free, const F& f) const;
     template <class F>
     void cut_less(const State& s, const F& f) const;
     template <class F>
@@ -161,19 +164,23 @@ double Search::seconds(const State& s, const Edge& e) const {
     const double before = size_of(s), after = size_of(e.to);
     if (costs_.memory_limit && before + after > static_cast<double>(costs_.memory_limit))
         return std::numeric_limits<double>::infinity();
+    if (s.is_permuted && e.to.is_permuted) return 0;
     return collective_seconds(e.kind, mesh_, e.axes, before, after, costs_);
 }
 
 template <class F>
-void Search::for_each_edge(const State& s, const F& f) const {
+void Search::for_each_edge(const State& from, const F& f) const {
+    State s = from;
+    s.is_permuted = false;
     const AxisSet free = mesh_.all_axes() & ~used_by(s);
     cut_more(s, free, f);
+    make_terms(s, free, f);
     cut_less(s, f);
     combine_terms(s, f);
     if (is_even_) exchange_pieces(s, free, f);
 }
 
-// slice, place
+// slice
 template <class F>
 void Search::cut_more(const State& s, AxisSet free, const F& f) const {
     for (int a = 0; a < mesh_.axes(); ++a) {
@@ -183,10 +190,26 @@ void Search::cut_more(const State& s, AxisSet free, const F& f) const {
             append(e.to, d, a, rank_);
             if (!is_even_ || divides(e.to)) f(e);
         }
-        if (!has_axis(to_.partial(), a) || (s.partial && from_.merge() != to_.merge())) continue;
-        Edge e{StepKind::place, s, axis_bit(a), -1, -1};
-        e.to.partial |= axis_bit(a);
-        f(e);
+    }
+}
+
+// place: of what all ranks along an axis hold, the first keeps all; of what is cut along it, each keeps its piece.
+template <class F>
+void Search::make_terms(const State& s, AxisSet free, const F& f) const {
+    if (s.partial && from_.merge() != to_.merge()) return;
+    const auto emit = [&](State next, int a) {
+        next.partial |= axis_bit(a);
+        f(Edge{StepKind::place, next, axis_bit(a), -1, -1});
+    };
+    for (int a = 0; a < mesh_.axes(); ++a)
+        if (has_axis(to_.partial() & free, a)) emit(s, a);
+    for (int d = 0; d < rank_; ++d) {
+        if (s.end_of(d) == s.begin_of(d)) continue;
+        const int a = s.at(s.end_of(d) - 1);
+        if (!has_axis(to_.partial(), a)) continue;
+        State next = s;
+        remove(next, s.end_of(d) - 1, rank_);
+        emit(next, a);
     }
 }
 
@@ -240,12 +263,14 @@ void Search::exchange_pieces(const State& s, AxisSet free, const F& f) const {
             if (!has_axis(free, a) || mesh_.size(a) != mesh_.size(s.at(i))) continue;
             Edge e{StepKind::permute, s, axis_bit(a) | axis_bit(s.at(i)), axis_at(i), axis_at(i)};
             e.to.order[static_cast<size_t>(i)] = static_cast<uint8_t>(a);
+            e.to.is_permuted = true;
             f(e);
         }
         for (int k = i + 1; k < n; ++k) {
             if (axis_at(i) != axis_at(k) && mesh_.size(s.at(i)) != mesh_.size(s.at(k))) continue;
             Edge e{StepKind::permute, s, axis_bit(s.at(i)) | axis_bit(s.at(k)), axis_at(i), axis_at(k)};
             std::swap(e.to.order[static_cast<size_t>(i)], e.to.order[static_cast<size_t>(k)]);
+            e.to.is_permuted = true;
             f(e);
         }
     }
@@ -287,7 +312,9 @@ std::optional<std::vector<Step>> Search::run(double limit) {
         Node& node = nodes_[static_cast<size_t>(index)];
         if (node.is_done) continue;
         node.is_done = true;
-        if (node.state == goal) found = index;
+        State reached = node.state;
+        reached.is_permuted = false;
+        if (reached == goal) found = index;
         if (++visits > kMaxVisits) return std::nullopt;
         const Node here = node;
         if (found < 0)
@@ -299,6 +326,11 @@ std::optional<std::vector<Step>> Search::run(double limit) {
     std::vector<Step> steps;
     for (int i = found; nodes_[static_cast<size_t>(i)].before >= 0; i = nodes_[static_cast<size_t>(i)].before) {
         const Node& node = nodes_[static_cast<size_t>(i)];
+        if (node.by.kind == StepKind::permute && !steps.empty() && steps.back().kind == StepKind::permute) {
+            steps.back().from = layout(nodes_[static_cast<size_t>(node.before)].state);
+            steps.back().axes |= node.by.axes;
+            continue;
+        }
         Step step;
         step.kind = node.by.kind;
         step.from = layout(nodes_[static_cast<size_t>(node.before)].state);
