@@ -1,10 +1,12 @@
 // Operators: assignment, ordering, printing. They keep the order of the program.
+#include <atomic>
 #include <iostream>
 #include <sstream>
 
 #include "core/batching/rules.h"
 #include "core/operator/infer.h"
 #include "core/ops/families.h"
+#include "core/ops/lay_out.h"
 #include "core/ops/layout.h"
 #include "core/tensor/usable_device.h"
 
@@ -57,7 +59,20 @@ Device* device_of(const Call& c) {
     return device.is_host() ? nullptr : &device;
 }
 
+std::atomic<LayOut>& lay_out_function() {
+    static std::atomic<LayOut> function{nullptr};
+    return function;
+}
+
+Tensor laid_out(const Tensor& t, int64_t layout, const Tensor* other) {
+    if (const LayOut function = lay_out_function()) return function(t, layout, other);
+    if (layout != 0) throw state_error("lay_out", "this program has no meshes");
+    return t.to_host();
+}
+
 }  // namespace
+
+void set_lay_out(LayOut function) { lay_out_function() = function; }
 
 // The running statistics of a batch normalisation, moved towards those of the batch.
 Value move_statistics(const Call& c) {
@@ -170,6 +185,37 @@ void add_state_ops(Registry& ops) {
             return {g.call("to_device_of", {g.dout, g.in(0)}), {}};
         })
         .sample("f32[2,3], f32[2]");
+    ops.add("lay_out(x/input: tensor, layout: int)")
+        .doc(
+            "The tensor in a layout on the ranks of a mesh, by its number; 0: whole, in host memory. ms.distribute and "
+            "ms.reshard call it.")
+        .example("lay_out(tensor{1, 2}, 0)", "tensor{1, 2}")
+        .infer(same_as_first)
+        .view([](const Call& c) { return Value(laid_out(c.args[0].tensor(), c.integer(1), nullptr)); })
+        .strided()
+        .half_native()
+        .effect(Effect::state)  // as to_device
+        .method(false)
+        .grad([](const GradRule& g) -> Grads {
+            return {g.call("lay_out_as", {g.dout, g.in(0)}), {}};
+        })
+        .sample("f32[2,3], 0");
+    ops.add("lay_out_as(x/input: tensor, other: any)")
+        .doc("The tensor in the layout of another one, in host memory where that is.")
+        .example("lay_out_as(tensor{1, 2}, tensor{0})", "tensor{1, 2}")
+        .infer(same_as_first)
+        .view([](const Call& c) {
+            const Value& other = c.args[1];
+            return Value(laid_out(c.args[0].tensor(), 0, other.is_tensor() ? &other.tensor() : nullptr));
+        })
+        .strided()
+        .half_native()
+        .effect(Effect::state)  // as to_device
+        .method(false)
+        .grad([](const GradRule& g) -> Grads {
+            return {g.call("lay_out_as", {g.dout, g.in(0)}), {}};
+        })
+        .sample("f32[2,3], f32[2,3]");
     rearranges(ops.add("print_(value/input: tensor)"), [](const Call&, Layout&) {})
         .doc("Writes the tensor to the standard output and gives it back.")
         .view([](const Call& c) -> Value {

@@ -1,5 +1,5 @@
-// The cost of communication, by the model of latency and bandwidth, on ranks that are joined in levels: chips of a group,
-// group, groups of a server, servers.
+// The cost of communication, by the model of latency and bandwidth, on ranks that are joined in levels: chips of a
+// group, group, groups of a server, servers.
 #pragma once
 
 #include <cstdint>

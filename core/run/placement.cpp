@@ -6,6 +6,8 @@
 
 namespace lunaria {
 
+bool runs_whole_operators(Device* device) { return dynamic_cast<WholeOperators*>(device) != nullptr; }
+
 bool is_traveller(const Tensor& t) {
     if (t.device()) return false;
     if (t.goes_along()) return true;
@@ -25,6 +27,13 @@ Tensor moved_to(const Tensor& t, Device* place) {
 namespace {
 
 std::string_view place_name(const Device* device) { return device ? device->name() : host_device()->name(); }
+
+// Where operators run whose operands are at both places; null: nowhere.
+Device* joint_place(Device* a, Device* b) {
+    if (a && b) return nullptr;
+    Device* const other = a ? a : b;
+    return runs_whole_operators(other) ? other : nullptr;
+}
 
 template <class F>
 void for_each_tensor(const Value& v, F&& f) {
@@ -61,6 +70,10 @@ Placement::Placement(const Op& op, std::span<const Value> args) {
                 place = t.device();
             }
             if (place == t.device()) return;
+            if (Device* joint = joint_place(place, t.device())) {
+                place = joint;
+                return;
+            }
             throw argument_error(op.name(), str(params[first].name, " is on the device ", place_name(place), " and ",
                                                 params[i].name, " on ", place_name(t.device())))
                 .hint(str("x:to(\"", place_name(place), "\") gives a copy on that device"));

@@ -6,6 +6,14 @@
 
 namespace lunaria {
 
+// The interface of devices that run operators with all that belongs to them (Device::run), and not kernels. They take
+// tensors in host memory beside their own, and graphs run on them operator by operator.
+class WholeOperators {
+  public:
+    virtual ~WholeOperators() = default;
+};
+bool runs_whole_operators(Device* device);
+
 // Travellers are host tensors that are moved to the place of the other operands: constants of rules, tensors of rank 0,
 // and single elements that are broadcast. Throws argument_error where the other operands are on different devices.
 struct Placement {

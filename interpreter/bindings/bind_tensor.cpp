@@ -4,10 +4,12 @@
 #include <cstring>
 
 #include "core/base/interrupt.h"
+#include "core/parallel/laid.h"
 #include "core/tensor/device.h"
 #include "core/tensor/element.h"
 #include "core/tensor/tensor_text.h"
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/parallel_layout.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/operators.h"
 #include "interpreter/values/parameter.h"
@@ -59,6 +61,13 @@ constexpr Property kProperties[] = {
      [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(size_of(t.dtype()))); }},
     {"nbytes", [](lua_State* L, const Tensor& t) { lua_pushinteger(L, static_cast<lua_Integer>(t.nbytes())); }},
     {"device", [](lua_State* L, const Tensor& t) { push(L, (t.device() ? t.device() : host_device())->name()); }},
+    {"layout",
+     [](lua_State* L, const Tensor& t) {
+         if (const Distribution* layout = parallel::layout_of(t))
+             push_layout(L, *layout, t.shape());
+         else
+             lua_pushnil(L);
+     }},
     {"strides",
      [](lua_State* L, const Tensor& t) {
          Shape bytes = t.strides();
@@ -164,7 +173,14 @@ int length(lua_State* L) {
 
 int to_string(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "tostring");
-    push(L, std::string_view(t.parameter() ? parameter_text(t) : tensor_text(t)));
+    // The layout before the elements are read: that completes sums.
+    const Distribution* layout = parallel::layout_of(t);
+    const std::string laid = layout ? str("layout=", layout->text(t.shape()), ", ") : "";
+    std::string text = t.parameter() ? parameter_text(t) : tensor_text(t);
+    if (layout)
+        if (const size_t at = text.find(t.parameter() ? "requires_grad=" : "value="); at != std::string::npos)
+            text.insert(at, laid);
+    push(L, std::string_view(text));
     return 1;
 }
 

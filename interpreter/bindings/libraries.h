@@ -70,6 +70,9 @@ int open_devices(lua_State* L);
 
 // The module behind lunaria/parallel/checkpoint.lua.
 int open_shards(lua_State* L);
+// The module behind lunaria/parallel/: laid-out tensors.
+int open_laid(lua_State* L);
+
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);
 // The module behind lunaria/notebook/comm.lua.

@@ -12,6 +12,7 @@
 #include "backends/devices.h"
 #include "core/io/embedded.h"
 #include "core/memory/memory.h"
+#include "core/parallel/laid.h"
 #include "core/random/random.h"
 #include "core/run/precision.h"
 #include "core/tensor/device.h"
@@ -320,7 +321,11 @@ int load_part(lua_State* L) {
         {"linearize", "lunaria.nn.composite"},
         {"derivative", "lunaria.nn.composite"},
         {"jet", "lunaria.nn.composite"},
-        {"shard", "lunaria.nn.composite"},
+        {"shard", "lunaria.parallel.shard"},
+        {"distribute", "lunaria.parallel.shard"},
+        {"reshard", "lunaria.parallel.shard"},
+        {"set_parallel", "lunaria.parallel.shard"},
+        {"parallel_report", "lunaria.parallel.report"},
         {"JitConfig", "lunaria.nn.jit_config"},
         {"Generator", "lunaria.nn.generator"},
         {"run_check", "lunaria.nn.run_check"},
@@ -574,6 +579,10 @@ int open_lunaria(lua_State* L) {
     set_threads_of_environment();
     if (!State::of(L).is_worker()) {
         set_up_devices();
+        // Beside those of the back ends, which know no meshes.
+        std::vector<Device*> all(devices().begin(), devices().end());
+        all.push_back(&parallel::mesh_device());
+        set_devices(all);
         graph::offer_operator_loops();
     }
     lua_newtable(L);
@@ -644,6 +653,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.devices");
     lua_pushcfunction(L, protect<open_shards>);
     lua_setfield(L, -2, "lunaria.shards");
+    lua_pushcfunction(L, protect<open_laid>);
+    lua_setfield(L, -2, "lunaria.laid");
     lua_pushcfunction(L, protect<open_rendering>);
     lua_setfield(L, -2, "lunaria.rendering");
     lua_pushcfunction(L, protect<open_frontend>);

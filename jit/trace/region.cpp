@@ -376,22 +376,32 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types, st
 
 bool compile(Block& block, Region& region) { return compile(block, region, region.types, {}, region.executable); }
 
-void place(Block& block, Region& region, std::span<const Tensor> inputs) {
-    if (!region.executable || !has_places()) return;
+namespace {
+bool run_one_by_one(std::span<const Tensor> inputs) {
+    return has_places() &&
+           std::ranges::any_of(inputs, [](const Tensor& t) { return runs_whole_operators(t.device()); });
+}
+}  // namespace
+
+const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs) {
+    if (!region.executable || !has_places()) return region.executable.get();
+    if (run_one_by_one(inputs)) return nullptr;
     const auto placed = std::ranges::find_if_not(inputs, is_traveller);
     Device* const wanted = placed == inputs.end() ? current_place() : placed->device();
-    if (region.executable->place() == wanted) return;
+    if (region.executable->place() == wanted) return region.executable.get();
     std::swap(region.executable, region.elsewhere);
-    if (region.executable && region.executable->place() == wanted) return;
+    if (region.executable && region.executable->place() == wanted) return region.executable.get();
     const PlaceScope scope(wanted);
     region.executable.reset();
     compile(block, region, region.types, {}, region.executable);
     if (!region.executable) std::swap(region.executable, region.elsewhere);
     region.failed = false;
+    return region.executable.get();
 }
 
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
                                        std::span<const Value> numbers) {
+    if (run_one_by_one(inputs)) return nullptr;
     auto fits = [&](const Region::Sized& one) {
         if (!std::ranges::equal(one.numbers, numbers, identical)) return false;
         for (size_t i = 0; i < inputs.size(); ++i)

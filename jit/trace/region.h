@@ -71,8 +71,8 @@ void find_regions(Block& block, SlotTypes& types);
 void find_guard_groups(Block& block);
 // False: the regions of the tree have to be found anew, because an operator does not fit into one.
 bool compile(Block& block, Region& region);
-// Makes the region's executable one for the device of the inputs.
-void place(Block& block, Region& region, std::span<const Tensor> inputs);
+// Makes the region's executable one for the device of the inputs, and gives it; null where operators run one by one.
+const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);
 // For an open region: the compiled form for these inputs; null while there is none yet.

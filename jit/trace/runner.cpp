@@ -215,8 +215,7 @@ class Runner {
         auto& outputs = progress_.outputs;
         outputs.resize(region.outputs.size());
         take_inputs(region);
-        place(block, region, inputs);
-        const graph::Executable* executable = region.executable.get();
+        const graph::Executable* executable = place(block, region, inputs);
         if (region.open) {
             executable = executable_of(block, region, inputs, progress_.numbers);
             if (region.failed) tree_.dirty = block.changed = true;

@@ -59,7 +59,8 @@ local elsewhere = {
     dropout_with_mask dropout1d dropout2d dropout3d rrelu
   ]],
   ["by what they write: the layers and optimizers of the conformance data, the references of training"] = [[
-    assign assign_add assign_sub batch_norm_update apply_momentum apply_adam apply_lamb print_ to_device to_device_of depend
+    assign assign_add assign_sub batch_norm_update apply_momentum apply_adam apply_lamb print_ to_device to_device_of lay_out lay_out_as
+    depend
   ]],
   ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
   ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",

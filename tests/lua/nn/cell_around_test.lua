@@ -93,7 +93,7 @@ t.test("prefixes, strategies and wishes for gradients", function()
   t.equal(net.requires_grad, true)
   t.equal(net:set_grad(false).requires_grad, false)
   assert(net:shard { { 1, 1 } } == net)
-  t.fails({ "shard", "in_strategy[1][2] must be 1", "one device", "2" }, net.shard, net, { { 1, 2 } })
+  t.fails({ "shard: the strategy divides over 2 ranks, and there are 1" }, net.shard, net, { { 1, 2 } })
 end)
 
 t.test("a copy keeps hooks and what is computed again", function()

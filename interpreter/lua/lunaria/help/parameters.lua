@@ -216,6 +216,7 @@ label labels target targets: the targets
 label_smoothing: how much of each target is spread over all classes, in [0, 1]
 lambd: the limit between what becomes 0 and what stays
 lambda_param: the scale
+layout.lay_out: the number of a layout
 largest: true: the largest elements, false: the smallest
 last_epoch: the epoch to go on from; -1: the start
 learning_rate: the size of steps: a number, a list or tensor with one for each step, or a function of the step's number

@@ -95,26 +95,4 @@ local function expected_inputs(name, ...)
   end or nil
 end
 
---- Raises an error where a strategy divides anything: there is one device. where: the method.
-local function expect_one_part(where, name, value)
-  if type(value) == "table" then
-    for i, item in ipairs(value) do expect_one_part(where, ("%s[%d]"):format(name, i), item) end
-  elseif value ~= nil and value ~= 1 then
-    fail(where, ("%s must be 1 along every axis as there is one device, got %s: automatic parallelism over ranks is not there yet"):format(
-      name, describe(value)))
-  end
-end
-
---- Raises an error where a strategy, a list for each input with a number for each axis, does not go with the inputs.
-local function check_strategy(where, strategy, ...)
-  if #strategy ~= select("#", ...) then fail(where, ("in_strategy has %d inputs, got %d"):format(#strategy, select("#", ...))) end
-  for i, parts in ipairs(strategy) do
-    local x = select(i, ...)
-    if ms.is_tensor(x) and #parts ~= x.ndim then
-      fail(where, ("in_strategy has %d axes for input %d, got %s"):format(#parts, i, describe(x)))
-    end
-  end
-end
-
-return { watched = watched, replaced = replaced, hooked = hooked, again = again, expected_inputs = expected_inputs,
-  expect_one_part = expect_one_part, check_strategy = check_strategy }
+return { watched = watched, replaced = replaced, hooked = hooked, again = again, expected_inputs = expected_inputs }

@@ -621,16 +621,13 @@ function Cell:get_inputs()
   return table.unpack(rawget(self, "_inputs") or {})
 end
 
---- Says how inputs and results are divided over devices. in_strategy: a table for each input with the number of parts along each
---- axis. out_strategy: the same for the results. There is one device, so that all numbers are 1; gives the cell back.
-function Cell:shard(in_strategy, out_strategy)
-  if type(in_strategy) ~= "table" then
-    fail("shard", "in_strategy must be a table with a table for each input, got " .. describe(in_strategy))
-  end
-  around = around or require "lunaria.nn.around"
-  around.expect_one_part("shard", "in_strategy", in_strategy)
-  around.expect_one_part("shard", "out_strategy", out_strategy)
-  return self
+--- Lays the inputs, results and parameters of the cell out on ranks. in_strategy: a table with a layout for each input, or a table with
+--- the number of parts along each axis. out_strategy: the same for the results, or nil. parameter_plan: layouts of parameters by their
+--- names; all others are whole on every rank. Gives the cell back.
+---     > mesh = ms.mesh({ 2 }, { "dp" })
+---     > ms.nn.Dense(3, 2):shard({ mesh("dp") })(ms.zeros { 4, 3 }).layout --> [4@dp, 2]
+function Cell:shard(in_strategy, out_strategy, parameter_plan)
+  return require "lunaria.parallel.shard".shard_cell(self, in_strategy, out_strategy, parameter_plan)
 end
 
 --- Calls f with every cell below this one, then with this one. Gives the cell back.

@@ -475,26 +475,6 @@ function M.linearize(fn, inputs)
   return value, function(tangents) return select(2, ms.jvp(fn, inputs, tangents)) end
 end
 
---- The function with what it takes and gives divided over devices: a table for each input, and for each result, with the number of parts
---- along each axis. There is one device, so that all numbers are 1: the function itself, whose inputs are compared with the strategy.
---- fn: the function. in_strategy, out_strategy: the tables. parameter_plan: nil.
----     > ms.shard(ms.ops.exp, { { 1, 1 } })(ms.zeros { 1, 1 }):item() --> 1.0
-function M.shard(fn, in_strategy, out_strategy, parameter_plan)
-  callable("shard", "fn", fn)
-  in_strategy, out_strategy, parameter_plan = arguments.named("shard", { "in_strategy", "out_strategy", "parameter_plan" }, in_strategy,
-    out_strategy, parameter_plan)
-  if type(in_strategy) ~= "table" then
-    fail("shard", "in_strategy must be a table with a table for each input, got " .. describe(in_strategy))
-  end
-  around.expect_one_part("shard", "in_strategy", in_strategy)
-  around.expect_one_part("shard", "out_strategy", out_strategy)
-  if parameter_plan ~= nil then fail("shard", "parameter_plan must be nil: parameters are not divided over ranks yet") end
-  return function(...)
-    around.check_strategy("shard", in_strategy, ...)
-    return fn(...)
-  end
-end
-
 -- What says how MindSpore compiles a function, where ours needs no word.
 
 local function same_function(where)

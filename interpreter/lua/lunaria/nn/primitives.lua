@@ -67,11 +67,17 @@ local function check_names(self, count)
   end
 end
 
-local function compute(self, ...)
-  if self.attrs.in_strategy then require "lunaria.nn.around".check_strategy(self.name, self.attrs.in_strategy, ...) end
-  check_names(self, select("#", ...))
+local function computed(self, ...)
   if self.bprop then return with_own_derivative(self, self.name, ...) end
   return self:construct(...)
+end
+
+local function compute(self, ...)
+  check_names(self, select("#", ...))
+  if not self.attrs.in_strategy then return computed(self, ...) end
+  local shard = require "lunaria.parallel.shard"
+  shard.check_inputs(self.name, self.attrs.in_strategy, ...)
+  return shard.laid_results(self, computed(self, shard.laid_inputs(self, ...)))
 end
 
 --- What a primitive computes; without one of its own that of the operator of its name.
@@ -164,18 +170,16 @@ end
 
 local function with_strategy(self, in_strategy, out_strategy)
   in_strategy, out_strategy = arguments.named("set_strategy", { "in_strategy", "out_strategy" }, in_strategy, out_strategy)
-  if type(in_strategy) ~= "table" then
-    fail("set_strategy", "in_strategy must be a table with a table for each input, got " .. describe(in_strategy))
-  end
-  local around = require "lunaria.nn.around"
-  around.expect_one_part("set_strategy", "in_strategy", in_strategy)
-  around.expect_one_part("set_strategy", "out_strategy", out_strategy)
+  local shard = require "lunaria.parallel.shard"
+  shard.check_strategy("set_strategy", "in_strategy", in_strategy)
+  if out_strategy ~= nil then shard.check_strategy("set_strategy", "out_strategy", out_strategy) end
   self.attrs.in_strategy, self.attrs.out_strategy = in_strategy, out_strategy
   return self
 end
 
---- Says how inputs and outputs are cut over devices: a table for each input with the number of parts along each axis, which are 1, as
---- there is one device. Of a class, as in ops.MatMul.set_strategy { { 1, 1 }, { 1, 1 } }: an object without attributes. The same as shard.
+--- Says how inputs and outputs are cut over ranks: a table for each input with the number of parts along each axis, or a layout; axes
+--- that go together, as the columns of one matrix and the rows of the other, have the same number. Of a class, as in
+--- ops.MatMul.set_strategy { { 2, 1 }, { 1, 1 } }: an object without attributes. The same as shard.
 --- in_strategy, out_strategy: the tables of inputs and outputs.
 function Primitive:set_strategy(in_strategy, out_strategy) return with_strategy(self, in_strategy, out_strategy) end
 --- The same as set_strategy. in_strategy, out_strategy: the tables of inputs and outputs.

@@ -1,0 +1,322 @@
+#include "core/parallel/dispatch.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.h"
+#include "core/operator/infer.h"
+#include "core/operator/op.h"
+#include "core/parallel/division.h"
+#include "core/parallel/laid.h"
+#include "core/parallel/rule.h"
+#include "core/parallel/traffic.h"
+#include "core/random/random.h"
+
+namespace lunaria::parallel {
+
+namespace {
+
+using Args = std::vector<Value>;
+
+// Operators that move or order whole tensors: their own function knows what to do with those of any device.
+bool is_about_places(const Op& op) {
+    constexpr std::array<std::string_view, 4> kNames = {"to_device", "to_device_of", "lay_out", "lay_out_as"};
+    return std::ranges::count(kNames, op.name()) > 0;
+}
+
+template <class F>
+void for_each_tensor(std::span<const Value> args, F&& f) {
+    for (const Value& v : args) {
+        if (v.is_tensor()) f(v.tensor());
+        if (!v.is_list()) continue;
+        for (const Value& item : v.items())
+            if (item.is_tensor()) f(item.tensor());
+    }
+}
+
+// The arguments with other values in place of tensors.
+template <class F>
+Args with_tensors(std::span<const Value> args, F&& f) {
+    Args result;
+    for (const Value& v : args) {
+        if (!v.is_list()) {
+            result.push_back(v.is_tensor() ? Value(f(v.tensor())) : v);
+            continue;
+        }
+        Args items;
+        for (const Value& item : v.items()) items.push_back(item.is_tensor() ? Value(f(item.tensor())) : item);
+        result.push_back(Value::list(std::move(items)));
+    }
+    return result;
+}
+
+// The mesh of the call: that of its largest operand. Null: all operands are whole tensors of no mesh.
+const Mesh* mesh_of(std::span<const Value> args) {
+    const Mesh* mesh = nullptr;
+    int64_t most = -1;
+    for_each_tensor(args, [&](const Tensor& t) {
+        if (!is_laid_out(t)) return;
+        const Distribution* layout = layout_of(t);
+        if (!layout || t.size() <= most) return;
+        mesh = &layout->mesh();
+        most = t.size();
+    });
+    return mesh;
+}
+
+Laid same_everywhere(const Mesh* mesh, const Tensor& t) {
+    if (!mesh) return {nullptr, t.dtype(), t.shape(), {t}};
+    return {Distribution::replicated(*mesh, t.rank()), t.dtype(), t.shape(),
+            std::vector<Tensor>(held_positions(*mesh).size(), t)};
+}
+
+template <class F>
+Value for_each_result(const Value& v, F&& f) {
+    if (v.is_tensor()) return Value(f(v.tensor()));
+    if (!v.is_list()) return v;
+    Args items;
+    for (const Value& item : v.items()) items.push_back(for_each_result(item, f));
+    return Value::list(std::move(items));
+}
+
+// What a call has written into an operand becomes its content, in the layout that it had.
+void take_back(const Tensor& operand, Laid written) {
+    if (!is_laid_out(operand)) {
+        Tensor(operand).own_storage();
+        copy_elements(whole(written), operand);
+        return;
+    }
+    const Distribution* before = layout_of(operand);
+    Tensor(operand).own_storage();
+    if (before) written = in_layout(written, *before->complete(), {});
+    replace_content(operand, std::move(written));
+}
+
+// Every rank computes the whole call.
+Value run_everywhere(const Op& op, std::span<const Value> given, const Mesh* mesh, std::string_view why) {
+    std::vector<std::pair<Tensor, Tensor>> operands;
+    const Args args = with_tensors(given, [&](const Tensor& t) {
+        const Tensor all = whole(content(t), {.op = &op, .why = why});
+        operands.emplace_back(t, op.writes() ? all.apart() : all);
+        return operands.back().second;
+    });
+    const PlaceScope host(nullptr);
+    const Value result = lunaria::run(op, args);
+    const PlaceScope back(&mesh_device());
+    for (const auto& [operand, here] : operands)
+        if (op.writes() && here.version() > 0) take_back(operand, same_everywhere(mesh, here));
+    if (op.returns_operand) return given[0];
+    return for_each_result(result, [&](const Tensor& t) { return tensor_of(same_everywhere(mesh, t)); });
+}
+
+// A call that is divided.
+class DividedCall {
+  public:
+    DividedCall(const Op& op, std::span<const Value> given, const Mesh& mesh, const Rule& rule)
+        : op_(op), given_(given), mesh_(mesh), rule_(rule) {
+        for (const Operand& o : rule.operands) {
+            laid_.push_back(content(tensor(o)));
+            Laid& x = laid_.back();
+            // One of another mesh comes whole.
+            if (x.layout && &x.layout->mesh() != &mesh)
+                x = in_layout(x, *Distribution::replicated(mesh, x.shape.rank()), {&op_, "", &rule_, laid_.size() - 1});
+        }
+    }
+
+    // False: nothing can be divided.
+    bool run(Value& result) {
+        const Division division(rule_, mesh_, laid_, kept());
+        if (division.is_spread()) {
+            result = rule_.expanded(eager_builder(), given_);
+            if (!result.is_nil()) return true;
+        }
+        run_pieces(division);
+        result = op_.returns_operand ? given_[0] : results(division);
+        return true;
+    }
+
+  private:
+    const Value& argument(const Operand& o) const {
+        const Value& v = given_[o.argument];
+        return o.item >= 0 ? v.items()[static_cast<size_t>(o.item)] : v;
+    }
+    const Tensor& tensor(const Operand& o) const { return argument(o).tensor(); }
+
+    int kept() const {
+        if (!op_.writes()) return -1;
+        for (size_t i = 0; i < rule_.operands.size(); ++i)
+            if (rule_.operands[i].argument == 0 && is_laid_out(tensor(rule_.operands[i])) && laid_[i].layout)
+                return static_cast<int>(i);
+        return -1;
+    }
+
+    // The parts of an operand that the positions held here need.
+    std::vector<Tensor> parts(size_t i, const Distribution& layout, std::span<const Work> works) {
+        const std::vector<int64_t> held = held_positions(mesh_);
+        const Shape& shape = laid_[i].shape;
+        // Axes of which a position needs more than its piece are brought whole, and cut here.
+        const Distribution* to = &layout;
+        for (size_t p = 0; p < held.size(); ++p) {
+            const Region piece = layout.piece(shape, held[p]);
+            for (size_t a = 0; a < piece.size(); ++a)
+                if (!(works[p].operands[i][a] == piece[a])) to = to->with_cut(static_cast<int>(a), {});
+        }
+        Laid moved = in_layout(laid_[i], *to, {&op_, "", &rule_, i});
+        keep_sums(i, moved, *to);
+        for (size_t p = 0; p < held.size(); ++p) {
+            const Region has = to->piece(shape, held[p]);
+            for (size_t a = 0; a < has.size(); ++a) {
+                const Interval need = works[p].operands[i][a];
+                if (need == has[a]) continue;
+                Tensor& t = moved.pieces[p];
+                Shape part = t.shape();
+                part[static_cast<int>(a)] = need.size();
+                t = t.view(part, t.strides(), (need.begin - has[a].begin) * t.strides()[static_cast<int>(a)]);
+            }
+        }
+        return std::move(moved.pieces);
+    }
+
+    // Sums that had to be completed for this call stay complete for the next one.
+    void keep_sums(size_t i, const Laid& moved, const Distribution& to) {
+        const Distribution* before = laid_[i].layout;
+        const Tensor& t = tensor(rule_.operands[i]);
+        if (!before || !before->partial() || to.partial() || layout_of(t) != before || !is_whole(t)) return;
+        replace_content(t, moved);
+    }
+
+    void run_pieces(const Division& division) {
+        const std::vector<int64_t> held = held_positions(mesh_);
+        std::vector<Work> works;
+        for (int64_t p : held) works.push_back(rule_.work(division.cuts(p)));
+        std::vector<std::vector<Tensor>> operands;  // for each operand the parts of the positions
+        std::vector<const Distribution*> layouts;
+        for (size_t i = 0; i < laid_.size(); ++i) {
+            layouts.push_back(division.operand(i));
+            operands.push_back(parts(i, *layouts.back(), works));
+        }
+        const RandomStream before = default_generator().state();
+        for (size_t p = 0; p < held.size(); ++p) {
+            if (const size_t same = equal_work(p, works, operands); same < p) {
+                pieces_.push_back(pieces_[same]);
+                written_.push_back(written_[same]);
+                continue;
+            }
+            if (op_.draws()) default_generator().set_state(before);
+            run_piece(works[p], operands, p);
+        }
+        for (size_t i = 0; i < laid_.size() && op_.writes(); ++i) {
+            std::vector<Tensor> fresh;
+            for (const auto& at : written_) fresh.push_back(at[i]);
+            if (std::ranges::any_of(fresh, [](const Tensor& t) { return t.version() > 0; }))
+                take_back(tensor(rule_.operands[i]), {layouts[i], laid_[i].dtype, laid_[i].shape, std::move(fresh)});
+        }
+    }
+
+    // A position before this one whose work is the same on the same tensors, as on ranks that only hold copies.
+    size_t equal_work(size_t p, std::span<const Work> works, std::span<const std::vector<Tensor>> operands) const {
+        for (size_t q = 0; q < p; ++q) {
+            if (works[q].cuts != works[p].cuts) continue;
+            if (std::ranges::all_of(operands, [&](const auto& parts) { return parts[q].same_body(parts[p]); }))
+                return q;
+        }
+        return p;
+    }
+
+    void run_piece(const Work& work, std::span<const std::vector<Tensor>> operands, size_t p) {
+        Args local(given_.begin(), given_.end());
+        std::vector<Tensor> here;
+        for (size_t i = 0; i < operands.size(); ++i) {
+            const Operand& o = rule_.operands[i];
+            here.push_back(op_.writes() ? operands[i][p].apart() : operands[i][p]);
+            if (o.item < 0) {
+                local[o.argument] = Value(here.back());
+                continue;
+            }
+            Args items = local[o.argument].items();
+            items[static_cast<size_t>(o.item)] = Value(here.back());
+            local[o.argument] = Value::list(std::move(items));
+        }
+        const PlaceScope host(nullptr);
+        pieces_.push_back(rule_.run(eager_builder(), local, work));
+        written_.push_back(std::move(here));
+    }
+
+    Value results(const Division& division) const {
+        auto joined = [&](size_t r, auto&& piece_of_position) {
+            const TensorType& type = rule_.results[r].type;
+            Laid laid{division.result(r), type.dtype, type.shape, {}};
+            for (const Value& v : pieces_) laid.pieces.push_back(piece_of_position(v));
+            return Value(tensor_of(std::move(laid)));
+        };
+        if (rule_.results.size() == 1) return joined(0, [](const Value& v) { return v.tensor(); });
+        Args list;
+        for (size_t r = 0; r < rule_.results.size(); ++r)
+            list.push_back(joined(r, [&](const Value& v) { return v.items()[r].tensor(); }));
+        return Value::list(std::move(list));
+    }
+
+    const Op& op_;
+    std::span<const Value> given_;
+    const Mesh& mesh_;
+    const Rule& rule_;
+    std::vector<Laid> laid_;
+    std::vector<Value> pieces_;                 // results of the positions
+    std::vector<std::vector<Tensor>> written_;  // operands of the positions as the call left them
+};
+
+Value run_divided(const Op& op, std::span<const Value> given, const Mesh& mesh);
+
+// A step of an optimizer for a list of parameters, one after the other.
+void run_items(const Op& op, std::span<const Value> given) {
+    const size_t count = given[0].items().size();
+    for (size_t k = 0; k < count; ++k) {
+        Args args;
+        for (const Value& v : given)
+            args.push_back(v.is_list() && v.items().size() == count ? Value::list({v.items()[k]}) : v);
+        if (const Mesh* mesh = mesh_of(args))
+            run_divided(op, args, *mesh);
+        else
+            run_everywhere(op, args, nullptr, "");
+    }
+}
+
+Value run_divided(const Op& op, std::span<const Value> given, const Mesh& mesh) {
+    const std::unique_ptr<const Rule> rule = rule_of(op, given);
+    const auto is_open = [](const Result& r) { return !r.type.shape.known(); };
+    if (rule->operands.empty() || (rule->results.empty() && !op.writes()) ||
+        std::ranges::any_of(rule->results, is_open))
+        return run_everywhere(op, given, &mesh, "the sizes of its results follow from values");
+    Value result;
+    DividedCall(op, given, mesh, *rule).run(result);
+    return result;
+}
+
+}  // namespace
+
+bool run(const Op& op, std::span<const Value> given, Value& result) {
+    if (op.host_fn) return false;
+    if (is_about_places(op)) {
+        result = op.view_fn(Call(op, given, DType::f32));
+        return true;
+    }
+    check_tensor_args(op, given);
+    const Mesh* mesh = mesh_of(given);
+    if (op.expand_fn && !op.cut_text && !op.view_fn && !(op.row_fn && mesh)) return false;
+    if (!mesh) {
+        result = run_everywhere(op, given, nullptr, "");
+        return true;
+    }
+    if (op.is_ordered() && !op.writes())
+        throw state_error(op.name(), "is for tensors of one rank, and an operand is laid out on a mesh")
+            .hint("operators on laid-out tensors communicate where they have to; ms.reshard changes a layout");
+    if (op.writes() && op.is_itemwise && given[0].is_list()) {
+        run_items(op, given);
+        result = Value::list({});
+        return true;
+    }
+    result = run_divided(op, given, *mesh);
+    return true;
+}
+
+}  // namespace lunaria::parallel

@@ -1,0 +1,190 @@
+// Laid-out tensors for programs: the module "lunaria.laid" behind lunaria/parallel/. Layouts have numbers there, which
+// are what the operator lay_out takes.
+#include <mutex>
+
+#include "core/ops/lay_out.h"
+#include "core/parallel/communicator.h"
+#include "core/parallel/laid.h"
+#include "core/parallel/traffic.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/parallel_layout.h"
+#include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+
+namespace lunaria {
+
+namespace {
+
+// The layouts that have numbers, from 1 on.
+struct Numbers {
+    std::mutex mutex;
+    std::vector<const Distribution*> layouts;
+};
+Numbers& numbers() {
+    static auto* all = new Numbers;
+    return *all;
+}
+
+int64_t number_of(const Distribution& layout) {
+    std::lock_guard lock(numbers().mutex);
+    auto& list = numbers().layouts;
+    const auto found = std::find(list.begin(), list.end(), &layout);
+    if (found != list.end()) return found - list.begin() + 1;
+    list.push_back(&layout);
+    return static_cast<int64_t>(list.size());
+}
+
+const Distribution& layout_numbered(int64_t number) {
+    std::lock_guard lock(numbers().mutex);
+    if (number < 1 || number > static_cast<int64_t>(numbers().layouts.size()))
+        throw value_error("lay_out", str("there is no layout number ", number));
+    return *numbers().layouts[static_cast<size_t>(number) - 1];
+}
+
+Tensor in_layout(const Tensor& t, const Distribution& layout) {
+    if (layout.rank() != t.rank())
+        throw shape_error("lay_out", str("the layout ", layout.text(), " is for tensors of rank ", layout.rank(),
+                                         ", and this one has shape ", t.shape()));
+    if (layout.partial())
+        throw value_error("lay_out", str("the layout ", layout.text(), " is that of an incomplete sum"));
+    return parallel::tensor_of(parallel::in_layout(parallel::content(t), layout));
+}
+
+Tensor lay_out(const Tensor& t, int64_t number, const Tensor* other) {
+    if (number) return in_layout(t, layout_numbered(number));
+    const Distribution* layout = other ? parallel::layout_of(*other) : nullptr;
+    if (layout) return in_layout(t, *layout->complete());
+    if (!parallel::is_laid_out(t)) return t.to_host();
+    return parallel::whole(parallel::content(t)).apart();
+}
+
+// number(mesh, layout): the number of a layout given as texts.
+int number(lua_State* L) {
+    const parallel::Mesh& mesh = parallel::Mesh::parse("layout", luaL_checkstring(L, 1));
+    lua_pushinteger(L, number_of(*Distribution::parse("layout", mesh, luaL_checkstring(L, 2)).first));
+    return 1;
+}
+
+// number_of(layout, rank, where, name): the number of a layout of ms.Layout for tensors with so many axes.
+int number_of(lua_State* L) {
+    const int rank = static_cast<int>(luaL_checkinteger(L, 2));
+    lua_pushinteger(L, number_of(layout_at(L, 1, rank, luaL_checkstring(L, 3), luaL_checkstring(L, 4))));
+    return 1;
+}
+
+// ranks(): the number of processes that work together.
+int ranks(lua_State* L) {
+    const parallel::Communicator* all = parallel::world();
+    lua_pushinteger(L, all ? all->ranks() : 1);
+    return 1;
+}
+
+// everywhere(tensor): the tensor, whole on every rank of any mesh.
+int everywhere(lua_State* L) {
+    push(L, parallel::tensor_of(parallel::content(check_tensor(L, 1, "distribute"))));
+    return 1;
+}
+
+int is_layout_at(lua_State* L) {
+    lua_pushboolean(L, is_layout(L, 1));
+    return 1;
+}
+
+int is_laid_out(lua_State* L) {
+    const Tensor* t = tensor_at(L, 1);
+    lua_pushboolean(L, t && parallel::is_laid_out(*t));
+    return 1;
+}
+
+int is_parameter(lua_State* L) {
+    const Tensor* t = tensor_at(L, 1);
+    lua_pushboolean(L, t && t->parameter());
+    return 1;
+}
+
+// pieces(tensor): a list of the pieces that this process holds.
+int pieces(lua_State* L) {
+    const parallel::Laid laid = parallel::content(check_tensor(L, 1, "pieces"));
+    lua_createtable(L, static_cast<int>(laid.pieces.size()), 0);
+    lua_Integer n = 0;
+    for (const Tensor& piece : laid.pieces) {
+        push(L, piece.apart());
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+// become(tensor, other): the tensor itself, for all its handles, gets the content and layout of the other.
+int become(lua_State* L) {
+    const Tensor other = check_tensor(L, 2, "distribute");
+    check_tensor(L, 1, "distribute");
+    reinterpret_cast<Tensor&>(*tensor_place(L, 1)).become(other);
+    lua_settop(L, 1);
+    return 1;
+}
+
+// movements(): a list of tables
+int movements(lua_State* L) {
+    lua_createtable(L, 0, 0);
+    lua_Integer n = 0;
+    for (const parallel::Movement& m : parallel::movements()) {
+        lua_createtable(L, 0, 10);
+        const std::pair<const char*, const std::string*> texts[] = {
+            {"place", &m.place}, {"operator", &m.operation}, {"operand", &m.operand}, {"from", &m.from},
+            {"to", &m.to},       {"path", &m.path},          {"why", &m.why}};
+        for (auto [name, value] : texts) {
+            push(L, std::string_view(*value));
+            lua_setfield(L, -2, name);
+        }
+        lua_pushinteger(L, m.calls);
+        lua_setfield(L, -2, "calls");
+        lua_pushinteger(L, m.bytes);
+        lua_setfield(L, -2, "bytes");
+        lua_pushboolean(L, m.is_implicit);
+        lua_setfield(L, -2, "implicit");
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+int forget(lua_State*) {
+    parallel::forget_movements();
+    return 0;
+}
+
+// on_reshard([mode]): the mode before
+int on_reshard(lua_State* L) {
+    const char* const modes[] = {"silent", "warn", "error", nullptr};
+    push(L, std::string_view(modes[static_cast<int>(parallel::on_reshard())]));
+    if (!lua_isnoneornil(L, 1))
+        parallel::set_on_reshard(static_cast<parallel::OnReshard>(luaL_checkoption(L, 1, nullptr, modes)));
+    return 1;
+}
+
+}  // namespace
+
+int open_laid(lua_State* L) {
+    set_lay_out(lay_out);
+    constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
+        {"number", protect<number>},
+        {"pieces", protect<pieces>},
+        {"become", protect<become>},
+        {"movements", protect<movements>},
+        {"forget", protect<forget>},
+        {"on_reshard", protect<on_reshard>},
+        {"number_of", protect<number_of>},
+        {"is_layout", protect<is_layout_at>},
+        {"ranks", protect<ranks>},
+        {"everywhere", protect<everywhere>},
+        {"is_laid_out", protect<is_laid_out>},
+        {"is_parameter", protect<is_parameter>},
+    };
+    lua_createtable(L, 0, static_cast<int>(std::size(kFunctions)));
+    for (auto [name, function] : kFunctions) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria
