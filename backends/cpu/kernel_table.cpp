@@ -42,6 +42,7 @@ const KernelTable& kernel_table() {
         add_attention_kernels(t);
         add_language_kernels(t);
         add_state_kernels(t);
+        add_communication_kernels(t);
         add_optimizer_kernels(t);
         return t;
     }();

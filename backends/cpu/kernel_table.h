@@ -57,6 +57,7 @@ void add_pool_kernels(KernelTable& table);
 void add_channel_pool_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
 void add_state_kernels(KernelTable& table);
+void add_communication_kernels(KernelTable& table);
 void add_optimizer_kernels(KernelTable& table);
 
 }  // namespace lunaria::cpu

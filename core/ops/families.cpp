@@ -33,6 +33,7 @@ Registry& registry() {
         add_arrangement_ops(ops);
         add_box_ops(ops);
         add_state_ops(ops);
+        add_communication_ops(ops);
         add_optimizer_ops(ops);
         add_quantise_ops(ops);
         return made;

@@ -26,10 +26,11 @@ void add_conv_ops(Registry& ops);       // convolutions
 void add_pool_ops(Registry& ops);       // pooling
 void add_attention_ops(Registry& ops);  // attention, embedding, dropout
 void add_routing_ops(Registry& ops);
-void add_arrangement_ops(Registry& ops);  // blocks, mirrors, grids, dropout of channels
-void add_box_ops(Registry& ops);          // bounding boxes
-void add_state_ops(Registry& ops);        // assignment, printing, ordering
-void add_optimizer_ops(Registry& ops);    // steps of optimizers, in place
-void add_quantise_ops(Registry& ops);     // rounding to the steps of integer formats
+void add_arrangement_ops(Registry& ops);    // blocks, mirrors, grids, dropout of channels
+void add_box_ops(Registry& ops);            // bounding boxes
+void add_state_ops(Registry& ops);          // assignment, printing, ordering
+void add_communication_ops(Registry& ops);  // requests to other ranks
+void add_optimizer_ops(Registry& ops);      // steps of optimizers, in place
+void add_quantise_ops(Registry& ops);       // rounding to the steps of integer formats
 
 }  // namespace lunaria

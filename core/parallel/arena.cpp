@@ -1,5 +1,6 @@
 #include "core/parallel/arena.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,8 +10,10 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 
 namespace lunaria::parallel {
 
@@ -33,7 +36,7 @@ struct Arena::Head {
         std::atomic<uint32_t> first;  // 1 + the number of its first seat; 0: not known yet
         uint32_t members;
     };
-    std::atomic<uint32_t> seats_used;
+    std::atomic<uint32_t> seats_used, left, failed;
     Entry groups[kGroups];
 };
 
@@ -52,23 +55,122 @@ Arena::Offsets Arena::offsets() const {
     return o;
 }
 
-Arena::Arena(int ranks) : ranks_(ranks), size_(offsets().end) {
-    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+Arena::Arena(int ranks) : ranks_(ranks), size_(offsets().end) { map(-1); }
+
+Arena::Arena(const std::string& job, int rank, int ranks)
+    : ranks_(ranks), size_(offsets().end), job_(job), rings_(static_cast<size_t>(ranks)) {
+    rings_[static_cast<size_t>(rank)] = RingFile::create(job, rank, ranks);
+    if (rank > 0) {
+        find(job);
+        rings_[static_cast<size_t>(rank)].log()->job_key = key_;
+        return;
+    }
+    file_ = memfd_create("lunaria", MFD_CLOEXEC);
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0)
+        throw memory_error("communication", str("no memory that ", ranks, " ranks share: ", std::strerror(errno)));
+    map(file_);
+    RankLog& own = *rings_[0].log();
+    key_ = nanoseconds_now() ^ static_cast<uint64_t>(getpid()) << 40;
+    own.job_key = key_;
+    own.arena = file_ + 1;
+}
+
+// Maps the memory that rank 0 has made; waits until it has.
+void Arena::find(const std::string& job) {
+    constexpr int kMilliseconds = 60'000;
+    for (int i = 0; i < kMilliseconds; ++i) {
+        const RingFile first = RingFile::open(ring_path(job, 0));
+        if (first.log() && first.log()->arena.load() > 0 && is_alive(*first.log())) {
+            const std::string path = str("/proc/", first.log()->pid.load(), "/fd/", first.log()->arena.load() - 1);
+            const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+            if (file < 0)
+                throw state_error("communication",
+                                  str("the memory of rank 0 (", path, ") cannot be shared: ", std::strerror(errno)))
+                    .hint("all ranks of a host run as one user, in one container");
+            if (first.log()->ranks != static_cast<uint32_t>(ranks_)) {
+                close(file);
+                throw state_error("communication",
+                                  str("rank 0 counts ", first.log()->ranks, " ranks, this one ", ranks_));
+            }
+            map(file);
+            close(file);
+            key_ = first.log()->job_key;
+            return;
+        }
+        poll_interrupt();
+        usleep(1000);
+    }
+    throw state_error("communication", str("rank 0 of job ", job, " has not come within a minute"))
+        .hint("see the log of rank 0");
+}
+
+// The memory of a file; none: memory without one.
+void Arena::map(int file) {
+    const int kind = file < 0 ? MAP_ANONYMOUS : 0;
+    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | kind, file, 0);
     if (memory == MAP_FAILED)
-        throw memory_error("communication", str("no room for ", size_ >> 20, " MB of addresses, which ", ranks,
+        throw memory_error("communication", str("no room for ", size_ >> 20, " MB of addresses, which ", ranks_,
                                                 " ranks share: ", std::strerror(errno)));
     memory_ = static_cast<unsigned char*>(memory);
 }
 
-Arena::~Arena() { munmap(memory_, size_); }
+Arena::~Arena() {
+    if (memory_) munmap(memory_, size_);
+    if (file_ >= 0) close(file_);
+}
+
+RankLog& Arena::log(int rank) const {
+    if (job_.empty())
+        return *reinterpret_cast<RankLog*>(memory_ + offsets().logs +
+                                           static_cast<size_t>(rank) * pages(sizeof(RankLog)));
+    static RankLog absent{};
+    const std::lock_guard lock(mutex_);
+    RingFile& ring = rings_[static_cast<size_t>(rank)];
+    // A file that an earlier job of the same name has left is none.
+    if (!ring.log()) {
+        RingFile found = RingFile::open(ring_path(job_, rank));
+        if (found.log() && found.log()->job_key.load() == key_) ring = std::move(found);
+    }
+    return ring.log() ? *ring.log() : absent;
+}
+
+void Arena::leave(bool has_failed) const {
+    if (job_.empty()) return;
+    if (has_failed) head().failed = 1;
+    if (head().left.fetch_add(1) + 1 < static_cast<uint32_t>(ranks_) || head().failed.load()) return;
+    for (int rank = 0; rank < ranks_; ++rank) unlink(ring_path(job_, rank).c_str());
+}
+
+uint64_t Arena::address_of(const Seat& seat) const {
+    return static_cast<uint64_t>(reinterpret_cast<const unsigned char*>(&seat) - memory_);
+}
+
+uint64_t Arena::waits_in_vain(int rank) const {
+    const Bell& bell = this->bell(rank);
+    const uint32_t waits = bell.waits.load();
+    const int other = bell.waits_for.load() - 1;
+    const uint64_t address = bell.seat.load();
+    const uint32_t step = bell.step.load();
+    const bool sends = bell.sends.load();
+    if (other < 0 || other >= ranks_ || waits != bell.waits.load()) return 0;
+    uint64_t sign = waits;
+    if (address) {
+        if (address > size_ - sizeof(Seat)) return 0;
+        const uint32_t reached = reinterpret_cast<const Seat*>(memory_ + address)->step.load();
+        if (static_cast<int32_t>(reached - step) >= 0) return 0;
+        sign = sign * 31 + reached;
+    } else {
+        const Channel& way = sends ? channel(rank, other) : channel(other, rank);
+        const uint32_t filled = way.filled.load(), emptied = way.emptied.load();
+        if (sends ? filled - emptied < Channel::kSlots : filled != emptied) return 0;
+        sign = (sign * 31 + filled) * 31 + emptied;
+    }
+    return sign * 2 + 1;
+}
 
 Arena::Head& Arena::head() const { return *reinterpret_cast<Head*>(memory_); }
 
 Bell& Arena::bell(int rank) const { return reinterpret_cast<Bell*>(memory_ + offsets().bells)[rank]; }
-
-RankLog& Arena::log(int rank) const {
-    return *reinterpret_cast<RankLog*>(memory_ + offsets().logs + static_cast<size_t>(rank) * pages(sizeof(RankLog)));
-}
 
 Channel& Arena::channel(int from, int to) const {
     return reinterpret_cast<Channel*>(memory_ + offsets().channels)[from * ranks_ + to];

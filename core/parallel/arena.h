@@ -10,6 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "core/parallel/recorder.h"
 
@@ -43,34 +46,56 @@ struct Channel {
 struct Bell {
     alignas(64) std::atomic<uint32_t> news;  // changes when one of its channels may move on
     std::atomic<uint32_t> sleepers;
-    std::atomic<int32_t> waits_for;  // 1 + the rank for which its program waits; 0: none
-    std::atomic<uint32_t> waits;     // how often it has begun to wait
+    // What its program waits for, published while it sleeps: 1 + the rank that has to do something (0: it does not
+    // wait), and what: its step in a seat (by the address from the beginning of the arena), or its send or recv.
+    std::atomic<int32_t> waits_for;
+    std::atomic<uint32_t> step;
+    std::atomic<uint64_t> seat;   // 0: a transfer
+    std::atomic<bool> sends;      // of a transfer: it waits for room
+    std::atomic<uint32_t> waits;  // how often it has begun to wait
 };
 
 class Arena {
   public:
     // For threads of this process. Pages that nothing writes to take no memory.
     explicit Arena(int ranks);
+    // For processes of one host, each of which makes its own object: rank 0 makes the memory, without a name, and the
+    // others find it by its record, for which they wait.
+    Arena(const std::string& job, int rank, int ranks);
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
     int ranks() const { return ranks_; }
+    // The record of a rank; an empty one as long as the rank has not come.
     RankLog& log(int rank) const;
+    // This rank has ended. After the last one, the files of records go, unless a rank failed.
+    void leave(bool has_failed) const;
     Bell& bell(int rank) const;
     Channel& channel(int from, int to) const;
     // The seats of the group with that key, one after the other; made by the member that asks first.
     Seat* seats(uint64_t key, int members) const;
+    uint64_t address_of(const Seat& seat) const;
+    // A number that changes whenever what the rank waits for moves on; 0 if it does not wait, or has what it waits for.
+    uint64_t waits_in_vain(int rank) const;
 
   private:
     static constexpr size_t kGroups = 1024;
     struct Head;
     struct Offsets;
     Offsets offsets() const;
+    Head& head() const;
+    void map(int file);
+    void find(const std::string& job);
+
     int ranks_;
     size_t size_;
-    unsigned char* memory_;
-    Head& head() const;
+    unsigned char* memory_ = nullptr;
+    std::string job_;  // empty: the ranks are threads
+    int file_ = -1;    // of rank 0
+    uint64_t key_ = 0;
+    mutable std::mutex mutex_;
+    mutable std::vector<RingFile> rings_;  // of processes, as far as they have come
 };
 
 // Sleeps until the word is no longer `value` or something wakes it, for `milliseconds` at most.

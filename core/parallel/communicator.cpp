@@ -8,6 +8,7 @@
 #include "core/base/interrupt.h"
 #include "core/base/program_place.h"
 #include "core/parallel/combine.h"
+#include "core/parallel/connect.h"
 #include "core/threads/make_thread.h"
 
 namespace lunaria::parallel {
@@ -41,7 +42,7 @@ int64_t sum_of(std::span<const int64_t> counts) { return std::accumulate(counts.
 thread_local Communicator* world_of_thread = nullptr;
 
 std::unique_ptr<Communicator>& world_of_process() {
-    static std::unique_ptr<Communicator> communicator;
+    static std::unique_ptr<Communicator> communicator = connect(environment());
     return communicator;
 }
 
@@ -158,6 +159,39 @@ const Group& Communicator::group(std::span<const int> members) {
             throw value_error("create_group", str("rank ", list[i], " is in the list twice"));
     }
     return *(groups_[list] = std::make_unique<Group>(list, rank_));
+}
+
+namespace {
+bool is_world(std::string_view name) {
+    return name.empty() || name == "hccl_world_group" || name == "nccl_world_group" || name == "mccl_world_group";
+}
+}  // namespace
+
+void Communicator::name_group(const std::string& name, std::span<const int> members) {
+    const Group& made = group(members);
+    if (is_world(name)) throw value_error("create_group", str("\"", name, "\" is the name of the group of all ranks"));
+    std::lock_guard lock(groups_mutex_);
+    const auto [known, is_new] = named_.try_emplace(name, &made);
+    if (!is_new && known->second != &made)
+        throw value_error("create_group", str("there is a group \"", name, "\" of other ranks already"))
+            .hint("destroy_group forgets it");
+}
+
+void Communicator::forget_group(std::string_view where, const std::string& name) {
+    const Group& known = named_group(where, name);
+    if (&known == world_) throw value_error(where, "the group of all ranks stays");
+    std::lock_guard lock(groups_mutex_);
+    named_.erase(name);
+}
+
+const Group& Communicator::named_group(std::string_view where, std::string_view name) {
+    if (is_world(name)) return *world_;
+    std::lock_guard lock(groups_mutex_);
+    const auto found = named_.find(name);
+    if (found == named_.end())
+        throw argument_error(where, str("there is no group \"", name, "\""))
+            .hint("create_group(name, ranks) makes one");
+    return *found->second;
 }
 
 void Communicator::check(const Request& request) const {
@@ -323,9 +357,16 @@ void Communicator::carry_out_queue() {
     }
 }
 
+void Communicator::rethrow(const Pending::State& state) {
+    if (state.failure) std::rethrow_exception(state.failure);
+}
+
 void Communicator::finish(Pending::State& state) {
     if (is_transfer(state.request.operation)) {
-        if (!Pending::done(state)) waits_for(state.request.group->world_rank(state.request.root));
+        if (Pending::done(state)) return rethrow(state);
+        waits_for(&state.request);
+        const std::unique_ptr<Communicator, void (*)(Communicator*)> told(
+            this, [](Communicator* communicator) { communicator->waits_for(nullptr); });
         while (!Pending::done(state)) {
             const uint32_t seen = news();
             advance_transfers();
@@ -333,12 +374,11 @@ void Communicator::finish(Pending::State& state) {
             poll_interrupt();
             wait_for_news(seen);
         }
-        waits_for(-1);
     } else {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return Pending::done(state); });
     }
-    if (state.failure) std::rethrow_exception(state.failure);
+    rethrow(state);
 }
 
 std::shared_ptr<Pending::State> Communicator::add_transfer(const Request& request, bool in_background) {

@@ -116,6 +116,11 @@ class Communicator {
     // The group of these ranks of the world, in this order; it lives as long as the communicator. No communication:
     // each member makes it when it needs it.
     const Group& group(std::span<const int> members);
+    // Groups by names, as programs call them; the empty name and MindSpore's "hccl_world_group" (also nccl, mccl) are
+    // the world. Each rank that asks a group by name has named it before.
+    void name_group(const std::string& name, std::span<const int> members);
+    void forget_group(std::string_view where, const std::string& name);  // errors name the function `where`
+    const Group& named_group(std::string_view where, std::string_view name);
 
     // Carries out a request and returns when `out` holds this rank's part. Requests of one group must be asked for in
     // the same order by all its members. Every member checks that the others ask for the same: where they don't, or
@@ -139,8 +144,9 @@ class Communicator {
     // for some while: callers look again).
     virtual uint32_t news() const = 0;
     virtual void wait_for_news(uint32_t seen) = 0;
-    // Told before the program waits for a transfer with that rank of the world, and after it (-1).
-    virtual void waits_for(int world_rank) { static_cast<void>(world_rank); }
+    // Told before the program waits for a transfer, and after it (null).
+    virtual void waits_for(const Request* transfer) { static_cast<void>(transfer); }
+    bool has_failed() const { return has_failed_; }
     // Whether requests are waiting for their turn, or one of them is carried out.
     bool has_queue() const { return queue_is_busy_; }
     RankLog& log() { return *log_; }  // the record of this rank's requests
@@ -165,6 +171,7 @@ class Communicator {
     void carry_out(const Request& request, const Entered& entered);
     void carry_out_queue();
     void finish(Pending::State& state);
+    static void rethrow(const Pending::State& state);
     std::shared_ptr<Pending::State> add_transfer(const Request& request, bool in_background);
     void advance_transfers();
     void carry_on_transfers();
@@ -176,6 +183,7 @@ class Communicator {
     NameTable names_;
     std::mutex groups_mutex_;
     std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
+    std::map<std::string, const Group*, std::less<>> named_;
     const Group* world_ = nullptr;
     std::array<Traffic, kCollectives> traffic_{};
 
@@ -195,7 +203,8 @@ class Communicator {
 };
 
 // The communicator that programs of this thread use; null: there is one rank, which works alone. Simulated ranks set it
-// for their threads, processes that were launched together for all threads.
+// for their threads. Processes that were launched together are connected when this is asked for the first time, as
+// core/parallel/connect.h says.
 Communicator* world();
 void set_world(std::unique_ptr<Communicator> communicator);
 // While it lives, world() of this thread is `communicator`.

@@ -65,7 +65,12 @@ struct RankLog {
     std::atomic<RankState> state;
     std::atomic<int32_t> wait_status;  // as waitpid gives it, once the launcher knows it; see kHasEnded
     std::atomic<uint32_t> has_ended;   // wait_status is valid
-    std::atomic<uint64_t> written;     // entries so far; entry k lies at k % kEntries
+    std::atomic<uint64_t> started;     // when the process began, in the ticks of /proc: tells it from a later one
+    std::atomic<int32_t> arena;        // of rank 0: 1 + the descriptor of the memory that the ranks of a host share
+    uint32_t ranks;
+    std::atomic<uint64_t>
+        job_key;  // a number of rank 0, which the others copy: tells the job from one of the same name
+    std::atomic<uint64_t> written;  // entries so far; entry k lies at k % kEntries
     std::atomic<uint32_t> names_used;
     char names[kNames][kNameSize];  // each ends with a zero
     char failure[512];              // the first line of the error that ended the rank
@@ -84,6 +89,30 @@ class NameTable {
 };
 
 std::string name_in(const RankLog& log, uint16_t number);
+
+// The file of a rank's record; it outlives the process.
+std::string ring_path(const std::string& job, int rank);
+// A record in such a file, in memory as long as the object lives.
+class RingFile {
+  public:
+    // Makes the file of this process. One that a dead process has left is replaced.
+    static RingFile create(const std::string& job, int rank, int ranks);
+    // Maps a file that is there; none: log() is null.
+    static RingFile open(const std::string& path);
+    RingFile() = default;
+    RingFile(RingFile&& other) noexcept;
+    RingFile& operator=(RingFile&& other) noexcept;
+    ~RingFile();
+    RankLog* log() const { return log_; }
+
+  private:
+    RankLog* log_ = nullptr;
+};
+
+// When a process began; 0: there is none.
+uint64_t start_of_process(int pid);
+// Whether the process of a record is still there (not even as one whose end its parent has not asked for).
+bool is_alive(const RankLog& log);
 // "all_reduce #41 (float32, 1000 elements) of fc1.weight, train.lua:57".
 std::string describe(const RankLog& log, const Mark& mark);
 uint64_t nanoseconds_now();

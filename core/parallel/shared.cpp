@@ -106,23 +106,34 @@ class SharedCommunicator::Steps {
             if (has_reached(seat.step.load(std::memory_order_acquire), area_.step)) return;
             _mm_pause();
         }
-        seat.waiters.fetch_add(1);
-        try {
-            for (uint32_t step; !has_reached(step = seat.step.load(), area_.step);) {
-                sleep_on(seat.step, step, kSleepMilliseconds);
-                if (has_reached(seat.step.load(), area_.step)) break;
-                poll_interrupt();
-                try {
-                    owner_.look_after(request_.group->world_rank(place), mark_);
-                } catch (const Error&) {
-                    if (!has_reached(seat.step.load(), area_.step)) throw;  // else it did its part before it ended
-                }
+        sleep_until_reached(seat, request_.group->world_rank(place));
+    }
+
+    void sleep_until_reached(Seat& seat, int other) {
+        struct Sleeper {
+            Sleeper(SharedCommunicator& owner, Seat& seat, int other, uint32_t step) : owner(owner), seat(seat) {
+                seat.waiters.fetch_add(1);
+                owner.publish_wait(other, &seat, step, false);
             }
-        } catch (...) {
-            seat.waiters.fetch_sub(1);
-            throw;
+            ~Sleeper() {
+                owner.publish_wait(-1, nullptr, 0, false);
+                seat.waiters.fetch_sub(1);
+            }
+            SharedCommunicator& owner;
+            Seat& seat;
+        };
+        const Sleeper sleeper(owner_, seat, other, area_.step);
+        const uint64_t begin = nanoseconds_now();
+        for (uint32_t step; !has_reached(step = seat.step.load(), area_.step);) {
+            sleep_on(seat.step, step, kSleepMilliseconds);
+            if (has_reached(seat.step.load(), area_.step)) return;
+            poll_interrupt();
+            try {
+                owner_.watch_.look_after(other, mark_, begin);
+            } catch (const Error&) {
+                if (!has_reached(seat.step.load(), area_.step)) throw;  // else it did its part before it ended
+            }
         }
-        seat.waiters.fetch_sub(1);
     }
 
     [[noreturn]] void disagree(int place) {
@@ -353,9 +364,9 @@ class SharedCommunicator::Steps {
 SharedCommunicator::SharedCommunicator(std::shared_ptr<Arena> arena, int rank)
     : Communicator(rank, arena->ranks()),
       arena_(std::move(arena)),
-      transfers_(*arena_, rank, [this](int other, const Mark& mark) { look_after(other, mark); }) {
+      watch_(*arena_, rank),
+      transfers_(*arena_, rank, watch_) {
     use_log(&arena_->log(rank));
-    log().pid = 0;
     log().state = RankState::running;
     spins_ = static_cast<unsigned>(ranks()) > std::thread::hardware_concurrency() ? kSpinsWhereCrowded : kSpins;
 }
@@ -364,6 +375,7 @@ SharedCommunicator::~SharedCommunicator() {
     stop();
     RankState running = RankState::running;
     log().state.compare_exchange_strong(running, RankState::left);
+    arena_->leave(has_failed());
 }
 
 SharedCommunicator::Area& SharedCommunicator::area(const Group& group) {
@@ -396,22 +408,22 @@ void SharedCommunicator::wait_for_news(uint32_t seen) {
     bell.sleepers.fetch_sub(1);
 }
 
-void SharedCommunicator::waits_for(int world_rank) {
-    Bell& bell = arena_->bell(rank());
-    if (world_rank >= 0) bell.waits.fetch_add(1);
-    bell.waits_for.store(world_rank + 1);
+void SharedCommunicator::waits_for(const Request* transfer) {
+    if (!transfer) return publish_wait(-1, nullptr, 0, false);
+    publish_wait(transfer->group->world_rank(transfer->root), nullptr, 0, transfer->operation == Collective::send);
 }
 
-void SharedCommunicator::look_after(int other, const Mark& mark) {
-    const RankLog& record = arena_->log(other);
-    const RankState state = record.state.load(std::memory_order_acquire);
-    const std::string waits = str("rank ", rank(), " waits for rank ", other, " in ", describe(log(), mark));
-    if (state == RankState::failed)
-        throw state_error(name_of(mark.operation),
-                          str(waits, "; but rank ", other, " failed: ",
-                              std::string(record.failure, strnlen(record.failure, sizeof record.failure))));
-    if (state == RankState::left)
-        throw state_error(name_of(mark.operation), str(waits, "; but rank ", other, " has ended"));
+// Lets others see what the program of this rank waits for. While requests are carried out meanwhile it waits for
+// nothing by itself: they may do what another rank waits for.
+void SharedCommunicator::publish_wait(int other, const Seat* seat, uint32_t step, bool sends) {
+    Bell& bell = arena_->bell(rank());
+    bell.waits_for.store(0);
+    if (other < 0 || has_queue()) return;
+    bell.waits.fetch_add(1);
+    bell.seat.store(seat ? arena_->address_of(*seat) : 0);
+    bell.step.store(step);
+    bell.sends.store(sends);
+    bell.waits_for.store(other + 1);
 }
 
 }  // namespace lunaria::parallel

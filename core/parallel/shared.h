@@ -8,12 +8,13 @@
 #include "core/parallel/arena.h"
 #include "core/parallel/communicator.h"
 #include "core/parallel/shared_transfers.h"
+#include "core/parallel/shared_watch.h"
 
 namespace lunaria::parallel {
 
 class SharedCommunicator : public Communicator {
   public:
-    // All ranks have the same arena.
+    // Threads have the same arena, processes each an object of their own.
     SharedCommunicator(std::shared_ptr<Arena> arena, int rank);
     ~SharedCommunicator() override;
     std::string_view engine() const override { return "shared memory"; }
@@ -23,7 +24,7 @@ class SharedCommunicator : public Communicator {
     std::unique_ptr<Transfer> post(const Request& request, const Mark& mark) override;
     uint32_t news() const override;
     void wait_for_news(uint32_t seen) override;
-    void waits_for(int world_rank) override;
+    void waits_for(const Request* transfer) override;
 
   private:
     class Steps;
@@ -32,11 +33,11 @@ class SharedCommunicator : public Communicator {
         uint32_t step = 0;
     };
     Area& area(const Group& group);
-    // Throws if the rank for which this one waits will never do its part.
-    void look_after(int other, const Mark& mark);
+    void publish_wait(int other, const Seat* seat, uint32_t step, bool sends);
 
     std::shared_ptr<Arena> arena_;  // also that of the other ranks, where they are threads of this process
     std::unordered_map<const Group*, Area> areas_;
+    SharedWatch watch_;
     SharedTransfers transfers_;
     int spins_;
 };

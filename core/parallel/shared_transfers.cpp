@@ -37,7 +37,7 @@ class SharedTransfers::Send : public Transfer {
         if (has_moved)
             ring(owner_.arena_.bell(to_));
         else
-            owner_.look_after_(to_, mark_);
+            owner_.watch_.look_after(to_, mark_, begin_);
         return is_complete_;
     }
 
@@ -59,6 +59,7 @@ class SharedTransfers::Send : public Transfer {
     const Request& request_;
     const Mark mark_;
     const int to_;
+    const uint64_t begin_ = nanoseconds_now();
     int64_t sent_ = 0;
     bool is_complete_ = false;
 };
@@ -94,7 +95,7 @@ class SharedTransfers::Receive : public Transfer {
         if (!has_begun_) claim();
         if (is_complete_ || owner_.pump(from_)) return is_complete_;
         try {
-            owner_.look_after_(from_, mark_);
+            owner_.watch_.look_after(from_, mark_, begin_);
         } catch (const Error&) {
             if (!owner_.pump(from_)) throw;  // else it sent its last before it ended
         }
@@ -131,11 +132,12 @@ class SharedTransfers::Receive : public Transfer {
     const Request& request_;
     const Mark mark_;
     const int from_;
+    const uint64_t begin_ = nanoseconds_now();
     bool has_begun_ = false, is_complete_ = false;
 };
 
-SharedTransfers::SharedTransfers(Arena& arena, int rank, LookAfter look_after)
-    : arena_(arena), rank_(rank), look_after_(std::move(look_after)) {
+SharedTransfers::SharedTransfers(Arena& arena, int rank, SharedWatch& watch)
+    : arena_(arena), rank_(rank), watch_(watch) {
     for (int i = 0; i < arena.ranks(); ++i) inboxes_.push_back(std::make_unique<Inbox>());
     sending_.resize(static_cast<size_t>(arena.ranks()));
 }

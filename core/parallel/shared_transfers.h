@@ -2,20 +2,18 @@
 // message after the other.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/parallel/arena.h"
 #include "core/parallel/communicator.h"
+#include "core/parallel/shared_watch.h"
 
 namespace lunaria::parallel {
 
 class SharedTransfers {
   public:
-    // Throws if that rank will never do its part of the request.
-    using LookAfter = std::function<void(int other, const Mark& mark)>;
-    SharedTransfers(Arena& arena, int rank, LookAfter look_after);
+    SharedTransfers(Arena& arena, int rank, SharedWatch& watch);
     ~SharedTransfers();
     std::unique_ptr<Transfer> post(const Request& request, const Mark& mark);
 
@@ -28,7 +26,7 @@ class SharedTransfers {
 
     Arena& arena_;
     const int rank_;
-    const LookAfter look_after_;
+    SharedWatch& watch_;
     std::vector<std::unique_ptr<Inbox>> inboxes_;    // by the rank that sends
     std::vector<std::vector<const Send*>> sending_;  // by the rank that receives, oldest first
 };
