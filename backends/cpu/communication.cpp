@@ -1,5 +1,5 @@
 // CPU kernels: requests to other ranks, which the communicator of the program carries out.
-#include "core/run/communication.h"
+#include "core/operator/ranks.h"
 
 #include "backends/cpu/kernel_table.h"
 

@@ -1,8 +1,8 @@
 // Operators: what a rank asks of others. They keep the order of the program, since all ranks make the same requests in
 // the same order. A gradient is that of the sum of all ranks' results: what a rank gave to others comes back from them.
-#include "core/run/communication.h"
 #include "core/batching/rules.h"
 #include "core/operator/infer.h"
+#include "core/operator/ranks.h"
 #include "core/ops/families.h"
 
 namespace lunaria {
@@ -57,6 +57,13 @@ int64_t divided(const Call& c, int axis, int by) {
     return size / by;
 }
 
+// The type of operand 0, where there is such a group.
+template <size_t group>
+Types same_in_group(const Call& c) {
+    place_of(c, group);
+    return {c.type(0)};
+}
+
 // all_gather(x, axis, sizes, group)
 Types infer_all_gather(const Call& c) {
     const Ranks::Place here = place_of(c, 3);
@@ -105,22 +112,22 @@ Expr with_shape_of(const GradRule& g, const Expr& d, size_t i) { return d.reshap
 
 Grads grad_all_reduce(const GradRule& g) {
     const std::string& how = g.string(1);
-    if (how == "product")
+    if (how == "prod")
         throw value_error(g.name(), "the gradient of a product over ranks is unknown")
             .hint("take the logarithm of positive numbers and sum it");
-    if (how == "sum" || how == "mean") return {g.call("all_reduce", {g.dout, g.args[1], g.args[2]})};
+    if (how == "sum" || how == "avg") return {g.call("all_reduce", {g.dout, g.args[1], g.args[2]})};
     // The largest and smallest elements share the gradient of all ranks.
     const Expr all = g.call("all_reduce", {g.dout, "sum", g.args[2]});
     return {all * g.call("equal", {g.in(0), g.out}).cast(g.in(0).dtype())};
 }
 
 void add_to_all(Registry& ops) {
-    ops.add(R"(all_reduce(x/tensor/input: tensor, op: "sum"|"product"|"max"|"min"|"mean" = "sum", group: string = ""))")
+    ops.add(R"(all_reduce(x/tensor/input: tensor, op: "sum"|"prod"|"max"|"min"|"avg" = "sum", group: string = ""))")
         .doc(
             "The sum (product, maximum, minimum, mean) of the tensors of all ranks of a group, on each of them; all "
             "ranks give tensors of one shape. The order of sums is a pairwise tree by rank.")
         .example("all_reduce(tensor{1, 2})", "tensor{1, 2}")
-        .infer(same_as_first)
+        .infer(same_in_group<2>)
         .half_native()
         .effect(Effect::ordered)
         .batched(batch::last_axes<0>)
@@ -128,7 +135,7 @@ void add_to_all(Registry& ops) {
         .method(false)
         .sample("f32[2,3]")
         .sample("f64[5], \"max\"")
-        .sample("f16[3], \"mean\"");
+        .sample("f16[3], \"avg\"");
     ops.add("all_gather(x/tensor/input: tensor, axis: int = 0, sizes: ints? = nil, group: string = \"\")")
         .doc(
             "The tensors of all ranks of a group, one after the other along an axis, on each of them. With `sizes`, "
@@ -144,7 +151,7 @@ void add_to_all(Registry& ops) {
         .method(false)
         .sample("f32[2,3]")
         .sample("f32[2,3], 1");
-    ops.add(R"(reduce_scatter(x/tensor/input: tensor, op: "sum"|"product"|"max"|"min"|"mean" = "sum", axis: int = 0, )"
+    ops.add(R"(reduce_scatter(x/tensor/input: tensor, op: "sum"|"prod"|"max"|"min"|"avg" = "sum", axis: int = 0, )"
             R"(sizes: ints? = nil, group: string = ""))")
         .doc(
             "The sum (product, maximum, minimum, mean) of the tensors of all ranks of a group, of which each rank gets "
@@ -155,7 +162,7 @@ void add_to_all(Registry& ops) {
         .effect(Effect::ordered)
         .grad([](const GradRule& g) -> Grads {
             const std::string& how = g.string(1);
-            if (how != "sum" && how != "mean")
+            if (how != "sum" && how != "avg")
                 throw value_error(g.name(), str("the gradient of a ", how, " over ranks is unknown"))
                     .hint("use all_reduce, and take a piece of its result");
             const Expr all = g.call("all_gather", {g.dout, g.args[2], g.args[3], g.args[4]});
@@ -163,7 +170,7 @@ void add_to_all(Registry& ops) {
         })
         .method(false)
         .sample("f32[2,3]")
-        .sample("f32[2,3], \"mean\", 1");
+        .sample("f32[2,3], \"avg\", 1");
     ops.add("all_to_all(x/tensor/input: tensor, split_axis: int = 0, concat_axis: int = 0, group: string = \"\")")
         .doc(
             "Divides the tensor along one axis into as many pieces as the group has ranks, sends piece i to rank i, "
@@ -210,7 +217,7 @@ void add_one_sided(Registry& ops) {
         })
         .method(false)
         .sample("f32[2,3]");
-    ops.add(R"(reduce_to(x/tensor/input: tensor, root: int = 0, op: "sum"|"product"|"max"|"min"|"mean" = "sum", )"
+    ops.add(R"(reduce_to(x/tensor/input: tensor, root: int = 0, op: "sum"|"prod"|"max"|"min"|"avg" = "sum", )"
             R"(group: string = ""))")
         .doc(
             "The sum (product, maximum, minimum, mean) of the tensors of all ranks of a group, on the root; zeros on "
@@ -225,7 +232,7 @@ void add_one_sided(Registry& ops) {
         .batched(batch::last_axes<0>)
         .grad([](const GradRule& g) -> Grads {
             const std::string& how = g.string(2);
-            if (how != "sum" && how != "mean")
+            if (how != "sum" && how != "avg")
                 throw value_error(g.name(), str("the gradient of a ", how, " on one rank is unknown"))
                     .hint("use all_reduce");
             const Expr all = g.call("broadcast_from", {g.dout, g.args[1], g.args[3]});
@@ -233,7 +240,7 @@ void add_one_sided(Registry& ops) {
         })
         .method(false)
         .sample("f32[2,3]")
-        .sample("f32[5], 0, \"mean\"");
+        .sample("f32[5], 0, \"avg\"");
     ops.add("gather_to(x/tensor/input: tensor, root: int = 0, group: string = \"\")")
         .doc("The tensors of all ranks of a group, one after the other along axis 0, on the root; zeros on the others.")
         .example("gather_to(tensor{1, 2})", "tensor{1, 2}")
@@ -300,7 +307,7 @@ void add_between_two(Registry& ops) {
     ops.add("barrier(x/value/input: tensor, group: string = \"\")")
         .doc("The tensor itself, when all ranks of a group have come so far.")
         .example("barrier(tensor{1, 2})", "tensor{1, 2}")
-        .infer(same_as_first)
+        .infer(same_in_group<1>)
         .half_native()
         .effect(Effect::ordered)
         .batched(batch::last_axes<0>)

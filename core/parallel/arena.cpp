@@ -58,18 +58,18 @@ Arena::Offsets Arena::offsets() const {
 Arena::Arena(int ranks) : ranks_(ranks), size_(offsets().end) { map(-1); }
 
 Arena::Arena(const std::string& job, int rank, int ranks)
-    : ranks_(ranks), size_(offsets().end), job_(job), rings_(static_cast<size_t>(ranks)) {
-    rings_[static_cast<size_t>(rank)] = RingFile::create(job, rank, ranks);
+    : ranks_(ranks), size_(offsets().end), job_(job), records_(static_cast<size_t>(ranks)) {
+    records_[static_cast<size_t>(rank)] = make_record(job, rank, ranks);
     if (rank > 0) {
         find(job);
-        rings_[static_cast<size_t>(rank)].log()->job_key = key_;
+        records_[static_cast<size_t>(rank)]->log().job_key = key_;
         return;
     }
     file_ = memfd_create("lunaria", MFD_CLOEXEC);
     if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0)
         throw memory_error("communication", str("no memory that ", ranks, " ranks share: ", std::strerror(errno)));
     map(file_);
-    RankLog& own = *rings_[0].log();
+    RankLog& own = records_[0]->log();
     key_ = nanoseconds_now() ^ static_cast<uint64_t>(getpid()) << 40;
     own.job_key = key_;
     own.arena = file_ + 1;
@@ -79,29 +79,27 @@ Arena::Arena(const std::string& job, int rank, int ranks)
 void Arena::find(const std::string& job) {
     constexpr int kMilliseconds = 60'000;
     for (int i = 0; i < kMilliseconds; ++i) {
-        const RingFile first = RingFile::open(ring_path(job, 0));
-        if (first.log() && first.log()->arena.load() > 0 && is_alive(*first.log())) {
-            const std::string path = str("/proc/", first.log()->pid.load(), "/fd/", first.log()->arena.load() - 1);
-            const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-            if (file < 0)
-                throw state_error("communication",
-                                  str("the memory of rank 0 (", path, ") cannot be shared: ", std::strerror(errno)))
-                    .hint("all ranks of a host run as one user, in one container");
-            if (first.log()->ranks != static_cast<uint32_t>(ranks_)) {
-                close(file);
-                throw state_error("communication",
-                                  str("rank 0 counts ", first.log()->ranks, " ranks, this one ", ranks_));
-            }
-            map(file);
-            close(file);
-            key_ = first.log()->job_key;
-            return;
-        }
+        const auto first = find_record(job, 0);
+        if (first && first->log().arena.load() > 0 && is_alive(first->log())) return map_from(first->log());
         poll_interrupt();
         usleep(1000);
     }
     throw state_error("communication", str("rank 0 of job ", job, " has not come within a minute"))
         .hint("see the log of rank 0");
+}
+
+void Arena::map_from(const RankLog& first) {
+    if (first.ranks != static_cast<uint32_t>(ranks_))
+        throw state_error("communication", str("rank 0 counts ", first.ranks, " ranks, this one ", ranks_));
+    const std::string path = str("/proc/", first.pid.load(), "/fd/", first.arena.load() - 1);
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        throw state_error("communication",
+                          str("the memory of rank 0 (", path, ") cannot be shared: ", std::strerror(errno)))
+            .hint("all ranks of a host run as one user, in one container");
+    map(file);
+    close(file);
+    key_ = first.job_key;
 }
 
 // The memory of a file; none: memory without one.
@@ -125,20 +123,20 @@ RankLog& Arena::log(int rank) const {
                                            static_cast<size_t>(rank) * pages(sizeof(RankLog)));
     static RankLog absent{};
     const std::lock_guard lock(mutex_);
-    RingFile& ring = rings_[static_cast<size_t>(rank)];
+    auto& record = records_[static_cast<size_t>(rank)];
     // A file that an earlier job of the same name has left is none.
-    if (!ring.log()) {
-        RingFile found = RingFile::open(ring_path(job_, rank));
-        if (found.log() && found.log()->job_key.load() == key_) ring = std::move(found);
+    if (!record) {
+        auto found = find_record(job_, rank);
+        if (found && found->log().job_key.load() == key_) record = std::move(found);
     }
-    return ring.log() ? *ring.log() : absent;
+    return record ? record->log() : absent;
 }
 
 void Arena::leave(bool has_failed) const {
     if (job_.empty()) return;
     if (has_failed) head().failed = 1;
     if (head().left.fetch_add(1) + 1 < static_cast<uint32_t>(ranks_) || head().failed.load()) return;
-    for (int rank = 0; rank < ranks_; ++rank) unlink(ring_path(job_, rank).c_str());
+    for (int rank = 0; rank < ranks_; ++rank) unlink(record_path(job_, rank).c_str());
 }
 
 uint64_t Arena::address_of(const Seat& seat) const {

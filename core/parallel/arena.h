@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/parallel/recorder.h"
+#include "core/parallel/own_record.h"
 
 namespace lunaria::parallel {
 
@@ -87,6 +87,7 @@ class Arena {
     Head& head() const;
     void map(int file);
     void find(const std::string& job);
+    void map_from(const RankLog& first);
 
     int ranks_;
     size_t size_;
@@ -95,7 +96,7 @@ class Arena {
     int file_ = -1;    // of rank 0
     uint64_t key_ = 0;
     mutable std::mutex mutex_;
-    mutable std::vector<RingFile> rings_;  // of processes, as far as they have come
+    mutable std::vector<std::unique_ptr<RecordFile>> records_;  // of processes, as far as they have come
 };
 
 // Sleeps until the word is no longer `value` or something wakes it, for `milliseconds` at most.

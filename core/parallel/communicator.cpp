@@ -41,15 +41,27 @@ int64_t sum_of(std::span<const int64_t> counts) { return std::accumulate(counts.
 
 thread_local Communicator* world_of_thread = nullptr;
 
+std::atomic<Communicator*> connected{nullptr};
+
 std::unique_ptr<Communicator>& world_of_process() {
-    static std::unique_ptr<Communicator> communicator = connect(environment());
+    static std::unique_ptr<Communicator> communicator = [] {
+        std::unique_ptr<Communicator> made = connect(environment());
+        connected = made.get();
+        return made;
+    }();
     return communicator;
 }
 
 }  // namespace
 
 Communicator* world() { return world_of_thread ? world_of_thread : world_of_process().get(); }
-void set_world(std::unique_ptr<Communicator> communicator) { world_of_process() = std::move(communicator); }
+void set_world(std::unique_ptr<Communicator> communicator) {
+    connected = communicator.get();
+    world_of_process() = std::move(communicator);
+}
+void tell_failure(std::string_view text) {
+    if (Communicator* communicator = connected) communicator->tell_failure(text);
+}
 WorldScope::WorldScope(Communicator* communicator) : before_(std::exchange(world_of_thread, communicator)) {}
 WorldScope::~WorldScope() { world_of_thread = before_; }
 
@@ -178,8 +190,8 @@ void Communicator::name_group(const std::string& name, std::span<const int> memb
 }
 
 void Communicator::forget_group(std::string_view where, const std::string& name) {
-    const Group& known = named_group(where, name);
-    if (&known == world_) throw value_error(where, "the group of all ranks stays");
+    if (is_world(name)) throw value_error(where, "the group of all ranks stays");
+    named_group(where, name);
     std::lock_guard lock(groups_mutex_);
     named_.erase(name);
 }
@@ -267,18 +279,26 @@ void Communicator::leave(const Request& request, const Entered& entered) {
 }
 
 void Communicator::fail(std::exception_ptr reason) {
+    try {
+        std::rethrow_exception(reason);
+    } catch (const std::exception& e) {
+        note_failure(std::move(reason), e.what());
+    } catch (...) {
+        note_failure(std::move(reason), "an unknown failure");
+    }
+}
+
+void Communicator::tell_failure(std::string_view text) {
+    note_failure(std::make_exception_ptr(state_error("communication", "this rank has failed already")), text);
+}
+
+// The first failure is the one that is told, by its first line.
+void Communicator::note_failure(std::exception_ptr reason, std::string_view text) {
     std::lock_guard lock(mutex_);
     if (failure_) return;
     failure_ = std::move(reason);
     has_failed_ = true;
-    try {
-        std::rethrow_exception(failure_);
-    } catch (const std::exception& e) {
-        const std::string_view text = e.what();
-        text.substr(0, text.find('\n')).copy(log_->failure, sizeof log_->failure - 1);
-    } catch (...) {
-        std::string_view("an unknown failure").copy(log_->failure, sizeof log_->failure - 1);
-    }
+    text.substr(0, text.find('\n')).copy(log_->failure, sizeof log_->failure - 1);
     log_->state.store(RankState::failed, std::memory_order_release);
 }
 
@@ -307,7 +327,7 @@ void Communicator::run(const Request& given) {
     check(request);
     const Entered entered = enter(request);
     std::shared_ptr<Pending::State> queued;
-    {
+    if (queue_is_busy_) {  // only then the lock is worth its time
         std::lock_guard lock(mutex_);
         if (queue_is_busy_) {
             queued = std::make_shared<Pending::State>(*this, request);

@@ -132,6 +132,9 @@ class Communicator {
     // Several sends and receives that may wait for one another; returns when all are done.
     void run_together(std::span<const Request> transfers);
 
+    // The program of this rank has failed for a reason of its own: those that wait for it are told the text.
+    void tell_failure(std::string_view text);
+
     Traffic traffic(Collective operation) const { return traffic_[static_cast<size_t>(operation)]; }
     void reset_traffic() { traffic_ = {}; }
 
@@ -166,6 +169,7 @@ class Communicator {
     Entered enter(const Request& request);
     void leave(const Request& request, const Entered& entered);
     void fail(std::exception_ptr reason);
+    void note_failure(std::exception_ptr reason, std::string_view text);
     void throw_failure();
     // Carries the request out with what belongs to it; after a failure no request is carried out any more.
     void carry_out(const Request& request, const Entered& entered);
@@ -207,6 +211,8 @@ class Communicator {
 // core/parallel/connect.h says.
 Communicator* world();
 void set_world(std::unique_ptr<Communicator> communicator);
+// Tells the other ranks why this one ends, if it is connected: the first line of an error.
+void tell_failure(std::string_view text);
 // While it lives, world() of this thread is `communicator`.
 class WorldScope {
   public:

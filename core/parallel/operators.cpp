@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/operator/op.h"
@@ -12,6 +13,8 @@
 namespace lunaria::parallel {
 
 namespace {
+
+thread_local std::vector<Pending>* started = nullptr;
 
 // A call as a request to the group that it names; operands and results are dense tensors of this host.
 class Asking {
@@ -30,7 +33,7 @@ class Asking {
     int size() const { return group_.size(); }
     int rank() const { return group_.rank(); }
     void combine(size_t argument) {
-        static constexpr std::array<std::string_view, 5> names = {"sum", "product", "max", "min", "mean"};
+        static constexpr std::array<std::string_view, 5> names = {"sum", "prod", "max", "min", "avg"};
         const auto found = std::find(names.begin(), names.end(), call_.args[argument].string());
         request_.combine = static_cast<Combine>(found - names.begin());
     }
@@ -43,7 +46,12 @@ class Asking {
         return counts;
     }
     Request& request() { return request_; }
-    void run() { world_.run(request_); }
+    void run() {
+        if (started)
+            started->push_back(world_.start(request_));
+        else
+            world_.run(request_);
+    }
 
   private:
     const KernelCall& call_;
@@ -241,6 +249,9 @@ class WorldRanks : public Ranks {
 };
 
 }  // namespace
+
+StartScope::StartScope(std::vector<Pending>& list) : before_(std::exchange(started, &list)) {}
+StartScope::~StartScope() { started = before_; }
 
 Communicator& own_world() {
     static PhantomCommunicator alone(0, 1);

@@ -82,37 +82,19 @@ class NameTable {
   public:
     // The number of a name in the log; long names keep their ends. 0 is no name, also where the table is full.
     uint16_t number(RankLog& log, std::string_view name);
-    void clear() { known_.clear(); }
 
   private:
     std::unordered_map<std::string, uint16_t> known_;
+    // The names that were asked for last: mostly a file and a parameter in turn.
+    struct Last {
+        std::string name;
+        uint16_t number = 0;
+    };
+    std::array<Last, 2> last_;
+    size_t older_ = 0;
 };
 
 std::string name_in(const RankLog& log, uint16_t number);
-
-// The file of a rank's record; it outlives the process.
-std::string ring_path(const std::string& job, int rank);
-// A record in such a file, in memory as long as the object lives.
-class RingFile {
-  public:
-    // Makes the file of this process. One that a dead process has left is replaced.
-    static RingFile create(const std::string& job, int rank, int ranks);
-    // Maps a file that is there; none: log() is null.
-    static RingFile open(const std::string& path);
-    RingFile() = default;
-    RingFile(RingFile&& other) noexcept;
-    RingFile& operator=(RingFile&& other) noexcept;
-    ~RingFile();
-    RankLog* log() const { return log_; }
-
-  private:
-    RankLog* log_ = nullptr;
-};
-
-// When a process began; 0: there is none.
-uint64_t start_of_process(int pid);
-// Whether the process of a record is still there (not even as one whose end its parent has not asked for).
-bool is_alive(const RankLog& log);
 // "all_reduce #41 (float32, 1000 elements) of fc1.weight, train.lua:57".
 std::string describe(const RankLog& log, const Mark& mark);
 uint64_t nanoseconds_now();

@@ -1,6 +1,7 @@
 #include "core/parallel/shared.h"
 
 #include <immintrin.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,6 +19,7 @@ constexpr int kSleepMilliseconds = 50;
 // Looks at another rank's seat before a rank goes to sleep: some microseconds. Where ranks have to share processors, a
 // rank that waits gives its own to the rank that it waits for.
 constexpr int kSpins = 200, kSpinsWhereCrowded = 20;
+constexpr int kYields = 20;
 
 constexpr int64_t kChunk = kLarge / 2;  // of all_reduce: the other half of a box is for what has been combined
 // Wholes up to this size are combined by every rank for itself: one step instead of two.
@@ -105,6 +107,10 @@ class SharedCommunicator::Steps {
         for (int i = 0; i < owner_.spins_; ++i) {
             if (has_reached(seat.step.load(std::memory_order_acquire), area_.step)) return;
             _mm_pause();
+        }
+        for (int i = 0; i < kYields; ++i) {
+            sched_yield();
+            if (has_reached(seat.step.load(std::memory_order_acquire), area_.step)) return;
         }
         sleep_until_reached(seat, request_.group->world_rank(place));
     }

@@ -1,9 +1,7 @@
 #include "core/parallel/shared_watch.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -75,15 +73,7 @@ bool SharedWatch::is_dead(int other, const RankLog& record) {
 
 void SharedWatch::tell_of_death(int other, const RankLog& record, const Mark& mark) const {
     for (int i = 0; i < kMillisecondsForLauncher && record.has_ended.load() == 0; ++i) usleep(1000);
-    std::string how = "died";
-    if (record.has_ended.load() != 0) {
-        const int status = record.wait_status.load();
-        if (WIFSIGNALED(status))
-            how = str("was killed by signal ", WTERMSIG(status), " (", sigabbrev_np(WTERMSIG(status)) ? "SIG" : "",
-                      sigabbrev_np(WTERMSIG(status)) ? sigabbrev_np(WTERMSIG(status)) : "unknown", ")");
-        else if (WIFEXITED(status))
-            how = str("ended with exit code ", WEXITSTATUS(status));
-    }
+    const std::string how = record.has_ended.load() != 0 ? describe_wait_status(record.wait_status.load()) : "died";
     throw state_error(name_of(mark.operation), str("rank ", other, " (process ", record.pid.load(), ") ", how, " ",
                                                    last_request(record), "; ", waiting(other, mark)))
         .hint("the log of that rank says more, if it could write anything");

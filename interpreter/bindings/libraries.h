@@ -36,6 +36,8 @@ int open_watch(lua_State* L);
 int open_gradients(lua_State* L);
 // The module behind lunaria/parallel/mesh.lua.
 int open_layouts(lua_State* L);
+// The module behind lunaria/communication.lua.
+int open_ranks(lua_State* L);
 
 // The module behind lunaria/onnx/: files as tables.
 int open_onnx(lua_State* L);

@@ -645,6 +645,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.gradients");
     lua_pushcfunction(L, protect<open_layouts>);
     lua_setfield(L, -2, "lunaria.layouts");
+    lua_pushcfunction(L, protect<open_ranks>);
+    lua_setfield(L, -2, "lunaria.ranks");
     lua_pushcfunction(L, protect<open_profiling>);
     lua_setfield(L, -2, "lunaria.profiling");
     lua_pushcfunction(L, protect<open_ascend>);

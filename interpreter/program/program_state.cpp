@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/program_place.h"
+#include "core/parallel/operators.h"
 #include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/errors/frames.h"
@@ -117,6 +118,7 @@ ProgramState::ProgramState(const Options& options)
     open_libraries(L);
     replace_functions(L, {{LUA_GNAME, "collectgarbage", protect<collect_garbage>}});
     set_program_place([this] { return running_place(running()); });
+    parallel::serve_operators();
     begin();
 }
 

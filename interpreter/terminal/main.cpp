@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/base/signals.h"
+#include "core/parallel/communicator.h"
 #include "interpreter/errors/script.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/program/program_state.h"
@@ -115,6 +116,7 @@ void check_output() {
 int report(State& state, const Outcome& outcome) {
     if (outcome.ok) return 0;
     std::fflush(stdout);
+    parallel::tell_failure(outcome.message);
     // A user who left the debugger knows the state of the program.
     if (state.debugger().take_left()) return 1;
     std::fprintf(stderr, "lunaria: %s\n", outcome.message.c_str());

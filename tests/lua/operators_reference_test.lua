@@ -62,6 +62,9 @@ local elsewhere = {
     assign assign_add assign_sub batch_norm_update apply_momentum apply_adam apply_lamb print_ to_device to_device_of lay_out lay_out_as
     depend
   ]],
+  ["on several ranks: tests/parallel/operators_test.cpp, tests/parallel/communication.lua"] = [[
+    all_reduce all_gather reduce_scatter all_to_all all_to_all_v broadcast_from reduce_to gather_to scatter_from send recv barrier
+  ]],
   ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
   ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",
   ["slopes, by central differences below"] = "log_igamma_slope log_betainc_slope zeta_slope",

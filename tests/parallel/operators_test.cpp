@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/devices.h"
 #include "core/base/error.h"
 #include "core/operator/op.h"
 #include "core/ops/families.h"
@@ -16,6 +17,7 @@ namespace {
 
 class Operators : public ::testing::Test {
   protected:
+    static void SetUpTestSuite() { set_up_devices(); }
     void SetUp() override { serve_operators(); }
     void TearDown() override { set_ranks(nullptr); }
 };
@@ -43,7 +45,7 @@ TEST_F(Operators, ask_all_ranks) {
         const bool first = c.rank() == 0;
         const Tensor x = numbers({2, 2}, first ? 0 : 10);
         EXPECT_EQ(text(ask("all_reduce", x)), "(2, 2): 10 12 14 16");
-        EXPECT_EQ(text(ask("all_reduce", x, {"mean"})), "(2, 2): 5 6 7 8");
+        EXPECT_EQ(text(ask("all_reduce", x, {"avg"})), "(2, 2): 5 6 7 8");
         EXPECT_EQ(text(ask("all_gather", x)), "(4, 2): 0 1 2 3 10 11 12 13");
         EXPECT_EQ(text(ask("all_gather", x, {int64_t{1}})), "(2, 4): 0 1 10 11 2 3 12 13");
         EXPECT_EQ(text(ask("all_gather", x, {int64_t{-1}})), "(2, 4): 0 1 10 11 2 3 12 13");
@@ -119,18 +121,18 @@ TEST_F(Operators, have_gradients) {
         const Tensor own = numbers({2, 2}, first ? 1 : 5), row = numbers({1, 2}, first ? 1 : 5);
         const Tensor all = numbers({4, 2}, first ? 1 : 10);
         EXPECT_EQ(cotangent("all_reduce", x, {}, own), "(2, 2): 6 8 10 12");
-        EXPECT_EQ(cotangent("all_reduce", x, {"mean"}, own), "(2, 2): 3 4 5 6");
+        EXPECT_EQ(cotangent("all_reduce", x, {"avg"}, own), "(2, 2): 3 4 5 6");
         EXPECT_EQ(cotangent("all_reduce", x, {"max"}, own), first ? "(2, 2): 0 0 0 0" : "(2, 2): 6 8 10 12");
         EXPECT_EQ(cotangent("all_gather", x, {}, all), first ? "(2, 2): 11 13 15 17" : "(2, 2): 19 21 23 25");
         EXPECT_EQ(cotangent("reduce_scatter", x, {}, row), "(2, 2): 1 2 5 6");
-        EXPECT_EQ(cotangent("reduce_scatter", x, {"mean"}, row), "(2, 2): 0.5 1 2.5 3");
+        EXPECT_EQ(cotangent("reduce_scatter", x, {"avg"}, row), "(2, 2): 0.5 1 2.5 3");
         EXPECT_EQ(cotangent("all_to_all", x, {int64_t{0}, int64_t{1}}, numbers({1, 4}, first ? 1 : 5)),
                   first ? "(2, 2): 1 2 5 6" : "(2, 2): 3 4 7 8");
         EXPECT_EQ(cotangent("broadcast_from", x, {}, own), first ? "(2, 2): 6 8 10 12" : "(2, 2): 0 0 0 0");
         EXPECT_EQ(cotangent("reduce_to", x, {int64_t{1}}, own), "(2, 2): 5 6 7 8");
         EXPECT_EQ(cotangent("gather_to", x, {}, all), first ? "(2, 2): 1 2 3 4" : "(2, 2): 5 6 7 8");
         EXPECT_EQ(cotangent("scatter_from", x, {}, row), first ? "(2, 2): 1 2 5 6" : "(2, 2): 0 0 0 0");
-        EXPECT_THROW(cotangent("all_reduce", x, {"product"}, own), Error);
+        EXPECT_THROW(cotangent("all_reduce", x, {"prod"}, own), Error);
         // The gradient travels against the message.
         if (first)
             EXPECT_EQ(cotangent("send", x, {int64_t{1}}, numbers({}, 1)), "(2, 2): 5 6 7 8");

@@ -276,6 +276,10 @@ ms.ops.assign_add:
     > (function() local p = ms.Parameter(ms.ones { 2 }, "p") ms.ops.assign_add(p, ms.ones { 2 }) return p:sum():item() end)() --> 4.0
 ms.ops.assign_sub:
     > (function() local p = ms.Parameter(ms.ones { 2 }, "p") ms.ops.assign_sub(p, ms.ones { 2 }) return p:sum():item() end)() --> 0.0
+ms.ops.send:
+    > (pcall(ms.ops.send, ms.ones { 2 })) --> false
+ms.ops.recv:
+    > (pcall(ms.ops.recv, ms.ones { 2 })) --> false
 ms.ops.print_:
     > ms.ops.print_(1) --> Tensor(shape=[], dtype=Int64, value= 1)
 ms.ops.batch_norm_update:
@@ -345,7 +349,25 @@ ms.nn: Cells, layers, losses and optimizers.
     > ms.nn.ReLU()(ms.tensor { -1.0, 2.0 }):tolist()[2] --> 2.0
 ms.nn.optim: The optimizers with PyTorch's rules and names of arguments.
     > ms.nn.optim.AdamW(ms.nn.Dense(2, 1):trainable_params(), { lr = 1e-3 }) --> AdamW<lr=0.001, parameters=2>
-ms.mint: What follows PyTorch's rules and names of arguments: mint.optim.
+ms.communication: Ranks and groups of ranks by MindSpore's names, and comm_func, functions that ask other ranks.
+    > ms.communication.get_group_size() --> 1
+ms.communication.comm_func: Functions that ask other ranks and give what comes.
+    > ms.communication.comm_func.broadcast(ms.tensor { 3 }):item() --> 3
+ms.communication.GlobalComm: The name of the group of all ranks, WORLD_COMM_GROUP, and of the engine that connects them, BACKEND.
+    > ms.communication.GlobalComm.WORLD_COMM_GROUP --> hccl_world_group
+[constant interpreter/lua/lunaria/communication.lua]
+ms.communication.GlobalComm.WORLD_COMM_GROUP: The name of the group of all ranks.
+    > ms.communication.GlobalComm.WORLD_COMM_GROUP --> hccl_world_group
+ms.communication.GlobalComm.BACKEND: The name of the engine that connects the ranks.
+    > ms.communication.GlobalComm.BACKEND --> one rank
+ms.communication.HCCL_WORLD_COMM_GROUP: The name of the group of all ranks.
+    > ms.communication.HCCL_WORLD_COMM_GROUP --> hccl_world_group
+ms.communication.NCCL_WORLD_COMM_GROUP: Another name of the group of all ranks.
+    > ms.communication.get_group_size(ms.communication.NCCL_WORLD_COMM_GROUP) --> 1
+ms.communication.MCCL_WORLD_COMM_GROUP: Another name of the group of all ranks.
+    > ms.communication.get_group_size(ms.communication.MCCL_WORLD_COMM_GROUP) --> 1
+[module]
+ms.mint: What follows PyTorch's rules and names of arguments: mint.optim, and mint.distributed for ranks.
     > ms.mint.optim.AdamW == ms.nn.optim.AdamW --> true
 ms.insight: Networks and trainings looked at: graphs, runs, landscapes, pages in the browser, watchpoints, the origin of NaN, dumps.
     > #ms.insight.substructures(ms.ir(function(x) return x * x end)) --> 0

@@ -468,6 +468,25 @@ cache.cache_write: the keys or the values of earlier tokens
 b.betainc b.log_betainc b.log_betainc_slope: the exponent of 1 - x, above 0
 beta.SmoothL1Loss beta.smooth_l1_loss: where squares go over into absolute values
 beta.softplus: how sharp the bend is
+async_op: true: the request is carried out meanwhile, and a handle is given whose wait() returns when it is done
+backend backend_name: the name of the engine that is expected; nil: whatever there is
+concat_axis: the axis along which the pieces are joined that come
+dest dst: the rank that gets the tensors
+group.all_reduce group.all_gather group.reduce_scatter group.all_to_all group.all_to_all_v group.broadcast_from group.reduce_to group.gather_to group.scatter_from group.send group.recv group.barrier group.reduce group.broadcast group.scatter_tensor group.gather_into_tensor group.isend group.irecv group.P2POp group.all_gather_into_tensor group.reduce_scatter_tensor group.all_to_all_with_output_shape group.all_to_all_single_with_output_shape group.all_to_all_v_c group.get_rank group.get_group_size group.get_local_rank group.get_local_rank_size group.get_process_group_ranks group.create_group group.destroy_group group.get_world_rank_from_group_rank group.get_group_rank_from_world_rank: the name of a group of ranks; without it all ranks
+group_rank_id: the number of a member in the group, from 0
+input_tensor_list: a tensor for each rank of the group
+op.all_reduce op.reduce_scatter op.reduce_to op.reduce op.reduce_scatter_tensor: what the tensors are combined by: "sum", "prod", "max", "min" or "avg"
+p2p_op_list: a list of what P2POp gives
+rank_ids: the ranks of the group, in its order, as numbers among all
+receive_sizes: how many rows come from each rank
+root: the rank that gives or gets the whole, as its number in the group
+send_sizes: how many rows go to each rank
+sizes.all_gather sizes.reduce_scatter: the size of each rank's piece along the axis; nil: equal ones
+source.recv: the rank that sends, as its number in the group
+split_axis: the axis along which the tensor is divided
+src.broadcast src.scatter_tensor src.recv src.irecv: the rank that gives
+tag: the number by which a recv finds its send
+world_rank_id: the number of the rank among all
 block_size.fake_quantize: how many places along the axis have one scale; 0: each has its own
 block_size.incre_flash_attention: must be 0
 by.log_betainc_slope: 0: by a, 1: by b

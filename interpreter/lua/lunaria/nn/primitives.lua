@@ -426,7 +426,7 @@ local rows
 local function row_of(name)
   if not rows then
     rows = {}
-    for _, file in ipairs { "array", "image", "math", "nn", "optim", "other", "random", "sequence" } do
+    for _, file in ipairs { "array", "communication", "image", "math", "nn", "optim", "other", "random", "sequence" } do
       for key, row in pairs(require("lunaria.primitives." .. file)) do rows[key] = row end
     end
   end

@@ -139,42 +139,6 @@ P.Custom = { "func, out_shape=nil, out_dtype=nil, func_type=\"pyfunc\", bprop=ni
   return y
 end, { func_type = { "pyfunc" }, reg_info = {} } }
 
--- Communication: there is one process, the whole group, with the number 0.
-local group = { group = { "hccl_world_group", "nccl_world_group", "mccl_world_group" } }
-local of_group = "group=\"hccl_world_group\""
-local function alone(choices)
-  choices.group = group.group
-  return choices
-end
-local function same(_, x) return x end
-P.AllReduce = { "op=\"sum\", " .. of_group, "x", same, alone { op = { "sum", "max", "min", "prod", "avg" } } }
-P.ReduceScatter, P.AllGather = P.AllReduce, { of_group, "x", same, group }
-P.Reduce = { "dest_rank, op=\"sum\", " .. of_group, "x", same, alone { dest_rank = { 0 }, op = { "sum", "max", "min", "prod", "avg" } } }
-P.Broadcast = { "root_rank, " .. of_group, "x", function(_, list) return table.unpack(list) end, alone { root_rank = { 0 } } }
-P.CollectiveGather = { "dest_rank, " .. of_group, "x", same, alone { dest_rank = { 0 } } }
-P.CollectiveScatter = { "src_rank=0, " .. of_group, "x", same, alone { src_rank = { 0 } } }
-P.Barrier = { of_group, "", function() end, group }
-P.AlltoAll = { "split_count, split_dim, concat_dim, " .. of_group, "x", same, alone { split_count = { 1 } } }
-local function flat(where)
-  return function(_, x, sizes)
-    local list, count = ms.is_tensor(sizes) and sizes:tolist() or sizes, x.size
-    if type(list) ~= "table" or #list ~= 1 or list[1] ~= count then
-      fail(where, ("the sizes must be {%d}, all elements for the only process, got %s"):format(count, type(list) == "table" and #list ..
-        " sizes" or describe(list)))
-    end
-    return ops.reshape(x, { -1 })
-  end
-end
-P.AllGatherV = { of_group, "x, output_split_sizes", flat "AllGatherV", group }
-P.ReduceScatterV = { "op=\"sum\", " .. of_group, "x, input_split_sizes", flat "ReduceScatterV", alone { op = { "sum", "max", "min",
-  "prod", "avg" } } }
-P.AlltoAllV = { of_group .. ", block_size=1", "x, send_numel_list, recv_numel_list", flat "AlltoAllV", alone { block_size = { 1 } } }
-P.AlltoAllVC = { of_group .. ", block_size=1, transpose=false", "x, send_count_matrix", function(a, x, counts)
-  local list = ms.is_tensor(counts) and counts:tolist() or counts
-  return flat "AlltoAllVC" (a, x, type(list[1]) == "table" and list[1] or list)
-end, alone { block_size = { 1 } } }
-P.ReduceOp = { SUM = "sum", MAX = "max", MIN = "min", PROD = "prod", AVG = "avg" }
-
 -- ops.functional's names of operators.
 for name, operator in pairs { tensor_sub = "sub", tensor_mul = "mul", tensor_div = "div", tensor_floordiv = "floor_divide",
   tensor_mod = "remainder",

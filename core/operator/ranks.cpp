@@ -1,4 +1,4 @@
-#include "core/run/communication.h"
+#include "core/operator/ranks.h"
 
 #include <atomic>
 
