@@ -23,6 +23,7 @@ Op& gradient(Registry& ops, SignatureText signature, const char* doc, Curvature)
                               }),
                     cotangent(g, 1, [&] { return g.dout * g.in(0) * Curvature{}(g.in(1)); })};
         })
+        .linear({0})
         .sample("f32[2,3], f32[2,3]:(0.1,0.9)")
         .sample("f32[5], f32[5]:(-0.9,-0.1)");
 }
@@ -38,6 +39,7 @@ void add_activation_grad_ops(Registry& ops) {
         .grad([](const GradRule& g) -> Grads {
             return {cotangent(g, 0, [&] { return call("relu_grad", {g.dout, g.in(1)}); }), {}};
         })
+        .linear({0})
         .sample("f32[2,3], f32[2,3]:(0.1,2)")
         .sample("f32[5], f32[5]:(-2,-0.1)");
 

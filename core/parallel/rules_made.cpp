@@ -1,7 +1,12 @@
 // Rules of operators whose results follow from attributes and random numbers. A piece is made without communication:
-// constants in the size of the piece, everything else by making the whole and keeping the part, which gives the same
-// numbers on any number of ranks.
+// constants in the size of the piece, the mask of a dropout from the places of its elements, everything else by making
+// the whole and keeping the part. All give the same numbers on any number of ranks.
+#include <array>
+#include <cmath>
+
+#include "core/base/interrupt.h"
 #include "core/parallel/rule_families.h"
+#include "core/random/random.h"
 
 namespace lunaria::parallel {
 
@@ -37,6 +42,30 @@ class MadeRule final : public Rule {
     }
 };
 
+// Element i of the whole is dropped by word i of the call's random words (core/random/random.h).
+Tensor mask_of_part(RandomStream stream, double p, const Region& part, const Shape& whole) {
+    const auto limit = static_cast<uint64_t>(std::ldexp(p, 32));
+    const Shape sizes = shape_of(part);
+    const Strides strides = contiguous_strides(whole);
+    const int64_t row = sizes.rank() > 0 ? sizes.back() : 1, rows = row > 0 ? sizes.size() / row : 0;
+    Tensor mask = Tensor::empty(DType::boolean, sizes);
+    bool* to = mask.data<bool>();
+    for_elements(rows, [&](int64_t r) {
+        int64_t first = 0, rest = r;
+        for (int k = sizes.rank() - 1; k >= 0; --k) {
+            const int64_t at = k == sizes.rank() - 1 ? 0 : rest % sizes[k];
+            if (k < sizes.rank() - 1) rest /= sizes[k];
+            first += (part[static_cast<size_t>(k)].begin + at) * strides[k];
+        }
+        std::array<uint32_t, 4> words{};
+        for (int64_t i = first; i < first + row; ++i) {
+            if (i == first || i % 4 == 0) words = philox(stream.seed, static_cast<uint64_t>(i / 4), stream.counter);
+            to[r * row + i - first] = words[static_cast<size_t>(i % 4)] >= limit;
+        }
+    });
+    return mask;
+}
+
 // The mask depends on the place in the whole alone; a piece has the part of it that belongs to its elements.
 class DropoutRule final : public Rule {
   public:
@@ -44,15 +73,24 @@ class DropoutRule final : public Rule {
 
   protected:
     Value compute(Builder& b, std::span<const Value> local, const Work& work) const override {
-        const DType dtype = results[0].type.dtype;
-        const Expr ones = b.call("full", {operands[0].shape, int64_t{1}, dtype});
-        std::vector<Value> args(local.begin(), local.end());
-        args[0] = ones.value();
-        const Value drawn = b.emit(op(), args);
-        const Expr mask(b, part_of(b, b.item(drawn, 1), work.results[0], operands[0].shape));
+        const Expr mask(b, mask_of(b, local, work.results[0]));
         const Expr x(b, local[0]);
         const Expr kept = b.call("where", {mask, x / (1 - local[1].number()), b.zeros_like(x)});
         return Value::list({kept.value(), mask.value()});
+    }
+
+  private:
+    // In a graph the stream is not known yet: there the mask of the whole is drawn.
+    Value mask_of(Builder& b, std::span<const Value> local, const Region& part) const {
+        const Shape& whole = operands[0].shape;
+        if (&b == &eager_builder()) {
+            RandomStream stream = default_generator().next_stream();
+            if (!local[2].is_nil()) stream = {static_cast<uint64_t>(local[2].integer()), 0};
+            return Value(mask_of_part(stream, local[1].number(), part, whole));
+        }
+        std::vector<Value> args(local.begin(), local.end());
+        args[0] = b.call("full", {whole, int64_t{1}, results[0].type.dtype}).value();
+        return part_of(b, b.item(b.emit(op(), args), 1), part, whole);
     }
 };
 

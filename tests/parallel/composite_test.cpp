@@ -8,7 +8,6 @@
 #include <iostream>
 #include <unordered_map>
 
-#include "backends/cpu/device.h"
 #include "core/ops/sample.h"
 #include "core/random/random.h"
 #include "tests/parallel/pieces.h"
@@ -80,7 +79,7 @@ class Evaluation {
 };
 
 TEST(composites, pieces_of_their_parts_give_what_the_whole_gives) {
-    set_current_device(&cpu::device());
+    const testing::OneThread one;
     int calls = 0;
     for (const auto& op : registry().all()) {
         if (op->host_fn || op->infer_fn || op->draws()) continue;
@@ -109,7 +108,7 @@ TEST(composites, pieces_of_their_parts_give_what_the_whole_gives) {
 // Operators whose results depend on all of their operands at once, or that concern devices. Each other operator has at
 // least one letter in one of its samples.
 TEST(composites, nearly_all_operators_can_be_divided) {
-    set_current_device(&cpu::device());
+    const testing::OneThread one;
     int all = 0;
     std::string none;
     int without = 0;

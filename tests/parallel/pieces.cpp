@@ -2,9 +2,18 @@
 
 #include <cmath>
 
+#include "backends/cpu/device.h"
 #include "core/random/random.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::parallel::testing {
+
+OneThread::OneThread() : before_(num_threads()) {
+    set_current_device(&cpu::device());
+    set_num_threads(1);
+}
+
+OneThread::~OneThread() { set_num_threads(before_); }
 
 std::vector<Tensor> tensors_of(const Value& v) {
     if (v.is_tensor()) return {v.tensor()};

@@ -8,6 +8,17 @@
 
 namespace lunaria::parallel::testing {
 
+// The host's device and one thread, which small calls take least time with, as long as this lives.
+class OneThread {
+  public:
+    OneThread();
+    ~OneThread();
+    OneThread(const OneThread&) = delete;
+
+  private:
+    int before_;
+};
+
 // The tensors of a value, also those in lists.
 std::vector<Tensor> tensors_of(const Value& v);
 
