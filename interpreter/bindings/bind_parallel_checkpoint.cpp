@@ -5,6 +5,7 @@
 #include "core/io/crc32c.h"
 #include "core/io/task.h"
 #include "core/parallel/environment.h"
+#include "core/parallel/laid.h"
 #include "core/parallel/shards.h"
 #include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
@@ -249,6 +250,72 @@ int place(lua_State* L) {
     return 3;
 }
 
+// held(tensor): of a laid-out tensor the pieces that this process holds, a list of { rank =, tensor =, shape =, offsets
+// =, replica =, replicas =, mesh =, layout = }; rank is nil where each rank of the program has the whole tensor. Nil
+// for other tensors. One that is partial is completed first, by all ranks.
+int held(lua_State* L) {
+    const Tensor tensor = check_tensor(L, 1, "save_checkpoint", "tensor");
+    if (!is_laid_out(tensor)) return 0;
+    Laid laid = content(tensor);
+    if (laid.layout && laid.layout->partial()) laid = in_layout(laid, *laid.layout->complete());
+    lua_newtable(L);
+    if (!laid.layout) {
+        lua_createtable(L, 0, 1);
+        push(L, laid.pieces[0]);
+        lua_setfield(L, -2, "tensor");
+        lua_rawseti(L, -2, 1);
+        return 1;
+    }
+    const Distribution& layout = *laid.layout;
+    const Mesh& mesh = layout.mesh();
+    const std::vector<int64_t> positions = held_positions(mesh);
+    for (size_t i = 0; i < positions.size(); ++i) {
+        const Region region = layout.piece(laid.shape, positions[i]);
+        Shape offsets;
+        for (const Interval& interval : region) offsets.push_back(interval.begin);
+        lua_createtable(L, 0, 8);
+        push(L, laid.pieces[i]);
+        lua_setfield(L, -2, "tensor");
+        set_field(L, "rank", mesh.rank(positions[i]));
+        set_field(L, "shape", laid.shape);
+        set_field(L, "offsets", offsets);
+        set_field(L, "sizes", shape_of(region));
+        set_field(L, "replica", mesh.place_in_group(positions[i], layout.replicated_axes()));
+        set_field(L, "replicas", mesh.size_of(layout.replicated_axes()));
+        set_field(L, "mesh", std::string_view(mesh.text()));
+        set_field(L, "layout", std::string_view(layout.text(laid.dtype, laid.shape)));
+        lua_rawseti(L, -2, static_cast<lua_Integer>(i + 1));
+    }
+    return 1;
+}
+
+// fill(shards, name, tensor [, check]): gives a laid-out tensor the elements of a file, each piece its own. False for
+// other tensors.
+int fill(lua_State* L) {
+    const Shards& shards = shards_at(L);
+    const std::string name = text_at(L, 2);
+    const Tensor tensor = check_tensor(L, 3, "load_checkpoint", name);
+    lua_pushboolean(L, is_laid_out(tensor));
+    if (!is_laid_out(tensor)) return 1;
+    const auto check = lua_isnoneornil(L, 4) || lua_toboolean(L, 4) ? Shards::Check::sums : Shards::Check::nothing;
+    Laid laid = content(tensor);
+    const Shards::Whole& saved = shards.at(name);
+    if (saved.dtype != laid.dtype || saved.shape != laid.shape)
+        throw shape_error("load_checkpoint",
+                          str(name, " is ", name_of(saved.dtype), " ", saved.shape, " in the checkpoint and ",
+                              name_of(laid.dtype), " ", laid.shape, " in the network"));
+    if (laid.layout && laid.layout->partial()) laid.layout = laid.layout->complete();
+    laid.pieces.clear();
+    if (!laid.layout) {
+        laid.pieces.push_back(shards.read(name, whole(laid.shape), check));
+    } else {
+        for (int64_t position : held_positions(laid.layout->mesh()))
+            laid.pieces.push_back(shards.read(name, laid.layout->piece(laid.shape, position), check));
+    }
+    replace_content(tensor, std::move(laid));
+    return 1;
+}
+
 // sum(text): its CRC-32C, as eight digits.
 int sum(lua_State* L) {
     char digits[9];
@@ -269,7 +336,9 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"open", protect
                                                                 {"writer_of", protect<writer>},
                                                                 {"name_of", protect<name_of_file>},
                                                                 {"sum", protect<sum>},
-                                                                {"place", protect<place>}};
+                                                                {"place", protect<place>},
+                                                                {"held", protect<held>},
+                                                                {"fill", protect<fill>}};
 
 }  // namespace
 

@@ -158,6 +158,21 @@ t.test("a network's pieces are read into it", function()
   assert(same(part.weight, net.weight:narrow(0, 3, 3)) and same(part.bias, net.bias:narrow(0, 3, 3)))
 end)
 
+t.test("zeros behind a piece are not written", function()
+  -- Seven rows on two ranks: both have four, the last one of the second is none.
+  local net = nn.Dense(4, 7)
+  local padded = { net.weight:narrow(0, 0, 4):copy(), ms.ops.concat({ net.weight:narrow(0, 4, 3), ms.zeros { 1, 4 } }, 0) }
+  for rank = 0, 1 do
+    sharded.set_piece(padded[rank + 1], { shape = { 7, 4 }, offsets = { 4 * rank, 0 }, sizes = { 4 - rank, 4 } })
+    sharded.save(at "padded", { weight = padded[rank + 1] }, { place = { rank = rank, ranks = 2, job = "test" } })
+  end
+  assert(same(ms.load_checkpoint(at "padded").weight, net.weight))
+  local part = nn.Dense(4, 4, { has_bias = false })
+  sharded.set_piece(part.weight, { shape = { 7, 4 }, offsets = { 4, 0 }, sizes = { 3, 4 } })
+  ms.load_checkpoint(at "padded", part)
+  assert(same(part.weight, padded[2]))
+end)
+
 t.test("a step that is not complete is left out", function()
   local values = { weight = ms.ones { 8, 4 } }
   save_all(at "steps", values, { 2, 2 }, 0, 1)

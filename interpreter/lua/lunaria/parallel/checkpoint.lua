@@ -9,11 +9,12 @@ local fail = arguments.fail
 
 local sharded = {}
 
--- Tensors that are pieces of larger ones: { shape =, offsets =, replica =, replicas = }.
+-- Tensors that are pieces of larger ones: { shape =, offsets =, sizes =, replica =, replicas = }.
 local pieces = setmetatable({}, { __mode = "k" })
 
 --- Says that a tensor is the piece of a whole one with this shape that begins at these offsets, and that it is the replica-th of
---- `replicas` ranks that hold the same piece (0 of 1 where no other has it).
+--- `replicas` ranks that hold the same piece (0 of 1 where no other has it; -1: this rank does not hold it). sizes: of the piece, where the
+--- tensor has zeros behind it, so that those of all ranks have one shape.
 function sharded.set_piece(tensor, piece) pieces[tensor] = piece end
 --- What sharded.set_piece said of a tensor, or nil.
 function sharded.piece_of(tensor) return pieces[tensor] end
@@ -44,14 +45,56 @@ local function sizes_of(shape)
   return sizes
 end
 
--- What the rank `place` has of a value: { shape =, offsets =, replica =, replicas = }.
-local function held(value, place)
+-- What this process has of a value: a list of { rank =, tensor =, shape =, offsets =, sizes =, replica =, replicas = }, one for each of the
+-- ranks of the list.
+local function held(value, place, list)
   local piece = pieces[value]
   if piece then
-    return { shape = piece.shape, offsets = piece.offsets, replica = piece.replica or 0, replicas = piece.replicas or 1,
-      layout = piece.layout, mesh = piece.mesh }
+    return { { rank = place.rank, tensor = value, shape = piece.shape, offsets = piece.offsets, sizes = piece.sizes,
+      replica = piece.replica or 0, replicas = piece.replicas or 1, layout = piece.layout, mesh = piece.mesh } }
   end
-  return { shape = sizes_of(value.shape), offsets = zeros(value.shape), replica = place.rank, replicas = place.ranks }
+  local laid = shards.held(value)
+  if laid and laid[1].rank then return laid end
+  if laid then value = laid[1].tensor end
+  local result = {}
+  for i, rank in ipairs(list) do
+    result[i] = { rank = rank, tensor = value, shape = sizes_of(value.shape), offsets = zeros(value.shape), replica = rank,
+      replicas = place.ranks }
+  end
+  return result
+end
+
+-- The ranks of which this process holds pieces: itself, or all of those that it simulates.
+local function held_ranks(values, place)
+  local last = 0
+  for _, value in pairs(place.ranks == 1 and values or {}) do
+    for _, piece in ipairs(type(value) ~= "string" and shards.held(value) or {}) do last = math.max(last, piece.rank or 0) end
+  end
+  if last == 0 then return { place.rank } end
+  place.ranks = last + 1
+  local list = {}
+  for rank = 0, last do list[rank + 1] = rank end
+  return list
+end
+
+-- A tensor without the zeros behind the piece in it, and with them.
+local function without_zeros(value, sizes)
+  for axis, size in ipairs(sizes or {}) do
+    if size ~= value.shape[axis] then value = value:narrow(axis - 1, 0, size) end
+  end
+  return value
+end
+
+local function with_zeros(value, like)
+  for axis = 1, #like.shape do
+    local missing = like.shape[axis] - value.shape[axis]
+    if missing > 0 then
+      local sizes = sizes_of(value.shape)
+      sizes[axis] = missing
+      value = ms.ops.concat({ value, ms.zeros(sizes, value.dtype) }, axis - 1)
+    end
+  end
+  return value
 end
 
 local step_pattern, draft_pattern = "^step%-(%d+)$", "^step%-(%d+)%.(.+)$"
@@ -100,10 +143,10 @@ function sharded.remove_steps(folder)
 end
 
 -- What a checkpoint is made by.
-local function origin(place)
+local function origin(rank, ranks)
   local script = arg and type(arg[0]) == "string" and arg[0]
   local text = script and io_.kind(script) == "file" and io_._read(script)
-  return { ["lunaria.version"] = ms.version, ["lunaria.ranks"] = tostring(place.ranks), ["lunaria.rank"] = tostring(place.rank),
+  return { ["lunaria.version"] = ms.version, ["lunaria.ranks"] = tostring(ranks), ["lunaria.rank"] = tostring(rank),
     ["lunaria.script"] = text and shards.sum(text) or nil }
 end
 
@@ -121,23 +164,31 @@ function sharded.save(folder, values, options)
   if options.later then io_.finish_writing() end
   io_.make_folder(draft)
   if place.rank == 0 then clean(folder, options.keep or 0, place.job) end
-  local list, metadata, names = {}, origin(place), {}
-  metadata.format, metadata["lunaria.step"] = "ms", tostring(step)
+  local ranks = held_ranks(values, place)
+  local lists, texts, names = {}, {}, {}
+  for _, rank in ipairs(ranks) do lists[rank] = {} end
   for name in pairs(values) do names[#names + 1] = name end
   for _, name in ipairs(sorted(names)) do
-    local value = values[name]
-    if type(value) == "string" then
-      metadata[name] = value
+    if type(values[name]) == "string" then
+      texts[name] = values[name]
     else
-      local piece = held(value, place)
-      if piece.replica == shards.writer_of(name, piece.replicas) then
-        piece.name, piece.tensor = name, value
-        list[#list + 1] = piece
+      for _, piece in ipairs(held(values[name], place, ranks)) do
+        if piece.replica == shards.writer_of(name, piece.replicas) then
+          piece.name, piece.tensor = name, without_zeros(piece.tensor, piece.sizes)
+          table.insert(lists[piece.rank], piece)
+        end
       end
     end
   end
-  local complete = shards.write(draft .. "/" .. shards.name_of(place.rank, place.ranks), list, metadata,
-    { draft = draft, final = final, ranks = place.ranks, later = options.later })
+  local complete
+  for _, rank in ipairs(ranks) do
+    local metadata = origin(rank, place.ranks)
+    metadata.format, metadata["lunaria.step"] = "ms", tostring(step)
+    for name, text in pairs(texts) do metadata[name] = text end
+    if options.later then io_.finish_writing() end
+    complete = shards.write(draft .. "/" .. shards.name_of(rank, place.ranks), lists[rank], metadata,
+      { draft = draft, final = final, ranks = place.ranks, later = options.later })
+  end
   return final, complete
 end
 
@@ -235,7 +286,8 @@ function sharded.load(path, parameter, check)
   for _, name in ipairs(self:names()) do
     local own = parameter and parameter(name)
     local piece = own and pieces[own]
-    values[name] = self:read(name, piece and piece.offsets, piece and sizes_of(own.shape), check)
+    local value = own and shards.fill(self._shards, name, own, check) and own or self:read(name, piece and piece.offsets, piece and (piece.sizes or sizes_of(own.shape)), check)
+    values[name] = piece and with_zeros(value, own) or value
   end
   for name, text in pairs(self:texts()) do values[name] = values[name] or text end
   return values
