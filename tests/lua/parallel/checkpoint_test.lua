@@ -158,6 +158,38 @@ t.test("a network's pieces are read into it", function()
   assert(same(part.weight, net.weight:narrow(0, 3, 3)) and same(part.bias, net.bias:narrow(0, 3, 3)))
 end)
 
+t.test("laid-out tensors go from mesh to mesh", function()
+  local whole = { w = ms.ops.randn { 7, 6 }, b = ms.ops.randn { 7 }, k = ms.ops.randn { 2, 4, 3 } }
+  local meshes_ = { ms.mesh({ 2, 2 }, { "dp", "tp" }), ms.mesh({ 3 }, { "x" }), ms.mesh({ 4, 2 }, { "dp", "tp" }) }
+  local function laid(mesh, value, name)
+    if mesh == meshes_[2] then return ms.distribute(value, name == "b" and mesh(nil) or mesh("x")) end
+    if name == "b" then return ms.distribute(value, mesh("tp")) end
+    return ms.distribute(value, name == "w" and mesh("dp", "tp") or mesh(nil, { "dp", "tp" }))
+  end
+  for i, mesh in ipairs(meshes_) do
+    local values = {}
+    for name, value in pairs(whole) do values[name] = laid(mesh, value, name) end
+    ms.save_checkpoint(values, at("laid" .. i), { sharded = true, step = i })
+    local checkpoint = sharded.open(at("laid" .. i))
+    t.equal(#checkpoint.files, ({ 4, 3, 8 })[i])
+    t.equal(#checkpoint:tensor("w").parts, ({ 4, 3, 8 })[i])
+    t.equal(#checkpoint:tensor("b").parts, ({ 2, 1, 2 })[i])
+    for name, value in pairs(whole) do assert(same(checkpoint:read(name), value), name) end
+    -- A network that lies otherwise gets its pieces.
+    for k, other in ipairs(meshes_) do
+      local net = nn.Dense(6, 7)
+      for _, name in ipairs { "weight", "bias" } do
+        net[name]:assign(ms.zeros(net[name].shape))
+        laid(other, net[name], name == "bias" and "b" or "w")
+      end
+      save_all(at "again", { weight = whole.w, bias = whole.b }, { k, 1 }, 1, 1)
+      ms.load_checkpoint(at "again", net)
+      assert(same(net.weight, whole.w) and same(net.bias, whole.b))
+      t.equal(tostring(net.weight.layout), k == 2 and "[7@x, 6]" or "[7@dp, 6@tp]")
+    end
+  end
+end)
+
 t.test("zeros behind a piece are not written", function()
   -- Seven rows on two ranks: both have four, the last one of the second is none.
   local net = nn.Dense(4, 7)
