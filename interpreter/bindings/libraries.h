@@ -72,6 +72,8 @@ int open_devices(lua_State* L);
 
 // The module behind lunaria/parallel/checkpoint.lua.
 int open_shards(lua_State* L);
+// The module behind lunaria/parallel/pipeline.lua.
+int open_schedules(lua_State* L);
 // The module behind lunaria/parallel/: laid-out tensors.
 int open_laid(lua_State* L);
 

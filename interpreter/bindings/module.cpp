@@ -655,6 +655,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.devices");
     lua_pushcfunction(L, protect<open_shards>);
     lua_setfield(L, -2, "lunaria.shards");
+    lua_pushcfunction(L, protect<open_schedules>);
+    lua_setfield(L, -2, "lunaria.schedules");
     lua_pushcfunction(L, protect<open_laid>);
     lua_setfield(L, -2, "lunaria.laid");
     lua_pushcfunction(L, protect<open_rendering>);

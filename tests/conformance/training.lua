@@ -1,11 +1,12 @@
 -- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
 --   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE.lua] [--verbose]
---   lunaria launch -n N tests/conformance/training.lua DIR --parallel data|level1|level2|level3|shards [...]
+--   lunaria launch -n N tests/conformance/training.lua DIR --parallel data|level1|level2|level3|shards|pipeline [...]
 -- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
 -- with cells and optimizers (nn). In graph mode most steps have to be compiled. Runs of what does not exist yet are counted as
 -- waiting. The last line is "N passed, N failed".
 -- With --parallel the batches are divided among the ranks, and TrainOneStepCell trains (nn only): with whole parameters (data), with a
--- fixed number of 8 shards (shards), or with parameters and states divided among the ranks (level1 to level3; sharded: level2).
+-- fixed number of 8 shards (shards), or with parameters and states divided among the ranks (level1 to level3; sharded: level2); or the
+-- layers are divided (pipeline).
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
@@ -22,13 +23,13 @@ end
 local parallel = options.parallel ~= "" and options.parallel
 if parallel then
   local level = parallel == "sharded" and "level2" or parallel:match "^level[123]$"
-  if not level and parallel ~= "data" and parallel ~= "shards" then
-    error("--parallel must be data, shards, sharded, level1, level2 or level3, got " .. parallel, 0)
+  if not level and parallel ~= "data" and parallel ~= "shards" and parallel ~= "pipeline" then
+    error("--parallel must be data, shards, sharded, level1, level2, level3 or pipeline, got " .. parallel, 0)
   end
   ms.communication.init()
-  ms.set_auto_parallel_context { parallel_mode = "data_parallel", gradients_mean = true, full_batch = true,
+  if parallel ~= "pipeline" then ms.set_auto_parallel_context { parallel_mode = "data_parallel", gradients_mean = true, full_batch = true,
     logical_shards = parallel == "shards" and 8 or 0, enable_parallel_optimizer = level ~= nil,
-    parallel_optimizer_config = { optimizer_level = level or "level1", parallel_optimizer_threshold = 0.25 } }
+    parallel_optimizer_config = { optimizer_level = level or "level1", parallel_optimizer_threshold = 0.25 } } end
   options.api = "nn"
 end
 
@@ -105,7 +106,7 @@ local function parallel_step(net, loss, optimizer)
 end
 
 -- Statistics of a batch are those of all ranks, as the reference has them.
-local layers = parallel and setmetatable({ BatchNorm2d = ms.nn.SyncBatchNorm }, { __index = ms.nn }) or ms.nn
+local layers = parallel and parallel ~= "pipeline" and setmetatable({ BatchNorm2d = ms.nn.SyncBatchNorm }, { __index = ms.nn }) or ms.nn
 
 function apis.nn(run)
   local weights = weights_of(run)
@@ -113,6 +114,13 @@ function apis.nn(run)
   local params = net:trainable_params()
   for _, p in ipairs(params) do p:assign(weights[p.name] or error("the file has no weight " .. p.name, 0)) end
   net:set_train(true)
+  if parallel == "pipeline" then
+    local pipe, reason = require "chains"(net, run)
+    if not pipe then return nil, reason end
+    pipe:set_train(true)
+    local step = ms.nn.TrainOneStepCell(pipe, optimizers[run.optimizer](pipe:trainable_params(), run.hyper))
+    return step, pipe, step
+  end
   local function loss(x, y) return models.loss(net(x), y) end
   local optimizer = optimizers[run.optimizer](params, run.hyper)
   if parallel then
@@ -135,6 +143,7 @@ end
 
 local function judge(run, api)
   local step, loss, gradient = apis[api](run)
+  if not step then return nil, loss end
   local x, y = tensors[run.x], tensors[run.y]
   local function batch(k)
     local rows = ms.slice(k * run.batch, (k + 1) * run.batch)
@@ -171,8 +180,9 @@ for _, api in ipairs { "ops", "nn" } do
   for _, run in ipairs(set.runs) do
     if has_api(api) and has_run(run.id) then
       local reason = missing(api)
-      local ran, wrong
-      if not reason then ran, wrong = pcall(judge, run, api) end
+      local ran, wrong, lacking
+      if not reason then ran, wrong, lacking = pcall(judge, run, api) end
+      reason = reason or ran and lacking
       if reason then
         waiting:add(reason)
       elseif ran and not wrong then

@@ -221,14 +221,6 @@ local function in_parts(name, count, signature, doc)
     if not is_cell(a.network) then fail(name, "network must be a cell, got " .. describe(a.network)) end
     self.network = a.network
     self[count] = check.positive(name, count, a[count])
-    for _, config in ipairs { "stage_config", "segment_config" } do
-      if a[config] ~= nil and type(a[config]) ~= "table" then
-        fail(name, ("%s must be a table of numbers by cell names, got %s"):format(config, describe(a[config])))
-      end
-      for cell, number in pairs(a[config] or {}) do
-        if number ~= 0 then fail(name, ("%s must be 0 for %s, the only one, got %s"):format(config, describe(cell), describe(number))) end
-      end
-    end
   end
   function class:construct(...) return sum_of_parts(name, self.network, self[count], ...) end
   return class
@@ -252,12 +244,45 @@ of one part are sent while another is computed; on one device they follow each o
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
   > ms.nn.MicroBatchInterleaved(net, 2)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 2.0]])
 
-local Pipeline = in_parts("PipelineCell", "micro_size", "network, micro_size, stage_config=nil, segment_config=nil",
-  [[A network called with micro_size parts of its inputs along axis 0: the sum of the results. stage_config, segment_config: the
-stage and segment of cells by name, for pipelines over several devices; on one device there is one of each, with the number 0.
+local Pipeline = in_parts("PipelineCell", "micro_size",
+  "network, micro_size, stage_config=nil, segment_config=nil, scheduler=\"1f1b\"",
+  [[A network called with micro_size parts of its inputs along axis 0: the sum of the results, in stages on several ranks where cells have
+some. The network is an nn.SequentialCell, or an nn.WithLossCell around one. stage_config: the stages of its cells by name, from 0, or
+the attribute pipeline_stage of the cells; a cell without has that of the one before. segment_config (pipeline_segment): which of
+several parts of its stage a cell is in, where data meets all stages once for each segment. There have to be as many ranks as
+stages; each computes with the cells of its stage and sends results and gradients on, in the order of scheduler: "1f1b", "gpipe" or
+"interleaved" (for several segments). All ranks get the sum; parameters of other stages have no gradients, and trainable_params gives those
+of the rank's stage. In a program of one process the parts follow one another.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
   > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 4.0]])
+local set_up_parts = Pipeline.setup
+function Pipeline:setup(a)
+  local name = "PipelineCell"
+  set_up_parts(self, a)
+  for _, config in ipairs { "stage_config", "segment_config" } do
+    if a[config] ~= nil and type(a[config]) ~= "table" then
+      fail(name, ("%s must be a table of numbers by cell names, got %s"):format(config, describe(a[config])))
+    end
+  end
+  check.choice(name, "scheduler", a.scheduler, { "1f1b", "gpipe", "interleaved" })
+  local several = gradients.ranks() > 1
+  if not several and not a.stage_config and not a.segment_config then return end
+  local stages = require "lunaria.parallel.pipeline"
+  local division = stages.divide(name, self.network, a.stage_config, a.segment_config)
+  if not several or not division then return end
+  rawset(self, "_uncompiled", true)
+  rawset(self, "_pipeline", stages.new(name, division, self.micro_size, a.scheduler))
+end
+function Pipeline:construct(...)
+  if rawget(self, "_pipeline") then return self._pipeline:run(self.training, ...) end
+  return sum_of_parts("PipelineCell", self.network, self.micro_size, ...)
+end
+--- The parameters that are trained: in stages on several ranks those of the rank's stage.
+function Pipeline:trainable_params(...)
+  if rawget(self, "_pipeline") then return table.move(self._pipeline.parameters, 1, #self._pipeline.parameters, 1, {}) end
+  return Cell.trainable_params(self, ...)
+end
 
 local Reducer = layer(Cell, "DistributedGradReducer", "parameters, mean=nil, degree=nil, fusion_type=1, group=\"world\"",
   [[Adds up the gradients of all ranks: cell(grads) gives the sums, divided by degree where mean is true. In a program of one process

@@ -286,8 +286,13 @@ function sharded.load(path, parameter, check)
   for _, name in ipairs(self:names()) do
     local own = parameter and parameter(name)
     local piece = own and pieces[own]
-    local value = own and shards.fill(self._shards, name, own, check) and own or self:read(name, piece and piece.offsets, piece and (piece.sizes or sizes_of(own.shape)), check)
-    values[name] = piece and with_zeros(value, own) or value
+    if own and shards.fill(self._shards, name, own, check) then
+      values[name] = own
+    elseif piece then
+      values[name] = with_zeros(self:read(name, piece.offsets, piece.sizes or sizes_of(own.shape), check), own)
+    else
+      values[name] = self:read(name, nil, nil, check)
+    end
   end
   for name, text in pairs(self:texts()) do values[name] = values[name] or text end
   return values

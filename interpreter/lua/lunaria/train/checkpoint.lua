@@ -270,7 +270,8 @@ local function request(where, ...)
     for name, value in pairs(values) do
       if (not wanted or has_prefix(name, wanted)) and not (unwanted and has_prefix(name, unwanted))
         and (not a.choice_func or a.choice_func(name)) then
-        dictionary[name] = type(value) == "string" and value or ms.Parameter(value, name)
+        -- A parameter that lies on several ranks has got its pieces already.
+        dictionary[name] = (type(value) == "string" or ms.is_parameter(value)) and value or ms.Parameter(value, name)
       end
     end
     if next(dictionary) == nil then fail(path, "has no parameter whose name is wanted") end
@@ -424,7 +425,7 @@ function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
     if found[entry] then
       local value = dictionary[found[entry]]
       if value.dtype ~= entry.parameter.dtype then value = value:astype(entry.parameter.dtype) end
-      entry.parameter:assign(value)
+      if not rawequal(value, entry.parameter) then entry.parameter:assign(value) end
     end
   end
   return not_loaded, left

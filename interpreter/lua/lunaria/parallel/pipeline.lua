@@ -1,0 +1,332 @@
+-- A network in stages on several ranks: a chain of cells, cut into parts; a rank has those of its stage. A step computes micro-batches in
+-- the order of a table (core/parallel/schedule.h), forward and backward, and sends results and gradients to the ranks of the neighbouring
+-- parts while it goes on.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local autodiff = require "lunaria.autodiff"
+local cells = require "lunaria.nn.cell"
+local ranks = require "lunaria.ranks"
+local schedules = require "lunaria.schedules"
+local sharded = require "lunaria.parallel.checkpoint"
+
+local ops = ms.ops
+local fail, describe = arguments.fail, arguments.describe
+
+local pipeline = {}
+
+local function class_name(cell) return getmetatable(cell)._name end
+
+-- The cells of a network that follow one another, with their names, and the loss behind them, if there is one.
+local function chain_of(network)
+  local loss
+  local prefix = ""
+  if class_name(network) == "WithLossCell" then network, loss, prefix = network.backbone, network.loss_fn, "backbone." end
+  local list = {}
+  local function add(cell, name, stage, segment)
+    stage, segment = rawget(cell, "pipeline_stage") or stage, rawget(cell, "pipeline_segment") or segment
+    if class_name(cell) == "SequentialCell" then
+      for i = 1, #cell do add(cell[i], name .. i .. ".", stage, segment) end
+    else
+      list[#list + 1] = { cell = cell, name = name:sub(1, -2), stage = stage, segment = segment }
+    end
+  end
+  if not cells.is_cell(network) then return {}, loss end
+  add(network, "")
+  return list, loss, prefix
+end
+
+local function check_numbers(where, name, config, list, prefix)
+  local known = {}
+  for _, entry in ipairs(list) do
+    known[entry.name], known[prefix .. entry.name] = entry, entry
+    -- A name of a cell around several stands for all of them.
+    local outer = entry.name:match "^(.*)%.[^.]*$"
+    while outer do
+      for _, full in ipairs { outer, prefix .. outer } do
+        known[full] = known[full] or {}
+        if not known[full].cell then table.insert(known[full], entry) end
+      end
+      outer = outer:match "^(.*)%.[^.]*$"
+    end
+  end
+  for cell, number in pairs(config or {}) do
+    if math.type(number) ~= "integer" or number < 0 then
+      fail(where, ("%s must be an integer that is not negative for %s, got %s"):format(name, describe(cell), describe(number)))
+    end
+    local found = known[cell]
+    if not found then
+      local names = {}
+      for i, entry in ipairs(list) do names[i] = entry.name end
+      fail(where, ("%s names '%s', which is no cell of the chain: %s"):format(name, tostring(cell), table.concat(names, ", ")),
+        "a network is divided between the cells of an nn.SequentialCell")
+    end
+    local field = name == "stage_config" and "stage" or "segment"
+    for _, entry in ipairs(found.cell and { found } or found) do entry[field] = number end
+  end
+end
+
+--- The parts of a network by the stages and segments of its cells: pipeline_stage and pipeline_segment of a cell, or the tables
+--- by names; a cell without has those of the one before it. Gives nil where no cell has a stage, else { parts =, stages =,
+--- segments =, loss = }, where parts[stage][segment] is a list of cells.
+function pipeline.divide(where, network, stage_config, segment_config)
+  local list, loss, prefix = chain_of(network)
+  check_numbers(where, "stage_config", stage_config, list, prefix or "")
+  check_numbers(where, "segment_config", segment_config, list, prefix or "")
+  local stage, segment, any = 0, 0, false
+  local result = { parts = {}, order = {}, stages = 0, segments = 0, loss = loss }
+  for _, entry in ipairs(list) do
+    any = any or entry.stage ~= nil
+    stage, segment = entry.stage or stage, entry.segment or segment
+    result.parts[stage] = result.parts[stage] or {}
+    local part = result.parts[stage][segment]
+    if not part then
+      part = { stage = stage, segment = segment }
+      result.parts[stage][segment] = part
+      table.insert(result.order, part)
+    elseif result.order[#result.order] ~= part then
+      fail(where, ("%s is in stage %d again, after others"):format(entry.name, stage), "cells of a stage follow one another")
+    end
+    part[#part + 1] = entry.cell
+    result.stages, result.segments = math.max(result.stages, stage + 1), math.max(result.segments, segment + 1)
+  end
+  if not any then return nil end
+  for s = 0, result.stages - 1 do
+    for g = 0, result.segments - 1 do
+      if not (result.parts[s] and result.parts[s][g]) then
+        fail(where, ("no cell is in stage %d%s"):format(s, result.segments > 1 and (", segment %d"):format(g) or ""))
+      end
+    end
+  end
+  return result
+end
+
+local Pipeline = {}
+Pipeline.__index = Pipeline
+
+--- The network of a division on the ranks of this program, one for each stage. scheduler: "1f1b", "gpipe" or "interleaved".
+function pipeline.new(where, division, micro_size, scheduler)
+  local self = setmetatable({ where = where, micro_size = micro_size }, Pipeline)
+  local count = ranks.size(where, "")
+  if count ~= division.stages then
+    fail(where, ("the network has %d stages, the program %d ranks: as many are needed"):format(division.stages, count))
+  end
+  if division.segments > 1 and scheduler == "1f1b" then scheduler = "interleaved" end
+  self.table = schedules.make(scheduler, division.stages, micro_size, division.segments)
+  self.rank, self.last = ranks.rank(where, ""), division.stages * division.segments
+  self.parts, self.parameters = {}, {}
+  local own = {}
+  for stage = 0, division.stages - 1 do
+    for segment = 0, division.segments - 1 do
+      local number = schedules.part(self.table, stage, segment)
+      local part = division.parts[stage][segment]
+      if division.order[number + 1] ~= part then
+        fail(where, ("the cells of stage %d, segment %d are not in their place: data meets the stages in order, once for each segment")
+          :format(stage, segment))
+      end
+      self.parts[number] = { cells = part, stage = stage, parameters = {} }
+      for _, cell in ipairs(part) do
+        for _, parameter in cell:parameters_and_names() do
+          if own[parameter] and own[parameter] ~= stage then
+            fail(where, ("%s is in two stages: each has parameters of its own"):format(parameter.name),
+              "two segments of one stage may share a parameter")
+          end
+          if stage == self.rank and parameter.requires_grad then
+            table.insert(self.parts[number].parameters, parameter)
+            if not own[parameter] then table.insert(self.parameters, parameter) end
+          end
+          own[parameter] = stage
+        end
+      end
+    end
+  end
+  -- A checkpoint has what the rank of the stage has.
+  for parameter, stage in pairs(own) do
+    local shape, offsets = {}, {}
+    for axis = 1, #parameter.shape do shape[axis], offsets[axis] = parameter.shape[axis], 0 end
+    sharded.set_piece(parameter, { shape = shape, offsets = offsets, replica = stage == self.rank and 0 or -1, replicas = 1 })
+  end
+  self.loss, self.known = division.loss, {}
+  return self
+end
+
+-- Messages of a step have numbers of their own, so that they may pass one another.
+local function tag_of(self, part, micro_batch, kind) return (part * self.micro_size + micro_batch) * 3 + kind end
+local result_of, gradient_of, form_of = 0, 1, 2
+
+local dtypes = { "float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "int16", "uint8", "bool" }
+
+local function send(self, x, part, micro_batch, kind, to)
+  table.insert(self.sent, ms.communication.comm_func.isend(x, self.parts[to].stage, nil, tag_of(self, part, micro_batch, kind)))
+end
+
+local function receive(self, like, part, micro_batch, kind, from)
+  return ms.communication.comm_func.recv(like, self.parts[from].stage, nil, tag_of(self, part, micro_batch, kind))
+end
+
+-- Shape and dtype of a tensor as one that can be sent, and a tensor with them.
+local function form_tensor(y)
+  local numbers = { 0, #y.shape, 0, 0, 0, 0, 0, 0, 0, 0 }
+  for i, name in ipairs(dtypes) do
+    if y.dtype == ms[name] then numbers[1] = i end
+  end
+  for axis = 1, #y.shape do numbers[axis + 2] = y.shape[axis] end
+  return ms.tensor(numbers, ms.int64)
+end
+
+local function zeros_of_form(form)
+  local numbers = form:tolist()
+  return ops.zeros(table.move(numbers, 3, 2 + numbers[2], 1, {}), ms[dtypes[numbers[1]]])
+end
+
+-- All ranks give the sum that the last stage has.
+local function shared_sum(self, sum)
+  local from, broadcast = self.parts[self.last - 1].stage, ms.communication.comm_func.broadcast
+  local form = broadcast(from == self.rank and form_tensor(sum) or ms.zeros({ 10 }, ms.int64), from)
+  return broadcast(from == self.rank and sum or zeros_of_form(form), from)
+end
+
+local function is_here(self, part) return self.parts[part] ~= nil and self.parts[part].stage == self.rank end
+
+-- The input of a part for a micro-batch.
+local function input_of(self, step, part, micro_batch)
+  if part == 0 then return step.inputs[1][micro_batch + 1] end
+  if is_here(self, part - 1) then
+    local x = step.results[part - 1][micro_batch]
+    step.results[part - 1][micro_batch] = nil
+    return x
+  end
+  -- The rank of the part before tells what it gives with the first micro-batch of inputs of these shapes.
+  local known = self.known[step.key]
+  if not known[part - 1] then known[part - 1] = receive(self, ms.zeros({ 10 }, ms.int64), part - 1, 0, form_of, part - 1) end
+  return receive(self, zeros_of_form(known[part - 1]), part - 1, micro_batch, result_of, part - 1)
+end
+
+local function compute(self, step, part, micro_batch, x)
+  local y = x
+  for _, cell in ipairs(self.parts[part].cells) do y = cell(y) end
+  if part == self.last - 1 and self.loss then
+    local others = {}
+    for i = 2, step.inputs.n do others[i - 1] = step.inputs[i][micro_batch + 1] end
+    y = self.loss(y, table.unpack(others, 1, step.inputs.n - 1))
+  end
+  return y
+end
+
+local function hand_on(self, step, part, micro_batch, y)
+  if part == self.last - 1 then
+    step.sum = step.sum and step.sum + y or y
+  elseif is_here(self, part + 1) then
+    step.results[part][micro_batch] = y
+  else
+    if not self.known[step.key][part] then
+      self.known[step.key][part] = true
+      send(self, form_tensor(y), part, 0, form_of, part + 1)
+    end
+    send(self, y, part, micro_batch, result_of, part + 1)
+  end
+end
+
+local function forward(self, step, part, micro_batch, keeps)
+  local x = input_of(self, step, part, micro_batch)
+  if not keeps then return hand_on(self, step, part, micro_batch, compute(self, step, part, micro_batch, x)) end
+  -- Data has no gradient.
+  local wanted = part > 0 and { [0] = true } or {}
+  local pull, context, y = autodiff.vjp(function(value) return compute(self, step, part, micro_batch, value) end, wanted,
+    self.parts[part].parameters, x)
+  if not ms.is_tensor(y) then fail(self.where, ("a part of the network must give one tensor, got %s"):format(describe(y))) end
+  if part == self.last - 1 and y.size ~= 1 then
+    fail(self.where, ("the network must give a loss, a tensor of one element, got shape %s"):format(tostring(y.shape)))
+  end
+  step.kept[part][micro_batch] = { pull = pull, context = context, x = x, y = y }
+  hand_on(self, step, part, micro_batch, y)
+end
+
+local function backward(self, step, part, micro_batch)
+  local kept = step.kept[part][micro_batch]
+  step.kept[part][micro_batch] = nil
+  local d
+  if part == self.last - 1 then
+    d = ops.ones(kept.y.shape, kept.y.dtype)
+  elseif is_here(self, part + 1) then
+    d = step.gradients[part][micro_batch]
+    step.gradients[part][micro_batch] = nil
+  else
+    d = receive(self, kept.y, part, micro_batch, gradient_of, part + 1)
+  end
+  local of_input = kept.pull(d)
+  for _, parameter in ipairs(self.parts[part].parameters) do
+    local own = autodiff.cotangent(kept.context, parameter, 0)
+    if own ~= nil then
+      local before = step.sums[parameter]
+      step.sums[parameter] = before and before + own or own
+    end
+  end
+  if part == 0 then return end
+  of_input = of_input or ops.zeros(kept.x.shape, kept.x.dtype)
+  if is_here(self, part - 1) then
+    step.gradients[part - 1][micro_batch] = of_input
+  else
+    send(self, of_input, part - 1, micro_batch, gradient_of, part - 1)
+  end
+end
+
+-- Inputs in as many parts as there are micro-batches.
+local function divided(self, ...)
+  local inputs, key = table.pack(...), {}
+  for i = 1, inputs.n do
+    local x = inputs[i]
+    local rows = ms.is_tensor(x) and x.ndim > 0 and x.shape[1] or 0
+    if rows == 0 or rows % self.micro_size ~= 0 then
+      fail(self.where, ("input %d must have a number of rows that %d divides, got %s"):format(i, self.micro_size, describe(x)))
+    end
+    key[i] = tostring(x.shape) .. tostring(x.dtype)
+    inputs[i] = table.pack(ops.split(x, rows // self.micro_size, 0))
+  end
+  return inputs, table.concat(key, " ")
+end
+
+local function work(self, keeps, ...)
+  local step = { results = {}, gradients = {}, kept = {}, sums = {} }
+  step.inputs, step.key = divided(self, ...)
+  self.known[step.key] = self.known[step.key] or {}
+  self.sent = {}
+  for part = 0, self.last - 1 do step.results[part], step.gradients[part], step.kept[part] = {}, {}, {} end
+  for _, slot in ipairs(schedules.slots(self.table, self.rank)) do
+    local part = schedules.part(self.table, self.rank, slot.chunk)
+    if slot.phase == "forward" then
+      forward(self, step, part, slot.micro_batch, keeps)
+    elseif keeps then
+      backward(self, step, part, slot.micro_batch)
+    end
+  end
+  for _, handle in ipairs(self.sent) do handle:wait() end
+  return shared_sum(self, step.sum), step.sums
+end
+
+--- The sum of what the network gives for the micro-batches. Its derivative is that of the parameters of this rank's stage. training: it
+--- is computed together with the sum; else, if something asks for it, in a second pass.
+function Pipeline:run(training, ...)
+  local count, gradients = #self.parameters, nil
+  local function step(...)
+    local sum, sums = work(self, training, select(count + 1, ...))
+    gradients = training and sums
+    return sum
+  end
+  local function back(...)
+    local given = table.pack(...)
+    local d, list = given[given.n], {}
+    if not gradients then gradients = select(2, work(self, true, table.unpack(given, count + 1, given.n - 2))) end
+    for i, parameter in ipairs(self.parameters) do
+      local own = gradients[parameter]
+      list[i] = own and own * d:astype(own.dtype) or ops.zeros(parameter.shape, parameter.dtype)
+    end
+    for i = count + 1, given.n - 2 do list[i] = ops.zeros(given[i].shape, given[i].dtype) end
+    return table.unpack(list, 1, given.n - 2)
+  end
+  local list = table.move(self.parameters, 1, count, 1, {})
+  local inputs = table.pack(...)
+  for i = 1, inputs.n do list[count + i] = inputs[i] end
+  return ms.custom_vjp(step, back)(table.unpack(list, 1, count + inputs.n))
+end
+
+return pipeline

@@ -1,0 +1,74 @@
+-- A network in stages on several ranks gives the numbers of one process.
+-- Eager mode only: stages are not compiled.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local nn = ms.nn
+
+local program = arg[-1]:find "^/" and arg[-1] or os.getenv "PWD" .. "/" .. arg[-1]
+local folder = os.tmpname()
+os.remove(folder)
+ms.io.make_folder(folder)
+
+local function run(ranks, ...)
+  local launch = ranks > 1 and ("launch -n %d "):format(ranks) or ""
+  local script = os.getenv "PWD" .. "/tests/lua/parallel/pipeline_script.lua"
+  local pipe = io.popen(("cd '%s' && TMPDIR=. timeout -k 5 60 '%s' %s'%s' %s 2>&1"):format(folder, program, launch, script,
+    table.concat({ ... }, " ")))
+  local text = pipe:read "a"
+  local ok = pipe:close()
+  -- What the ranks of a failed program asked of each other stays for `lunaria ranks`.
+  local job = text:match "lunaria ranks (%w+)"
+  if job then os.execute("rm -f /dev/shm/lunaria-" .. job .. "-*") end
+  return text, ok
+end
+
+local function losses_of(text)
+  local ok, list = pcall(ms.json.decode, text:match "%[[%d%.,e%-%+ ]+%]" or "")
+  assert(ok and type(list) == "table" and #list == 5, text)
+  return list
+end
+
+for i, case in ipairs {
+  { 2, 1, 4, "1f1b", "SGD", "cell" }, { 2, 1, 4, "gpipe", "Adam", "function" }, { 3, 1, 2, "1f1b", "AdamWeightDecay", "cell" },
+  { 2, 2, 4, "interleaved", "SGD", "cell" },
+} do
+  local stages, segments, micro, scheduler, optimizer, how = table.unpack(case)
+  t.test(("%s in %d stages with %d segments and %d micro-batches"):format(scheduler, stages, segments, micro), function()
+    local alone, together = ("%s/alone%d"):format(folder, i), ("%s/together%d"):format(folder, i)
+    local expected = losses_of((run(1, alone, scheduler, micro, stages, segments, optimizer, how)))
+    local text, ok = run(stages, together, scheduler, micro, stages, segments, optimizer, how)
+    assert(ok, text)
+    t.near(losses_of(text), expected, 2e-6)
+    assert(expected[5] < expected[1])
+    -- Each rank has written the parameters of its stage, and together they are the network.
+    local got, want = ms.load_checkpoint(together), ms.load_checkpoint(alone .. ".safetensors")
+    local checkpoint = require "lunaria.parallel.checkpoint".open(together)
+    local files = {}
+    for name, value in pairs(want) do
+      t.near(got[name], value, 2e-6)
+      local parts = checkpoint:tensor(name).parts
+      t.equal(#parts, 1)
+      files[parts[1].file] = true
+    end
+    for rank = 1, stages do assert(files[rank], rank) end
+  end)
+end
+
+t.test("what does not fit is told", function()
+  local net = nn.SequentialCell(nn.Dense(2, 2), nn.ReLU(), nn.Dense(2, 2))
+  t.fails("no cell of the chain: 1, 2, 3", nn.PipelineCell, net, 2, { stage_config = { fc = 0 } })
+  t.fails("no cell is in stage 1", nn.PipelineCell, net, 2, { stage_config = { ["1"] = 0, ["3"] = 2 } })
+  t.fails("is in stage 0 again, after others", nn.PipelineCell, net, 2, { stage_config = { ["1"] = 0, ["2"] = 1, ["3"] = 0 } })
+  t.fails("stage_config must be an integer that is not negative", nn.PipelineCell, net, 2, { stage_config = { ["1"] = -1 } })
+  t.fails("scheduler must be", nn.PipelineCell, net, 2, { scheduler = "zero_bubble_v" })
+  local text, ok = run(2, folder .. "/x", "1f1b", 2, 3, 1, "SGD", "cell")
+  assert(not ok and text:find("the network has 3 stages, the program 2 ranks: as many are needed", 1, true), text)
+  -- In one process stages change nothing.
+  local x, y = ms.randn { 4, 2 }, ms.randn { 4, 2 }
+  local whole = nn.WithLossCell(net, nn.MSELoss())
+  t.near(nn.PipelineCell(whole, 2, { stage_config = { ["backbone.1"] = 0, ["3"] = 1 } })(x, y), nn.PipelineCell(whole, 2)(x, y), 0)
+end)
+
+os.execute(("rm -r '%s'"):format(folder))
+t.finish()
