@@ -123,8 +123,9 @@ void mark(Machine& m, const Instr& i) {
 
 void follow(Machine& m, const Instr& i) {
     Value v = m.operand(i, 2);
+    const Value from = m.operand(i, 1);
     const uint16_t mark = context_of(m.operand(i, 0)).mark;
-    if (marks_of(m.operand(i, 1)) & mark) mark_value(v, mark);
+    if (from.kind() == Value::Kind::boolean || (marks_of(from) & mark)) mark_value(v, mark);
     m.set(i, std::move(v));
 }
 
