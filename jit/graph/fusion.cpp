@@ -213,15 +213,33 @@ class Cutter {
     // Whether the values of the piece that the node reads are available where the node is computed.
     bool refers_well(const Piece& piece, const ir::Node& node) const { return can_compute(piece, node, arrangements_); }
 
+    // Ordered operators that give nothing to others.
+    Nodes told_to_outside() const {
+        Nodes telling;
+        for (const ir::Node* node : graph_.body())
+            if (node->op && node->op->is_ordered() && !node->op->writes()) telling.insert(node);
+        if (telling.empty()) return telling;
+        const auto forget = [&](const ir::Node* n) { telling.erase(n); };
+        for (const ir::Node* node : graph_.body())
+            for (const Value& arg : node->args) ir::for_each_node(arg, forget);
+        ir::for_each_node(graph_.result, forget);
+        return telling;
+    }
+
     std::vector<Piece> ordered() {
-        // In the order of the first node, except where a piece has to wait; epochs keep their order by themselves.
+        // In the order of the first node, except where a piece has to wait; epochs keep their order by themselves. What
+        // is told to the outside is told as soon as it is known, so that messages leave while the rest is computed.
+        const Nodes telling = told_to_outside();
         std::vector<size_t> left(units_.size(), 0);
         std::vector<std::vector<size_t>> waiting(units_.size());
         std::unordered_map<const ir::Node*, size_t> position;
         for (size_t i = 0; i < graph_.body().size(); ++i) position[graph_.body()[i]] = i;
         using Entry = std::tuple<int, size_t, size_t>;  // epoch, first node, unit
         std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-        auto entry = [&](size_t u) { return Entry{units_[u].epoch, position[units_[u].piece.nodes[0]], u}; };
+        auto entry = [&](size_t u) {
+            const ir::Node* first = units_[u].piece.nodes[0];
+            return Entry{units_[u].epoch, telling.contains(first) ? 0 : position[first] + 1, u};
+        };
         for (size_t u = 0; u < units_.size(); ++u) {
             if (units_[u].joined_into != SIZE_MAX) continue;
             auto& nodes = units_[u].piece.nodes;
