@@ -16,7 +16,7 @@ bool ask(const KernelCall& call) {
 
 void add_communication_kernels(KernelTable& table) {
     for (const char* op : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_v", "broadcast_from",
-                           "reduce_to", "gather_to", "scatter_from", "send", "recv", "barrier"})
+                           "reduce_to", "gather_to", "scatter_from", "send", "recv", "barrier", "give_gradient"})
         table.plain(op, ask);
 }
 

@@ -316,10 +316,25 @@ void add_between_two(Registry& ops) {
         .sample("f32[2,3]");
 }
 
+void add_gradients(Registry& ops) {
+    ops.add("give_gradient(gradient/x: tensor, exchange: int, place: int)")
+        .doc(
+            "Gives a gradient to an exchange of gradients among ranks, which sends it as soon as what goes with it is "
+            "there, and gives 0. Steps of training use it; place counts from 0.")
+        .infer([](const Call&) -> Types {
+            return {{DType::f32, Shape{}}};
+        })
+        .half_native()
+        .effect(Effect::ordered)
+        .method(false)
+        .no_grad("the gradient leaves this rank");
+}
+
 }  // namespace
 
 void add_communication_ops(Registry& ops) {
     add_to_all(ops);
+    add_gradients(ops);
     add_one_sided(ops);
     add_between_two(ops);
 }

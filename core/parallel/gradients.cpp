@@ -126,6 +126,7 @@ Tensor GradientExchange::place_of(const Slot& slot) const {
 }
 
 void GradientExchange::give(size_t index, const Tensor& gradient) {
+    if (deaf_) return;
     if (!open_) begin();
     Slot& slot = slots_.at(index);
     if (!(gradient.shape() == slot.gradient.type.shape))
@@ -175,17 +176,10 @@ void GradientExchange::send(Bucket& bucket) {
 }
 
 void GradientExchange::finish(Bucket& bucket) {
-    if (bucket.reduction) bucket.reduction->finish(bucket.data);
-    if (options_.factor != 1) {
-        const auto scale = [&](auto factor) {
-            auto* const data = bucket.data.data<decltype(factor)>();
-            for (int64_t i = 0; i < bucket.size; ++i) data[i] *= factor;
-        };
-        if (bucket.data.dtype() == DType::f64)
-            scale(options_.factor);
-        else
-            scale(static_cast<float>(options_.factor));
-    }
+    if (bucket.reduction)
+        bucket.reduction->finish(bucket.data);
+    else
+        scale(bucket.data, options_.factor);
     bucket.finished = true;
 }
 

@@ -71,6 +71,8 @@ class GradientExchange {
     Tensor take(size_t index);
     // Forgets a step that has not been taken to its end, of which nothing was sent.
     void cancel();
+    // While it is deaf, what is given is ignored: for calls of a step that shall only be compiled.
+    void set_deaf(bool deaf) { deaf_ = deaf; }
 
     // The gradients of each bucket, in the order in which they are expected, for reports.
     std::vector<std::vector<size_t>> buckets() const;
@@ -112,7 +114,7 @@ class GradientExchange {
     std::vector<Slot> slots_;
     std::vector<Bucket> buckets_;
     size_t sent_ = 0, finished_ = 0, taken_ = 0;
-    bool open_ = false;
+    bool open_ = false, deaf_ = false;
     int steps_ = 0;
     double began_ = 0;
     std::optional<MessageCost> cost_;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/operator/op.h"
+#include "core/parallel/gradients.h"
 #include "core/parallel/phantom.h"
 
 namespace lunaria::parallel {
@@ -214,6 +215,12 @@ void barrier(const KernelCall& call) {
     copy_elements(call.tensor(0), call.out[0]);
 }
 
+void give_gradient(const KernelCall& call) {
+    const int64_t place = call.args[2].integer();
+    exchange_of(call.args[1].integer())->give(static_cast<size_t>(place), call.tensor(0));
+    clear(call.out[0]);
+}
+
 struct Entry {
     std::string_view name;
     void (*run)(const KernelCall& call);
@@ -231,6 +238,7 @@ constexpr Entry kEntries[] = {
     {"send", send},
     {"recv", recv},
     {"barrier", barrier},
+    {"give_gradient", give_gradient},
 };
 
 class WorldRanks : public Ranks {

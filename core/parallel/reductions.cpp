@@ -27,7 +27,8 @@ class Message : public Reduction {
     Message(const ExchangeOptions& options, const std::string& name)
         : communicator_(*options.communicator),
           group_(options.group ? *options.group : options.communicator->world()),
-          name_(name) {}
+          name_(name),
+          factor_(options.factor) {}
 
   protected:
     Request request(Collective operation, const Tensor& in, const Tensor& out, int64_t count) const {
@@ -46,17 +47,24 @@ class Message : public Reduction {
     Communicator& communicator_;
     const Group& group_;
     const std::string name_;
+    const double factor_;
 };
 
 class Sum : public Message {
   public:
     using Message::Message;
     void start(const Tensor& bucket) override {
-        pending_ = communicator_.start(request(Collective::all_reduce, bucket, bucket, bucket.size()));
+        Request r = request(Collective::all_reduce, bucket, bucket, bucket.size());
+        if (is_mean()) r.combine = Combine::mean;
+        pending_ = communicator_.start(r);
     }
-    void finish(const Tensor&) override { pending_.wait(); }
+    void finish(const Tensor& bucket) override {
+        pending_.wait();
+        if (!is_mean()) scale(bucket, factor_);
+    }
 
   private:
+    bool is_mean() const { return factor_ == 1.0 / ranks(); }
     Pending pending_;
 };
 
@@ -71,6 +79,7 @@ class HalfSum : public Message {
     void finish(const Tensor& bucket) override {
         pending_.wait();
         copy_elements(message_, bucket);
+        scale(bucket, factor_);
         message_ = {};
     }
 
@@ -92,7 +101,9 @@ class TreeSum : public Message {
         pending_.wait();
         sum_in_pairs(pieces_, ranks());
         const int64_t size = bucket.size() / ranks();
-        communicator_.run(request(Collective::all_gather, slice(pieces_, 0, size), bucket, size));
+        const Tensor own = slice(pieces_, 0, size);
+        scale(own, factor_);
+        communicator_.run(request(Collective::all_gather, own, bucket, size));
         pieces_ = {};
     }
 
@@ -138,6 +149,7 @@ class TopK : public Message {
             const auto* words = got_.data<int32_t>() + rank * 2 * chosen;
             for (int64_t k = 0; k < chosen; ++k) data[words[k]] += std::bit_cast<float>(words[chosen + k]);
         }
+        scale(bucket, factor_);
         sent_ = got_ = {};
     }
 
@@ -188,6 +200,7 @@ class Adasum : public Message {
                 if (!first) copy_elements(theirs, own);
             }
         }
+        scale(bucket, factor_);
     }
 
   private:
@@ -202,6 +215,16 @@ void sum_in_pairs(const Tensor& values, int64_t count) {
         auto* const data = values.data<decltype(zero)>();
         for (int64_t half = count / 2; half > 0; half /= 2)
             for (int64_t i = 0; i < half * size; ++i) data[i] += data[half * size + i];
+    });
+}
+
+void scale(const Tensor& vector, double factor) {
+    if (factor == 1) return;
+    visit_float(vector.dtype(), [&](auto zero) {
+        using T = decltype(zero);
+        auto* const data = vector.data<T>();
+        const auto by = static_cast<T>(factor);
+        for (int64_t i = 0; i < vector.size(); ++i) data[i] *= by;
     });
 }
 

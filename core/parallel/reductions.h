@@ -39,6 +39,9 @@ int64_t bucket_padding(const ExchangeOptions& options, int64_t size);
 // after the other, a power of two of them.
 void sum_in_pairs(const Tensor& values, int64_t count);
 
+// Multiplies the elements of a dense vector.
+void scale(const Tensor& vector, double factor);
+
 // a + (what b has beyond it): adasum of two vectors, into a.
 void add_adasum(const Tensor& a, const Tensor& b);
 

@@ -1,6 +1,9 @@
 #include "core/random/random.h"
 
+#include <cstdlib>
+#include <functional>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "core/random/own_generator.h"
@@ -40,6 +43,9 @@ OwnGenerator::~OwnGenerator() { own = before_; }
 Generator& default_generator() {
     if (own) return *own;
     static Generator generator([] {
+        // All ranks of a job begin with the same numbers, so that their networks are the same.
+        if (const char* job = std::getenv("LUNARIA_JOB"); job && *job)
+            return uint64_t{std::hash<std::string_view>{}(job)};
         std::random_device entropy;
         return (static_cast<uint64_t>(entropy()) << 32) | entropy();
     }());

@@ -130,6 +130,12 @@ int cancel(lua_State* L) {
     return 0;
 }
 
+// deaf(exchange, whether it ignores what is given)
+int deaf(lua_State* L) {
+    exchange_at(L).exchange->set_deaf(lua_toboolean(L, 2) != 0);
+    return 0;
+}
+
 int number(lua_State* L) {
     lua_pushinteger(L, exchange_at(L).number);
     return 1;
@@ -211,6 +217,28 @@ int difference(lua_State* L) {
     return 0;
 }
 
+// rows(tensor, first, count) -> so many rows in memory of their own, zeros beyond the last one; rows(tensor): all of
+// it.
+int rows(lua_State* L) {
+    const Tensor& x = check_tensor(L, 1, "rows", "tensor");
+    if (lua_isnoneornil(L, 2)) {
+        push(L, x.copy());
+        return 1;
+    }
+    const int64_t first = integer_at(L, 2, "rows", "first"), count = integer_at(L, 3, "rows", "count");
+    Shape shape = x.shape();
+    const int64_t own = std::clamp<int64_t>(shape[0] - first, 0, count);
+    shape[0] = count;
+    Tensor result = own < count ? Tensor::zeros(x.dtype(), shape) : Tensor::empty(x.dtype(), shape);
+    if (own > 0) {
+        shape[0] = own;
+        copy_elements(x.to_host().view(shape, x.strides(), first * x.strides()[0]),
+                      result.view(shape, result.strides()));
+    }
+    push(L, std::move(result));
+    return 1;
+}
+
 // become(parameter, tensor): the parameter has the shape and the elements of the tensor from now on.
 int become(lua_State* L) {
     const Tensor value = check_tensor(L, 2, "become", "tensor");
@@ -223,12 +251,20 @@ int become(lua_State* L) {
 
 int open_gradients(lua_State* L) {
     make_handle_type(L, kExchangeHandle, protect<release_handle<RegisteredExchange>>);
-    constexpr luaL_Reg functions[] = {{"ranks", protect<ranks>},       {"rank", protect<rank>},
-                                      {"exchange", protect<exchange>}, {"give", protect<give>},
-                                      {"take", protect<take>},         {"cancel", protect<cancel>},
-                                      {"number", protect<number>},     {"buckets", protect<buckets>},
-                                      {"share", protect<share>},       {"difference", protect<difference>},
-                                      {"become", protect<become>},     {nullptr, nullptr}};
+    constexpr luaL_Reg functions[] = {{"ranks", protect<ranks>},
+                                      {"rank", protect<rank>},
+                                      {"exchange", protect<exchange>},
+                                      {"give", protect<give>},
+                                      {"take", protect<take>},
+                                      {"cancel", protect<cancel>},
+                                      {"deaf", protect<deaf>},
+                                      {"number", protect<number>},
+                                      {"buckets", protect<buckets>},
+                                      {"share", protect<share>},
+                                      {"difference", protect<difference>},
+                                      {"rows", protect<rows>},
+                                      {"become", protect<become>},
+                                      {nullptr, nullptr}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -308,6 +308,7 @@ int load_part(lua_State* L) {
         {"get_py_obj_dtype", "lunaria.common.kinds"},
         {"mesh", "lunaria.parallel.mesh"},
         {"Layout", "lunaria.parallel.mesh"},
+        {"AutoParallel", "lunaria.parallel.auto"},
         {"ParallelMode", "lunaria.context"},
         {"set_auto_parallel_context", "lunaria.context"},
         {"get_auto_parallel_context", "lunaria.context"},

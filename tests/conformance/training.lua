@@ -1,30 +1,40 @@
 -- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
 --   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE.lua] [--verbose]
---   lunaria launch -n N tests/conformance/training.lua DIR --parallel data|level1|level2|level3|shards|pipeline [...]
+--   lunaria launch -n N tests/conformance/training.lua DIR --parallel auto|data|level1|level2|level3|shards|pipeline [...]
 -- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
 -- with cells and optimizers (nn). In graph mode most steps have to be compiled. Runs of what does not exist yet are counted as
 -- waiting. The last line is "N passed, N failed".
 -- With --parallel the batches are divided among the ranks, and TrainOneStepCell trains (nn only): with whole parameters (data), with a
 -- fixed number of 8 shards (shards), or with parameters and states divided among the ranks (level1 to level3; sharded: level2); or the
--- layers are divided (pipeline).
+-- layers are divided (pipeline). auto: the batches are tensors laid out on a mesh of the ranks, with which the same program computes.
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
 local models = require "models"
 local support = require "support"
 
-local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE] [--parallel KIND] [--verbose]"
-local folder, options = support.options(usage, { api = "", run = "", mode = "eager", rules = "", parallel = "", verbose = true })
+local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE] "
+  .. "[--parallel KIND [--ranks N]] [--verbose]"
+local folder, options = support.options(usage,
+  { api = "", run = "", mode = "eager", rules = "", parallel = "", ranks = "", verbose = true })
+-- The folder, or the file in it.
+folder = folder:match "^(.*)/[^/]*%.json$" or folder
 local promised = options.rules ~= "" and dofile(options.rules) or {}
 if options.mode ~= "graph" and options.mode ~= "eager" then
   error("--mode must be eager or graph, got " .. options.mode, 0)
 end
 
 local parallel = options.parallel ~= "" and options.parallel
-if parallel then
+local mesh
+if parallel == "auto" then
+  -- One process simulates ranks.
+  if options.ranks ~= "" then ms.set_auto_parallel_context { device_num = tonumber(options.ranks) } end
+  mesh = ms.mesh({ ms.get_auto_parallel_context "device_num" }, { "dp" })
+  options.api, parallel = "nn", false
+elseif parallel then
   local level = parallel == "sharded" and "level2" or parallel:match "^level[123]$"
   if not level and parallel ~= "data" and parallel ~= "shards" and parallel ~= "pipeline" then
-    error("--parallel must be data, shards, sharded, level1, level2, level3 or pipeline, got " .. parallel, 0)
+    error("--parallel must be auto, data, shards, sharded, level1, level2, level3 or pipeline, got " .. parallel, 0)
   end
   ms.communication.init()
   if parallel ~= "pipeline" then ms.set_auto_parallel_context { parallel_mode = "data_parallel", gradients_mean = true, full_batch = true,
@@ -136,7 +146,8 @@ function apis.nn(run)
   return step, loss, gradient
 end
 
-local function missing(api)
+local function missing(api, run)
+  if parallel == "shards" and run.model == "bnet" then return "statistics of batches beside shards" end
   if not ms.value_and_grad then return "ms.value_and_grad" end
   if api == "nn" and not (ms.nn and ms.mint) then return "ms.nn" end
 end
@@ -147,7 +158,8 @@ local function judge(run, api)
   local x, y = tensors[run.x], tensors[run.y]
   local function batch(k)
     local rows = ms.slice(k * run.batch, (k + 1) * run.batch)
-    return x[{ rows }], y[{ rows }]
+    if not mesh then return x[{ rows }], y[{ rows }] end
+    return ms.distribute(x[{ rows }], mesh("dp")), ms.distribute(y[{ rows }], mesh("dp"))
   end
   local function call(f, ...)
     if options.mode == "graph" then return support.in_graph_mode(f, ...) end
@@ -179,7 +191,7 @@ local passed, failed, waiting = 0, 0, support.waiting_list()
 for _, api in ipairs { "ops", "nn" } do
   for _, run in ipairs(set.runs) do
     if has_api(api) and has_run(run.id) then
-      local reason = missing(api)
+      local reason = missing(api, run)
       local ran, wrong, lacking
       if not reason then ran, wrong, lacking = pcall(judge, run, api) end
       reason = reason or ran and lacking

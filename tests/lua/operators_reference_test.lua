@@ -64,6 +64,7 @@ local elsewhere = {
   ]],
   ["on several ranks: tests/parallel/operators_test.cpp, tests/parallel/communication.lua"] = [[
     all_reduce all_gather reduce_scatter all_to_all all_to_all_v broadcast_from reduce_to gather_to scatter_from send recv barrier
+    give_gradient
   ]],
   ["facts of tensors, and memory as it is"] = "shape rank size numel dtype is_tensor is_floating_point is_complex empty",
   ["against loops over their elements: placed_test"] = "fractional_max_pool2d fractional_max_pool3d deformable_conv2d",

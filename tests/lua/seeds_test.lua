@@ -17,9 +17,15 @@ t.test("ms.context is where modes and devices are set", function()
   t.equal({ ms.get_auto_parallel_context "parallel_mode", context.get_auto_parallel_context "gradients_mean" }, { "auto_parallel", true })
   context.reset_auto_parallel_context()
   t.equal(ms.get_auto_parallel_context "parallel_mode", ms.ParallelMode.STAND_ALONE)
-  t.fails({ "device_num must be 1, the number of ranks of this program (lunaria launch -n 8 starts as many), got 8" }, function()
-    ms.set_auto_parallel_context { device_num = 8 }
-  end)
+  -- One process simulates the ranks of strategies; data parallel training takes processes.
+  ms.set_auto_parallel_context { device_num = 8, parallel_mode = "semi_auto_parallel" }
+  t.equal(ms.get_auto_parallel_context "device_num", 8)
+  ms.set_auto_parallel_context { parallel_mode = "data_parallel" }
+  local net = nn.Dense(2, 1)
+  t.fails({ "device_num is 8 with the parallel_mode 'data_parallel', whose ranks are processes", "lunaria launch -n 8" },
+    nn.TrainOneStepCell, net, nn.SGD(net:trainable_params(), 0.1))
+  context.reset_auto_parallel_context()
+  t.equal(ms.get_auto_parallel_context "device_num", 1)
   t.fails({ "there is no option 'paralel_mode'", "did you mean 'parallel_mode'?" }, function()
     ms.set_auto_parallel_context { paralel_mode = "auto_parallel" }
   end)

@@ -1,7 +1,7 @@
 -- A training whose batches are always divided into 8 shards: the same bits for any number of ranks. Writes what it computed to a file for
 -- each rank.
---   lunaria launch -n N tests/lua/parallel/shards.lua FOLDER STEPS [graph] [rows]
--- rows: every rank reads only its rows of the data set.
+--   lunaria launch -n N tests/lua/parallel/shards.lua FOLDER STEPS [graph] [rows] [level1]
+-- rows: every rank reads only its rows of the data set. level1: parameters and states are divided among the ranks.
 local ms = require "lunaria"
 local nn, ops = ms.nn, ms.ops
 
@@ -10,10 +10,10 @@ local flags = {}
 for i = 3, #arg do flags[arg[i]] = true end
 if flags.graph then ms.set_context { mode = ms.GRAPH_MODE } end
 ms.set_context { deterministic = "ON" }
-ms.communication.init()
-local rank, ranks = ms.communication.get_rank(), ms.communication.get_group_size()
+local rank, ranks = ms.get_auto_parallel_context "global_rank", ms.get_auto_parallel_context "device_num"
 ms.set_auto_parallel_context { parallel_mode = "data_parallel", gradients_mean = true, full_batch = not flags.rows, logical_shards = 8,
-  comm_fusion = { allreduce = { mode = "auto" } } }
+  comm_fusion = { allreduce = { mode = "auto" } }, enable_parallel_optimizer = flags.level1 or false,
+  parallel_optimizer_config = { parallel_optimizer_threshold = 0 } }
 
 ms.set_seed(5)
 local Net = nn.Cell:extend("Net")
@@ -41,15 +41,20 @@ local dataset = ms.dataset.NumpySlicesDataset(columns, { column_names = { "x", "
 dataset = dataset:batch(flags.rows and 32 // ranks or 32, { drop_remainder = true })
 
 local out = assert(io.open(("%s/%d-of-%d.txt"):format(folder, rank, ranks), "w"))
-local Losses = ms.Callback:extend("Losses")
+local Losses = ms.train.Callback:extend("Losses")
 function Losses:on_train_step_end(context) -- luacheck: ignore 212
   local args = context:original_args()
   out:write(("loss %a\n"):format(args.net_outputs:item()))
 end
 model:train((steps + 4) // 5, dataset, { callbacks = { Losses() }, progress = false })
+local whole = flags.level1 and model.train_network.whole_parameters() or {}
 for _, p in ipairs(net:get_parameters()) do
   local values = {}
-  for _, v in ipairs(p:flatten():tolist()) do values[#values + 1] = ("%a"):format(v) end
+  for _, v in ipairs((whole[p.name] or p):reshape({ -1 }):tolist()) do values[#values + 1] = ("%a"):format(v) end
   out:write(p.name, " ", table.concat(values, " "), "\n")
+end
+if flags.graph then
+  local report = ms.jit_report(model.train_network.value_and_gradients)
+  out:write("compiled ", tostring(report.compiled_calls >= steps * 8 // ranks), "\n")
 end
 out:close()

@@ -6,6 +6,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local gradients_of_step = require "lunaria.parallel.step"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -111,7 +112,8 @@ function DimReduce:setup(a)
   state("grad_res_momentum", { size })
   self.bk = ms.Parameter(ops.eye(k, k, p.dtype), "bk", false)
   self.started = ms.Parameter(ms.tensor(0), "started", false)
-  self.gradients = ms.value_and_grad(a.network, nil, a.weight)
+  local weights = { parameters = a.weight, parameters_and_names = function() return next, {} end }
+  self.gradients = gradients_of_step(self, a.network, a.network, weights)
 end
 
 -- A vector as tensors of the weights' shapes.

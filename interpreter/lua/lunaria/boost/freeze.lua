@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local gradients_of_step = require "lunaria.parallel.step"
 local class = require "lunaria.nn.class"
 local accumulation = require "lunaria.nn.loss_scale"
 
@@ -121,10 +122,10 @@ function TrainFreezeCell:setup(a)
   self.net, self.sens = a.net, check.number("freeze_cell", "sens", a.sens)
   rawset(self, "optimizer", a.optimizer)
   local net, sens = a.net, self.sens
-  self.gradients = ms.value_and_grad(function(...)
+  self.gradients = gradients_of_step(self, function(...)
     local loss = net(...)
     return loss * sens, loss
-  end, nil, a.optimizer.parameters, true)
+  end, net, a.optimizer, true)
 end
 
 function TrainFreezeCell:construct(...)

@@ -280,6 +280,8 @@ ms.ops.send:
     > (pcall(ms.ops.send, ms.ones { 2 })) --> false
 ms.ops.recv:
     > (pcall(ms.ops.recv, ms.ones { 2 })) --> false
+ms.ops.give_gradient:
+    > (pcall(ms.ops.give_gradient, ms.ones { 2 }, 0, 0)) --> false
 ms.ops.print_:
     > ms.ops.print_(1) --> Tensor(shape=[], dtype=Int64, value= 1)
 ms.ops.batch_norm_update:

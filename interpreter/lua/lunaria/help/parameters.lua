@@ -487,6 +487,9 @@ split_axis: the axis along which the tensor is divided
 src.broadcast src.scatter_tensor src.recv src.irecv: the rank that gives
 tag: the number by which a recv finds its send
 world_rank_id: the number of the rank among all
+exchange.give_gradient: the number of the exchange
+gradient.give_gradient: the gradient of this rank
+place.give_gradient: the number of the gradient in its exchange, from 0
 block_size.fake_quantize: how many places along the axis have one scale; 0: each has its own
 block_size.incre_flash_attention: must be 0
 by.log_betainc_slope: 0: by a, 1: by b

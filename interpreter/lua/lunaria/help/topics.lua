@@ -27,7 +27,7 @@ topics.first = {
 }
 -- What is loaded when it is first used, and in no table before.
 for name in ([[JitConfig Generator Profiler constexpr derivative jet jit_class lazy_inline linearize mutable no_inline run_check saved_tensors_hooks
-  shard ops.ForiLoop ops.GradOperation ops.HookBackward ops.HyperMap ops.InsertGradientOf ops.Map ops.MultitypeFuncGraph ops.Partial
+  AutoParallel shard ops.ForiLoop ops.GradOperation ops.HookBackward ops.HyperMap ops.InsertGradientOf ops.Map ops.MultitypeFuncGraph ops.Partial
   ops.Primitive ops.Scan ops.WhileLoop ops.fori_loop ops.partial ops.scan ops.while_loop]]):gmatch "%S+" do
   local of_ops = name:match "^ops%.(.*)$"
   topics.first[#topics.first + 1] = { "ms." .. name, function() return of_ops and ms.ops[of_ops] or ms[name] end }

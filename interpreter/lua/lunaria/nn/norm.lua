@@ -3,6 +3,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local init = require "lunaria.common.initializer"
+local gradients = require "lunaria.gradients"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -13,22 +14,46 @@ local layer_norm, group_norm, instance_norm = ops.layer_norm, ops.group_norm, op
 local signature = "num_features, eps=1e-5, momentum=0.9, affine=true, gamma_init=\"ones\", beta_init=\"zeros\", "
   .. "moving_mean_init=\"zeros\", moving_var_init=\"ones\", use_batch_statistics=nil, data_format=\"NCHW\", dtype=nil"
 
--- One process computes: number 0.
-local function check_groups(name, groups)
+-- The group of this rank among those of process_groups, a list of lists of ranks.
+local function group_of(name, groups)
   if type(groups) ~= "table" then
     fail(name, "process_groups must be a table of tables of process numbers, got " .. describe(groups))
   end
+  local own
   for i = 1, #groups do
     for _, process in ipairs(type(groups[i]) == "table" and groups[i] or { false }) do
-      if process ~= 0 then
-        fail(name, ("process_groups[%d] has %s: there is one process, 0"):format(i, describe(process or groups[i])))
+      if math.type(process) ~= "integer" or process < 0 or process >= gradients.ranks() then
+        local count = gradients.ranks()
+        fail(name, ("process_groups[%d] has %s: there %s"):format(i, describe(process or groups[i]),
+          count == 1 and "is one process, 0" or ("are processes 0 to %d"):format(count - 1)))
       end
+      if process == gradients.rank() then own = groups[i] end
     end
   end
+  if #groups > 0 and not own then fail(name, ("process_groups has no group with process %d"):format(gradients.rank())) end
+  return own
+end
+
+-- The statistics of the batches of several ranks, and what they make of this rank's rows. Two passes, as for one batch: the squares of
+-- what is far from 0 have no digits left for the variance.
+local function normalise_together(self, x)
+  local axes, shape = { 0 }, { 1, self.num_features }
+  for axis = 2, x.ndim - 1 do axes[#axes + 1], shape[axis + 1] = axis, 1 end
+  local group = self.group
+  local own = x.size // self.num_features
+  local sums = ops.all_reduce(ops.concat({ ops.sum(x, axes), ops.full({ 1 }, own, x.dtype) }, 0), "sum", group)
+  local count = sums[{ ms.slice(self.num_features, nil) }]
+  local mean = sums[{ ms.slice(0, self.num_features) }] / count
+  local centred = x - ops.reshape(mean, shape)
+  local variance = ops.all_reduce(ops.sum(ops.square(centred), axes), "sum", group) / count
+  local y = centred * ops.reshape(ops.rsqrt(variance + self.eps) * self.gamma, shape) + ops.reshape(self.beta, shape)
+  return y, mean, variance, own * self.group_size
 end
 
 local function batch_norm_class(name, least, most, doc, parameters)
   local class = layer(Cell, name, parameters or signature, doc)
+  -- Whether the statistics are those of several ranks.
+  class.together = parameters ~= nil
   class._full_precision = true
   function class:setup(a)
     self.num_features = check.positive(name, "num_features", a.num_features)
@@ -38,8 +63,13 @@ local function batch_norm_class(name, least, most, doc, parameters)
     if a.use_batch_statistics ~= nil then
       self.use_batch_statistics = check.boolean(name, "use_batch_statistics", a.use_batch_statistics)
     end
-    if a.process_groups ~= nil then
-      check_groups(name, a.process_groups)
+    if class.together then
+      local own = a.process_groups ~= nil and group_of(name, a.process_groups) or nil
+      self.group, self.group_size = "", gradients.ranks()
+      if own and #own < self.group_size then
+        self.group, self.group_size = "batch_norm_" .. table.concat(own, "_"), #own
+        ms.communication.create_group(self.group, own)
+      end
     end
     if a.data_format ~= nil and a.data_format ~= "NCHW" then
       fail(name, "data_format must be 'NCHW', got " .. describe(a.data_format))
@@ -65,10 +95,14 @@ local function batch_norm_class(name, least, most, doc, parameters)
     if not of_batch then
       return batch_norm(x, self.moving_mean, self.moving_variance, self.gamma, self.beta, false, 0.1, self.eps)
     end
-    local y, mean, variance = batch_norm_train(x, self.gamma, self.beta, self.eps)
-    if self.training then
-      batch_norm_update(self.moving_mean, self.moving_variance, mean, variance, self.momentum, x.size // self.num_features)
+    local y, mean, variance, count
+    if class.together and self.group_size > 1 then
+      y, mean, variance, count = normalise_together(self, x)
+    else
+      y, mean, variance = batch_norm_train(x, self.gamma, self.beta, self.eps)
+      count = x.size // self.num_features
     end
+    if self.training then batch_norm_update(self.moving_mean, self.moving_variance, mean, variance, self.momentum, count) end
     return y
   end
   function class:extend_repr()
@@ -209,8 +243,8 @@ return {
   BatchNorm3d = batch_norm_class("BatchNorm3d", 5, 5, about .. [[ The input is (N, C, D, H, W).
   > ms.nn.BatchNorm3d(3)(ms.ones { 2, 3, 4, 4, 4 }).shape --> (2, 3, 4, 4, 4)]]),
   SyncBatchNorm = batch_norm_class("SyncBatchNorm", 2, 5, about .. [[ The statistics are those of the batches of all processes;
-with one process they are those of its batch. process_groups: lists of the processes that share statistics; there is one
-process, 0.
+with one process they are those of its batch. process_groups: lists of the processes that share statistics, of which each process
+is in one.
 
   > ms.nn.SyncBatchNorm(3)(ms.ones { 2, 3, 4, 4 }).shape
   (2, 3, 4, 4)]], (signature:gsub("data_format=\"NCHW\"", "process_groups=nil"))),

@@ -9,6 +9,7 @@ local jit = require "lunaria.jit"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 
+local ops = ms.ops
 local fail, describe = arguments.fail, arguments.describe
 
 local M = {}
@@ -16,7 +17,7 @@ local M = {}
 -- Buckets are chosen by measured times after so many steps; before that, and without times, they have this size.
 local settles_after, megabytes = 4, 25
 -- Calls for nothing before the first that counts: in graph mode a function is compiled then.
-local rehearsals = 4
+local rehearsals = 6
 
 -- Another seed for each number, far from all others: a round of splitmix64.
 local function seed_of(seed, number)
@@ -41,7 +42,7 @@ local function rows(where, x, first, count)
     fail(where, ("a batch of %d rows cannot be divided into %d equal parts"):format(x.shape[1], count),
       "a data set leaves out what is less than a batch: dataset:batch(n, { drop_remainder = true })")
   end
-  return x[{ ms.slice(first, nil, count) }]:copy()
+  return core.rows(x[{ ms.slice(first, nil, count) }])
 end
 
 local function dealt(where, first, count, ...)
@@ -70,7 +71,6 @@ end
 -- The running statistics of normalisations, which a forward pass moves.
 local function running_values(network)
   local list = {}
-  if type(network) ~= "table" or not network.cells_and_names then return list end
   for _, cell in network:cells_and_names() do
     for _, key in ipairs { "moving_mean", "moving_variance" } do
       if ms.is_parameter(cell[key]) then list[#list + 1] = cell[key] end
@@ -78,7 +78,18 @@ local function running_values(network)
   end
   return list
 end
-M.running_values = running_values
+-- What does not go with gradients that are combined by a step. Statistics over the ranks are others for each number of ranks; where an
+-- operator has laid tensors out on the ranks, its gradients are those of all ranks already.
+local function check_network(where, plan, network)
+  local name = require "lunaria.parallel.strategies"(network)
+  if name and plan.ranks > 1 then
+    fail(where, ("%s has a strategy, which goes with the parallel_mode 'semi_auto_parallel', not with 'data_parallel'"):format(name))
+  end
+  if plan.shards == 0 then return end
+  for name, cell in network:cells_and_names() do -- luacheck: ignore 421
+    if cell.together then fail(where, ("logical_shards does not go with SyncBatchNorm, which %s is"):format(name)) end
+  end
+end
 
 local function copies(list)
   local result = {}
@@ -158,13 +169,19 @@ end
 local function each_shard(plan, f, ...)
   local state = ms.get_rng_state()
   local seed, counter, drawn = state[0]:item(), state[1]:item(), 0
-  local own = plan.shards > 0 and plan.shards // plan.ranks or 1
+  local own, threads = 1, ms.get_num_threads()
+  if plan.shards > 0 then
+    -- Some sums, as those over the pixels of a picture, are taken in parts by as many threads as there are.
+    own = plan.shards // plan.ranks
+    ms.set_num_threads(1)
+  end
   for k = 0, own - 1 do
     local shard = plan.rank + plan.ranks * backwards(own, k)
     ms.set_rng_state(ms.tensor({ seed_of(seed, shard), counter }, ms.int64))
     f(shard, own, ...)
     drawn = math.max(drawn, ms.get_rng_state()[1]:item() - counter)
   end
+  ms.set_num_threads(threads)
   ms.set_rng_state(ms.tensor({ seed, counter + drawn }, ms.int64))
 end
 
@@ -190,43 +207,77 @@ end
 
 -- In graph mode the first calls of a function are run by its text and later ones compiled, which may round otherwise: with a fixed
 -- number of shards all that count have to be alike.
-local function rehearse(where, plan, gradient, running, ...)
+local function rehearse(where, plan, gradient, exchange, running, ...)
   if plan.shards == 0 or not jit.mode.graph then return end
-  local state, before = ms.get_rng_state(), copies(running)
+  local state, before, threads = ms.get_rng_state(), copies(running), ms.get_num_threads()
+  if exchange then core.deaf(exchange.handle, true) end
+  ms.set_num_threads(1)
   for _ = 1, rehearsals do gradient(dealt(where, 0, plan.shards // plan.ranks, ...)) end
+  if exchange then core.deaf(exchange.handle, false) end
+  ms.set_num_threads(threads)
   for i = 1, #running do running[i]:assign(before[i]) end
   ms.set_rng_state(state)
+end
+
+-- gradient(...), which hands each gradient to the exchange and gives the values alone. In graph mode they are one program, in which a
+-- message leaves as soon as its gradients are there. noted.step: the function for which ms.jit_report tells of it.
+local function giving(gradient, exchange, noted)
+  local give, number = ops.give_gradient, exchange.number
+  local function step(...)
+    local value, gradients = gradient(...)
+    local count = #gradients
+    for i = count, 1, -1 do give(gradients[i], number, count - i) end
+    return value
+  end
+  local compiled
+  return function(...)
+    if not jit.mode.graph or jit.inside() then return step(...) end
+    if not compiled then
+      compiled = ms.jit(step)
+      jit.note_compiled(noted.step, compiled)
+    end
+    return compiled(...)
+  end
 end
 
 --- A step of all ranks: f(inputs...) gives the mean of the values over the ranks, and the gradients as the settings combine them.
 --- gradient(inputs...) gives values and gradients of some rows. where: the cell that trains, for messages. network: the cell that is
 --- trained. parameters: those whose gradients are combined. agreed: what is the same on all ranks at the beginning. finish(gradients,
---- combine), where there is one, gives the gradients of the step in place of the combined ones. names: of the parameters.
+--- combine), where there is one, gives the gradients of the step in place of the combined ones. names: of the parameters. The second
+--- result has as its field step the function for which ms.jit_report tells of what is compiled.
 function M.combined_step(where, plan, gradient, network, parameters, agreed, finish, names)
+  check_network(where, plan, network)
   local parts = plan.shards > 0 and plan.shards or plan.ranks
   local running = plan.shards > 0 and running_values(network) or {}
   local exchange, of_values, begun
-  local function start(value)
-    local likes = table.move(running, 1, #running, #floats(value) + 1, floats(value))
-    local plain = { ranks = plan.ranks, shards = plan.shards, reduction = "sum", compression = "none", buckets = {} }
-    of_values = #likes > 0 and M.exchange(plain, likes, M.names_of(likes), 1 / parts)
-    exchange = #parameters > 0 and M.exchange(plan, parameters, names or M.names_of(parameters),
-      plan.mean and plan.reduction ~= "adasum" and 1 / parts or 1)
+  if #parameters > 0 then
+    exchange = M.exchange(plan, parameters, names or M.names_of(parameters), plan.mean and plan.reduction ~= "adasum" and 1 / parts or 1)
   end
+  local noted = {}
+  if not finish then gradient = giving(gradient, exchange, noted) end
   local function combine(gradients)
     exchange.give(gradients)
     return exchange.take()
+  end
+  -- Values and statistics of a shard, on their way to their means.
+  local function give_values(value)
+    local tensors, places = floats(value)
+    local count = #tensors
+    table.move(running, 1, #running, count + 1, tensors)
+    if #tensors == 0 then return places end
+    if not of_values then
+      local plain = { ranks = plan.ranks, shards = plan.shards, reduction = "sum", compression = "none", buckets = {} }
+      of_values = M.exchange(plain, tensors, M.names_of(tensors), 1 / parts)
+    end
+    of_values.give(tensors)
+    return places
   end
   local function step(...)
     local before, value, places, gradients = copies(running), nil, nil, nil
     each_shard(plan, function(shard, count, ...)
       for i = 1, #running do running[i]:assign(before[i]) end
       value, gradients = gradient(dealt(where, (shard - plan.rank) // plan.ranks, count, ...))
-      if not of_values and not exchange then start(value) end
-      local tensors
-      tensors, places = floats(value)
-      if of_values then of_values.give(table.move(running, 1, #running, #tensors + 1, tensors)) end
-      if exchange and not finish then exchange.give(gradients) end
+      places = give_values(value)
     end, ...)
     if of_values then
       local means = of_values.take()
@@ -236,13 +287,14 @@ function M.combined_step(where, plan, gradient, network, parameters, agreed, fin
     if finish then return value, finish(gradients, combine) end
     return value, exchange.take()
   end
-  return function(...)
+  noted.step = function(...)
     if begun then return step(own_rows(where, plan, ...)) end
     begun = true
     M.agree(where, plan, agreed)
-    rehearse(where, plan, gradient, running, own_rows(where, plan, ...))
+    rehearse(where, plan, gradient, not finish and exchange, running, own_rows(where, plan, ...))
     return step(own_rows(where, plan, ...))
   end
+  return noted.step, noted
 end
 
 --- What ms.value_and_grad(f, nil, parameters, has_aux) is, for the batches of all ranks. states: what else must be the same on all ranks

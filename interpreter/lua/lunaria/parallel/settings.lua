@@ -22,10 +22,11 @@ local function table_of(known, example)
   end
 end
 
+-- One process simulates as many ranks for tensors that are laid out on them; several processes are the ranks that there are.
 local function number_of_ranks(value)
   local count = core.ranks()
-  local more = math.type(value) == "integer" and value > count and (" (lunaria launch -n %d starts as many)"):format(value) or ""
-  return value == count, ("%d, the number of ranks of this program%s"):format(count, more)
+  if count == 1 then return arguments.positive(value) end
+  return value == count, ("%d, the number of ranks of this program"):format(count)
 end
 
 local function number_of_rank(value) return value == core.rank(), ("%d, the number of this rank"):format(core.rank()) end
@@ -83,7 +84,8 @@ local rows = {
   dataset_strategy = { "data_parallel", dataset_strategy },
   enable_parallel_optimizer = { false, either },
   parallel_optimizer_config = { {}, table_of({
-    gradient_accumulation_shard = either, parallel_optimizer_threshold = function(value)
+    gradient_accumulation_shard = only(true, "sums of gradients are divided as the parameters are"),
+    parallel_optimizer_threshold = function(value)
       return math.type(value) ~= nil and value >= 0, "a number of kilobytes"
     end,
     optimizer_weight_shard_size = only(-1, "states are divided among all ranks"),
@@ -119,10 +121,17 @@ function M.known(where)
   return known
 end
 
+-- Strategies of operators divide tensors over so many ranks.
+local function simulate(ranks) require "lunaria.parallel.shard".set_parallel { ranks = ranks } end
+
 --- Takes settings by name, which were checked.
 function M.set(options)
   for name, value in pairs(options) do values[name] = value end
+  if options.device_num and core.ranks() == 1 then simulate(options.device_num) end
 end
+
+--- The number of ranks that tensors are laid out on: those of the program, or those that one process simulates.
+function M.mesh_size() return core.ranks() > 1 and core.ranks() or values.device_num or 1 end
 
 --- The setting of the name. where: the function that asks.
 function M.get(where, name)
@@ -132,13 +141,14 @@ function M.get(where, name)
     table.sort(names)
     fail(where, ("there is no setting %s; there are: %s"):format(describe(name), table.concat(names, ", ")))
   end
-  if name == "device_num" then return core.ranks() end
+  if name == "device_num" then return M.mesh_size() end
   if name == "global_rank" then return core.rank() end
   return values[name]
 end
 
 --- Sets all back to what they were at first.
 function M.reset()
+  if values.device_num and core.ranks() == 1 then simulate(1) end
   for name, row in pairs(rows) do values[name] = row[1] end
 end
 
@@ -159,8 +169,12 @@ end
 --- What a step of training does because of the settings; nil where it does the same as a step of one process.
 function M.of_training()
   local parallel = values.parallel_mode == "data_parallel" or values.parallel_mode == "hybrid_parallel" and values.enable_parallel_optimizer
-  if not parallel or core.ranks() == 1 and values.logical_shards == 0 then return nil end
   local where, shards = "set_auto_parallel_context", values.logical_shards
+  if parallel and M.mesh_size() ~= core.ranks() then
+    fail(where, ("device_num is %d with the parallel_mode '%s', whose ranks are processes"):format(M.mesh_size(), values.parallel_mode),
+      ("lunaria launch -n %d script.lua starts as many"):format(M.mesh_size()))
+  end
+  if not parallel or core.ranks() == 1 and shards == 0 then return nil end
   if shards > 0 and not values.gradients_mean then
     fail(where, "logical_shards needs gradients_mean = true: a sum over ranks depends on their number")
   end
@@ -178,7 +192,6 @@ function M.of_training()
     reduction = values.gradient_reduction, compression = values.gradient_compression,
     level = values.enable_parallel_optimizer and (config.optimizer_level or "level1") or nil,
     threshold = (config.parallel_optimizer_threshold or 64) * 1024,
-    accumulates_pieces = config.gradient_accumulation_shard,
   }
 end
 

@@ -25,17 +25,6 @@ for name in ([[SGD Momentum Adam AdamW FusedAdamW AdamWeightDecay Adagrad Adadel
   elementwise[name] = true
 end
 
--- Rows `first` to `first + count`, with zeros beyond the last one.
-local function rows_of(x, first, count)
-  local rows = x.shape[1]
-  local own = x[{ ms.slice(math.min(first, rows), math.min(first + count, rows)) }]
-  local missing = count - own.shape[1]
-  if missing == 0 then return own:copy() end
-  local shape = { missing }
-  for axis = 2, x.ndim do shape[axis] = x.shape[axis] end
-  return ops.concat({ own, ops.zeros(shape, x.dtype) }, 0)
-end
-
 local function gathered(piece, rows)
   local whole = ops.all_gather(piece)
   if whole.shape[1] == rows then return whole end
@@ -61,7 +50,7 @@ local function divide(plan, optimizer)
       local whole, states = parameter.shape[1], states_of(optimizer, parameter)
       local each = (whole + plan.ranks - 1) // plan.ranks
       states[#states + 1] = parameter
-      for _, tensor in ipairs(states) do core.become(tensor, rows_of(tensor, plan.rank * each, each)) end
+      for _, tensor in ipairs(states) do core.become(tensor, core.rows(tensor, plan.rank * each, each)) end
       rows[parameter] = whole
     end
   end
@@ -123,12 +112,8 @@ local function level1(where, plan, f, network, parameters, rows, current, has_au
     for i, parameter in ipairs(divided) do current[parameter] = whole[i] end
     return f(...)
   end, 0, #others > 0 and others or nil, has_aux)
-  local function gather()
-    local list = {}
-    for i, parameter in ipairs(divided) do list[i] = gathered(parameter, rows[parameter]) end
-    return list
-  end
-  local whole
+  -- One table for all steps: another one would be another case of the compiled step.
+  local whole = {}
   local function of_all(...)
     local value, of_divided, of_others = gradient(whole, ...)
     local list, d, o = {}, 0, 0
@@ -147,26 +132,30 @@ local function level1(where, plan, f, network, parameters, rows, current, has_au
     local list = {}
     for i, parameter in ipairs(parameters) do
       local each = parameter.ndim > 0 and parameter.shape[1]
-      list[i] = rows[parameter] and rows_of(gradients[i], plan.rank * each, each) or gradients[i]
+      -- Copies, since a part of a bucket keeps the whole of it.
+      list[i] = rows[parameter] and core.rows(gradients[i], plan.rank * each, each) or core.rows(gradients[i])
     end
     return list
   end
   local step
-  return function(...)
-    whole = gather()
+  local function all(...)
+    for i, parameter in ipairs(divided) do whole[i] = gathered(parameter, rows[parameter]) end
     if not step then
       local likes, k = {}, 0
       for i, parameter in ipairs(parameters) do
         if rows[parameter] then k = k + 1 end
         likes[i] = rows[parameter] and whole[k] or parameter
       end
-      step = data.combined_step(where, plan, of_all, network, likes, {}, nil, data.names_of(parameters))
+      local noted
+      step, noted = data.combined_step(where, plan, of_all, network, likes, {}, nil, data.names_of(parameters))
+      noted.step = all
     end
     local value, gradients = step(...)
-    whole = nil
+    for i = 1, #whole do whole[i] = nil end
     for parameter in pairs(current) do current[parameter] = nil end
     return value, own(gradients)
   end
+  return all
 end
 
 -- Gathering has the sums of the ranks' gradients as its own gradient, so that only those of whole parameters are left to combine.
@@ -197,7 +186,9 @@ end
 --- As data.value_and_grad, with the parameters and states of the optimizer divided. The gradients are those of the rows that a rank has.
 --- The second result gives the whole parameters by name.
 function M.value_and_grad(where, plan, f, network, optimizer, has_aux, states)
-  local class = getmetatable(optimizer)._name
+  -- Sums of several steps are divided as the parameters are.
+  local inner = optimizer.optimizer or optimizer
+  local class = (getmetatable(inner) or {})._name or "the step"
   if not elementwise[class] then
     local why = "%s looks at whole parameters, of which ranks have rows: enable_parallel_optimizer takes Adam, Momentum and the like"
     fail(where, why:format(class))
