@@ -21,6 +21,7 @@ class WindowRule final : public Rule {
         : Rule(call, types), window_(window), places_(places) {}
 
     int group = -1, summed = -1;  // factors
+    int sized = -1;               // the argument that is the size of the result
 
     // The spatial axes: those of `input` from axis `first` on, and of `output`. Windows that lie in the padding alone
     // have no part of the input: then the axis stays whole.
@@ -57,6 +58,7 @@ class WindowRule final : public Rule {
         std::vector<Value> args(local.begin(), local.end());
         if (is_cut(work)) set_padding(args, work);
         if (group >= 0) args[static_cast<size_t>(places_.groups)] = Value(work.cuts[static_cast<size_t>(group)].size());
+        if (sized >= 0) args[static_cast<size_t>(sized)] = Value::ints(shape_of(work.results[0]));
         if (summed >= 0 && work.cuts[static_cast<size_t>(summed)].begin > 0) args[2] = Value();
         return b.emit(op(), args);
     }
@@ -93,20 +95,69 @@ class WindowRule final : public Rule {
     std::vector<int> spatial_;  // factors, -1 for an axis that stays whole
 };
 
-// The rules of gradients of convolutions give sizes of results.
-class SizedRule final : public Rule {
+// The gradient of a convolution by its input: a piece of the input needs all outputs whose windows reach into it, and
+// is as if it were padded by what those windows reach beyond it.
+class InputGradRule final : public Rule {
   public:
-    using Rule::Rule;
+    InputGradRule(const Call& call, const Types& types, const Window& window) : Rule(call, types), window_(window) {}
 
     int group = -1;
 
+    // Windows with gaps between them would reach less than a whole step, which no padding expresses.
+    void name_spatial() {
+        for (int d = 0; d < window_.axes; ++d) {
+            const auto at = static_cast<size_t>(window_.first() + d);
+            if (window_.stride[at] > window_.reach(window_.first() + d)) {
+                spatial_.push_back(-1);
+                continue;
+            }
+            spatial_.push_back(add(Kind::move, window_.in[at]));
+            results[0].axes[static_cast<size_t>(d) + 2] = {spatial_.back()};
+        }
+    }
+
   protected:
+    void place(Work& work) const override {
+        Rule::place(work);
+        for (size_t d = 0; d < spatial_.size(); ++d)
+            if (spatial_[d] >= 0) work.operands[0][d + 2] = outputs(d, work.cuts[static_cast<size_t>(spatial_[d])]);
+    }
+
     Value compute(Builder& b, std::span<const Value> local, const Work& work) const override {
+        if (has_no_elements(work.operands[0])) {
+            const Shape sizes = shape_of(work.results[0]);
+            return b.call("full", {sizes, int64_t{0}, results[0].type.dtype}).value();
+        }
         std::vector<Value> args(local.begin(), local.end());
         args[2] = Value::ints(shape_of(work.results[0]));
         if (group >= 0) args[6] = Value(work.cuts[static_cast<size_t>(group)].size());
+        Window own = window_;
+        for (size_t d = 0; d < spatial_.size(); ++d) {
+            if (spatial_[d] < 0) continue;
+            const Interval part = work.cuts[static_cast<size_t>(spatial_[d])];
+            const Interval given = work.operands[0][d + 2];
+            const int64_t stride = window_.stride[at(d)];
+            own.before[at(d)] = part.begin + window_.before[at(d)] - given.begin * stride;
+            const int64_t under = (given.size() - 1) * stride + window_.reach(static_cast<int>(at(d)));
+            own.after[at(d)] = std::max<int64_t>(0, under - part.size() - own.before[at(d)]);
+        }
+        args[4] = Value::ints(own.padding());
         return b.emit(op(), args);
     }
+
+  private:
+    size_t at(size_t d) const { return static_cast<size_t>(window_.first()) + d; }
+    // The outputs whose windows reach into a part of the input.
+    Interval outputs(size_t d, const Interval& part) const {
+        const int64_t stride = window_.stride[at(d)], shift = window_.before[at(d)];
+        const int64_t low = part.begin + shift - window_.reach(static_cast<int>(at(d))) + 1;
+        const int64_t first = low <= 0 ? 0 : (low + stride - 1) / stride;
+        const int64_t last = std::min(window_.out[at(d)] - 1, (part.end - 1 + shift) / stride);
+        return part.empty() || last < first ? Interval{0, 0} : Interval{first, last + 1};
+    }
+
+    Window window_;
+    std::vector<int> spatial_;  // factors, -1 for an axis that stays whole
 };
 
 // The channels of the two sides of a convolution. `input` and `output` are axes with them, `weight` has those of the
@@ -178,7 +229,7 @@ RulePtr convolution_rule(const Call& call, const Types& types, std::string_view 
 
 RulePtr conv_input_grad_rule(const Call& call, const Types& types, std::string_view) {
     const Convolution conv = convolution_of_input_grad(call);
-    auto rule = std::make_unique<SizedRule>(call, types);
+    auto rule = std::make_unique<InputGradRule>(call, types, conv.window);
     Operand *dout = rule->operand(0), *weight = rule->operand(1);
     if (!dout || !weight) return nullptr;
     Result& r = rule->results[0];
@@ -189,13 +240,14 @@ RulePtr conv_input_grad_rule(const Call& call, const Types& types, std::string_v
     weight->axes[0] = c.weight_out;
     weight->axes[1] = c.weight_in;
     rule->group = c.group;
+    rule->name_spatial();
     dout->is_linear = weight->is_linear = true;
     return rule;
 }
 
 RulePtr conv_weight_grad_rule(const Call& call, const Types& types, std::string_view) {
     const Convolution conv = convolution_of_weight_grad(call);
-    auto rule = std::make_unique<SizedRule>(call, types);
+    auto rule = std::make_unique<WindowRule>(call, types, conv.window, Places{4, -1, 6});
     Operand *x = rule->operand(0), *dout = rule->operand(1);
     if (!x || !dout) return nullptr;
     Result& r = rule->results[0];
@@ -206,6 +258,8 @@ RulePtr conv_weight_grad_rule(const Call& call, const Types& types, std::string_
     r.axes[0] = c.weight_out;
     r.axes[1] = c.weight_in;
     rule->group = c.group;
+    rule->sized = 2;
+    rule->name_spatial(*x, dout->axes, 2, Kind::reduce, Merge::sum);
     x->is_linear = dout->is_linear = true;
     return rule;
 }
