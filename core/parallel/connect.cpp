@@ -7,11 +7,13 @@
 #include "core/parallel/mpi.h"
 #include "core/parallel/phantom.h"
 #include "core/parallel/shared.h"
+#include "core/parallel/shared_watch.h"
 #include "core/parallel/tcp.h"
 
 namespace lunaria::parallel {
 
 std::unique_ptr<Communicator> connect(const Environment& environment) {
+    constexpr double kForEver = 1e9;  // seconds
     const auto rank = static_cast<int>(environment.rank), ranks = static_cast<int>(environment.ranks);
     if (environment.phantom) return std::make_unique<PhantomCommunicator>(rank, ranks);
     if (ranks == 1 || environment.scheduler) return nullptr;
@@ -19,7 +21,7 @@ std::unique_ptr<Communicator> connect(const Environment& environment) {
     const char* wish = std::getenv("LUNARIA_ENGINE");
     const std::string_view engine = wish && *wish ? wish : by_mpi ? "mpi" : environment.one_host ? "shared" : "tcp";
     if (engine == "mpi") return make_mpi();
-    if (engine == "tcp") return make_tcp(environment);
+    if (engine == "tcp") return make_tcp(environment, patience() > 0 ? patience() : kForEver);
     if (engine != "shared")
         throw value_error("communication",
                           str("LUNARIA_ENGINE is \"", engine, "\"; there are \"shared\", \"tcp\" and \"mpi\""));

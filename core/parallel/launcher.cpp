@@ -159,6 +159,13 @@ class Job {
     void run_attempt(int64_t attempt, int64_t ranks) {
         constexpr size_t kJobBytes = 6;
         job_ = options_.nodes == 1 ? random_hex(kJobBytes) : job_of_machines(attempt);
+        // Ranks of this machine need no address but where TCP was asked for.
+        const char* engine = std::getenv("LUNARIA_ENGINE");
+        if (options_.nodes == 1 && engine && std::string_view(engine) == "tcp") {
+            constexpr size_t kSecretBytes = 16;
+            own_address_ = str("127.0.0.1:", port_of(listen_at("127.0.0.1", 0)));
+            secret_ = random_hex(kSecretBytes);
+        }
         first_ = nullptr;
         ends_others_ = false;
         steps_.clear();
@@ -203,6 +210,10 @@ class Job {
         set("LUNARIA_RANKS", ranks * options_.nodes);
         set("LUNARIA_NODE", options_.node);
         if (options_.nodes > 1) set("LUNARIA_ADDRESS", options_.address);
+        if (!own_address_.empty()) {
+            set("LUNARIA_ADDRESS", own_address_);
+            set("LUNARIA_SECRET", secret_);
+        }
         set("LUNARIA_LOCAL_RANK", rank);
         set("LUNARIA_LOCAL_RANKS", ranks);
         set("LUNARIA_JOB", job_);
@@ -401,7 +412,7 @@ class Job {
     const LaunchOptions& options_;
     const Signals signals_;
     Logs logs_;
-    std::string job_;
+    std::string job_, own_address_, secret_;
     std::vector<std::unique_ptr<RankProcess>> processes_;
     RankProcess* first_ = nullptr;  // of those that failed
     std::vector<Step> steps_;       // in the order of time

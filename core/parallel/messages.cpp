@@ -1,5 +1,7 @@
 #include "core/parallel/messages.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -8,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/parallel/combine.h"
+#include "core/parallel/own_record.h"
 
 namespace lunaria::parallel {
 
@@ -419,14 +422,26 @@ class MessageTransfer : public Transfer {
 
 }  // namespace
 
-MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport)
-    : Communicator(transport->rank(), transport->ranks()), transport_(std::move(transport)) {
+MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport, const std::string& job)
+    : Communicator(transport->rank(), transport->ranks()), job_(job), transport_(std::move(transport)) {
+    if (!job_.empty()) {
+        try {
+            record_ = make_record(job_, rank(), ranks());
+            use_log(&record_->log());
+        } catch (const Error&) {
+            // Without shared memory there is no record, and the work goes on.
+        }
+    }
     log().state = RankState::running;
 }
 
 MessageCommunicator::~MessageCommunicator() {
     stop();
-    transport_->leave(log().state.load() == RankState::failed ? text_of_failure(log()) : "");
+    const bool has_failed = log().state.load() == RankState::failed;
+    transport_->leave(has_failed ? text_of_failure(log()) : "");
+    if (has_failed) return;
+    log().state = RankState::left;
+    if (record_) unlink(record_path(job_, rank()).c_str());
 }
 
 void MessageCommunicator::execute(const Request& request, const Mark& mark) { Collectives(*this, request, mark).run(); }

@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "core/parallel/communicator.h"
+#include "core/parallel/job_records.h"
 #include "core/parallel/transport.h"
 
 namespace lunaria::parallel {
 
 class MessageCommunicator : public Communicator {
   public:
-    explicit MessageCommunicator(std::unique_ptr<Transport> transport);
+    // With a job's name the record of this rank's requests lies in shared memory and outlives a failure.
+    explicit MessageCommunicator(std::unique_ptr<Transport> transport, const std::string& job = "");
     ~MessageCommunicator() override;
     std::string_view engine() const override { return transport_->name(); }
 
@@ -28,6 +30,8 @@ class MessageCommunicator : public Communicator {
   private:
     class Collectives;
     class Exchange;
+    const std::string job_;
+    std::unique_ptr<RecordFile> record_;
     std::unique_ptr<Transport> transport_;
 };
 

@@ -306,7 +306,8 @@ std::unique_ptr<Communicator> make_mpi() {
     if (joined.exchange(true))
         throw state_error("communication",
                           "this process has been part of its MPI job already; it cannot join it again");
-    return std::make_unique<MessageCommunicator>(std::make_unique<MpiTransport>(environment().launcher));
+    return std::make_unique<MessageCommunicator>(std::make_unique<MpiTransport>(environment().launcher),
+                                                 environment().job);
 }
 
 }  // namespace lunaria::parallel

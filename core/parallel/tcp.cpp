@@ -388,7 +388,7 @@ class TcpTransport : public Transport {
 }  // namespace
 
 std::unique_ptr<Communicator> make_tcp(const Environment& environment, double seconds) {
-    return std::make_unique<MessageCommunicator>(std::make_unique<TcpTransport>(environment, seconds));
+    return std::make_unique<MessageCommunicator>(std::make_unique<TcpTransport>(environment, seconds), environment.job);
 }
 
 }  // namespace lunaria::parallel

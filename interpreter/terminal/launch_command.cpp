@@ -19,22 +19,19 @@ constexpr const char* kWhere = "lunaria launch";
 
 constexpr std::string_view kLaunchUsage =
     "usage: lunaria launch [options] script.lua [args]     run a script as several ranks that work together\n"
-    "  -n N             ranks (default: one for each processor); -n MIN:MAX: restarts may go on with MIN ranks or "
-    "more\n"
+    "  -n N             ranks (default: one for each processor); -n MIN:MAX: restarts may go on with MIN or more\n"
     "  --nodes M --node I --address HOST:PORT\n"
-    "                   run N ranks on each of M machines, this one is machine I; rank 0 of machine 0 listens at the "
-    "address.\n"
+    "                   run N ranks on each of M machines, of which this is number I; rank 0 listens at the address.\n"
     "                   Started on each machine, with the same secret in LUNARIA_SECRET\n"
     "  --simulate R/N   run in this process what rank R of N would run; the others are not there\n"
-    "  --logs DIR       write rank-0.log, rank-1.log ... to DIR (default: a temporary folder, which stays if a rank "
-    "fails)\n"
+    "  --logs DIR       write rank-0.log, rank-1.log ... to DIR (default: a temporary folder, kept if a rank fails)\n"
     "  --show all       show the output of all ranks, each line after its rank (default: that of rank 0)\n"
     "  --restarts K     start again up to K times after a failure; the script goes on from its last checkpoint\n"
     "  --grace S        seconds that the other ranks have to end by themselves after a failure (default 2)\n"
     "  --help           print this text\n"
     "  --               stop handling options\n"
-    "The exit code is that of the first rank that failed. Ctrl-C and SIGTERM end all ranks. ms.help \"several "
-    "machines\" tells more.\n";
+    "The exit code is that of the first rank that failed. Ctrl-C and SIGTERM end all ranks. help(\"guide.ranks\")\n"
+    "tells more.\n";
 
 constexpr std::string_view kRanksUsage =
     "usage: lunaria ranks [JOB] [--last N]     what the ranks of a job of this machine do, or did last before it "

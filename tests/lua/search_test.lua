@@ -8,6 +8,9 @@ local search = require "lunaria.help.search"
 local questions = {
   { "how do I freeze a layer", "guide.freezing" },
   { "fine tuning", "guide.freezing" },
+  { "train on several machines", "guide.ranks" },
+  { "distributed data parallel", "guide.ranks" },
+  { "torchrun", "guide.ranks" },
   { "cross entropy", "ms.ops.cross_entropy", "ms.nn.CrossEntropyLoss" },
   { "nn.Linear", "ms.nn.Dense" },
   { "fully connected layer", "ms.nn.Dense" },

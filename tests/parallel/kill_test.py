@@ -1,0 +1,108 @@
+"""Ranks that are killed at random moments: the others end soon and tell which rank, signal, request and line; nothing is left but
+the records.
+
+usage: kill_test.py LUNARIA [KILLS [SEED]]"""
+import glob
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LUNARIA = os.path.abspath(sys.argv[1])
+KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 6
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+RANKS = 3
+SCRIPT = """
+local ms = require "lunaria"
+local comm = ms.communication.comm_func
+local rank = ms.communication.get_rank()
+local pid = io.open("/proc/self/stat"):read "n"
+local file <close> = io.open(arg[1] .. "/pid-" .. rank, "w")
+file:write(pid, " ", os.getenv "LUNARIA_JOB")
+file:close()
+local a = ms.randn { 64, 64 }
+for i = 1, 1000000 do
+  if i % 3 == rank then a = ms.ops.tanh(a:matmul(a)) end
+  comm.all_reduce(ms.ones { 1 + i % 4 * 20000 })
+  comm.all_gather_into_tensor(ms.ones { 5 })
+  comm.batch_isend_irecv { comm.P2POp("isend", a, (rank + 1) % 3), comm.P2POp("irecv", a, (rank + 2) % 3) }
+  comm.barrier()
+end
+"""
+
+
+class KillTest(unittest.TestCase):
+    def test_random_kills(self):
+        choose = random.Random(SEED)
+        slowest = 0
+        for number in range(KILLS):
+            with self.subTest(kill=number), tempfile.TemporaryDirectory() as folder:
+                slowest = max(slowest, self.kill_one(folder, choose.randrange(RANKS), choose.uniform(0, 0.3), number % 10 == 9))
+        print(f"{KILLS} kills; the job was over {slowest:.2f} s after the kill at the latest")
+
+    def kill_one(self, folder, rank, seconds, early):
+        script = os.path.join(folder, "train.lua")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(SCRIPT)
+        job = subprocess.Popen([LUNARIA, "launch", "-n", str(RANKS), "--logs", folder, script, folder], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+        try:
+            pids, name = self.wait_for_pids(folder, job)
+            if not early:
+                time.sleep(0.15)  # all have asked for something
+            time.sleep(seconds)
+            begin = time.time()
+            os.kill(pids[rank], 9)
+            _, errors = job.communicate(timeout=20)
+            took = time.time() - begin
+        finally:
+            job.kill()
+            job.communicate()
+        self.assertEqual(job.returncode, 137, errors)
+        self.assertRegex(errors, rf"^lunaria launch: rank {rank} \(pid {pids[rank]}\) was killed by signal 9 \(Killed\)|"
+                                 rf"\nlunaria launch: rank {rank} \(pid {pids[rank]}\) was killed by signal 9 \(Killed\)")
+        self.assertLess(took, 4)  # 2 s where a processor is free
+        for other in range(RANKS):
+            self.assertFalse(os.path.exists(f"/proc/{pids[other]}"), f"rank {other} is still there")
+            if other != rank and not early:
+                with open(os.path.join(folder, f"rank-{other}.log"), encoding="utf-8") as file:
+                    self.check_words(file.read(), rank)
+        left = [file for file in os.listdir("/dev/shm") if name in file]
+        self.assertTrue(all(re.fullmatch(rf"lunaria-{name}-ring-\d", file) for file in left), left)
+        if left:
+            self.check_records(name, left, rank, pids[rank])
+        return took
+
+    def wait_for_pids(self, folder, job):
+        pids, name = {}, None
+        end = time.time() + 30
+        while len(pids) < RANKS:
+            self.assertIsNone(job.poll(), "the job has ended by itself")
+            self.assertLess(time.time(), end)
+            for path in glob.glob(os.path.join(folder, "pid-*")):
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+                if text:
+                    pid, name = text.split()
+                    pids[int(path[-1])] = int(pid)
+            time.sleep(0.005)
+        return pids, name
+
+    def check_words(self, text, rank):
+        request = r"(all_reduce|all_gather|send|recv|barrier) #\d+"
+        self.assertRegex(text, rf"rank {rank} \((process|pid) \d+\) was killed by signal 9 \(Killed\) (in|after) {request}")
+        self.assertRegex(text, rf"waits for rank \d in {request}.*train\.lua:\d+")
+
+    def check_records(self, job, names, rank, pid):
+        told = subprocess.run([LUNARIA, "ranks", job], capture_output=True, text=True, check=True, timeout=20).stdout
+        self.assertRegex(told, rf"\nrank {rank} \(pid {pid}\) was killed by signal 9 \(Killed\)")
+        for name in names:
+            os.remove(os.path.join("/dev/shm", name))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
