@@ -166,9 +166,27 @@ local function buckets()
   return { most_megabytes = config.config }
 end
 
---- What a step of training does because of the settings; nil where it does the same as a step of one process.
-function M.of_training()
-  local parallel = values.parallel_mode == "data_parallel" or values.parallel_mode == "hybrid_parallel" and values.enable_parallel_optimizer
+-- Whether a step of training combines gradients of the ranks. network: what it trains, or nil.
+local function combines(where, network)
+  local mode = values.parallel_mode
+  if mode == "data_parallel" then return true end
+  if mode == "hybrid_parallel" then return values.enable_parallel_optimizer end
+  if mode == "stand_alone" or core.ranks() == 1 then return false end
+  if mode == "auto_parallel" then
+    fail(where, "parallel_mode 'auto_parallel' does not search for strategies over several processes; 'semi_auto_parallel' takes those of "
+      .. "operators, and divides the rows where there are none")
+  end
+  local name = network and require "lunaria.parallel.strategies"(network)
+  if name and not (values.full_batch or values.dataset_strategy == "full_batch") then
+    fail(where, ("dataset_strategy must be 'full_batch' where operators have strategies, as %s has"):format(name))
+  end
+  return not name
+end
+
+--- What a step of training does because of the settings; nil where it does the same as a step of one process. network: what it trains, or
+--- nil.
+function M.of_training(network)
+  local parallel = combines("set_auto_parallel_context", network)
   local where, shards = "set_auto_parallel_context", values.logical_shards
   if parallel and M.mesh_size() ~= core.ranks() then
     fail(where, ("device_num is %d with the parallel_mode '%s', whose ranks are processes"):format(M.mesh_size(), values.parallel_mode),

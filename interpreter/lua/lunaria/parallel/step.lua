@@ -5,7 +5,7 @@ local ms = require "lunaria"
 return function(cell, f, network, optimizer, has_aux)
   -- Programs that set nothing do not load the settings.
   local settings = package.loaded["lunaria.parallel.settings"]
-  local plan = settings and settings.of_training()
+  local plan = settings and settings.of_training(network)
   if not plan then return ms.value_and_grad(f, nil, optimizer.parameters, has_aux) end
   -- Its parts are compiled: messages between them are not part of a graph.
   rawset(cell, "_uncompiled", true)
