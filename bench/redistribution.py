@@ -14,9 +14,9 @@ import warnings
 from pathlib import Path
 
 LATENCY, SECONDS_PER_BYTE, WIDTH = 1e-5, 1e-10, 4
-MESHES = [(4, 2), (4, 2, 2)]
-SIDES = [64, 2048]  # of tensors with two axes: 16 KB, 16 MB
-MOST = {"torch": 600, "torch, least cost": 600, "XLA": 120, "MindSpore": 600}  # pairs of layouts
+MESHES = [(4, 2), (4, 2, 2), (8, 16)]
+SIDES = [128, 2048]  # of tensors with two axes: 64 KB, 16 MB
+MOST = {"torch": 200, "torch, least cost": 200, "XLA": 110, "MindSpore": 200}  # pairs of layouts
 NAMES = "xyz"
 
 

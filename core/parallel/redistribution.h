@@ -52,8 +52,8 @@ struct Step {
     double seconds = 0;
 };
 
-// The steps may speak of a mesh with the same ranks at the same positions, whose axes are those of the given mesh
-// divided into prime factors: dp=4 into dp_0=2, dp_1=2.
+// The steps may speak of a mesh with the same ranks at the same positions, whose axes are factors of those of the given
+// mesh: dp=4 becomes dp_0=2, dp_1=2.
 struct Plan {
     const Distribution *from = nullptr, *to = nullptr;
     Shape shape;

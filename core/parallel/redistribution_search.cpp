@@ -2,15 +2,17 @@
 // All layouts are reachable from complete ones, so that Dijkstra's algorithm finds the cheapest path; it stops at a
 // path that costs more than one known already.
 //
-// Axes of the mesh are divided into their prime factors where all pieces stay equal: a cut along an axis of 8 can then
-// become one along an axis of 16 by slicing first.
+// Axes of the mesh are divided into factors where all pieces stay equal, so that a cut along an axis of 8 can become
+// one along an axis of 16: the ranks exchange their pieces and slice them.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <queue>
+#include <set>
 #include <unordered_map>
 
 #include "core/parallel/redistribution_steps.h"
@@ -344,40 +346,56 @@ std::optional<std::vector<Step>> Search::run(double limit) {
     return steps;
 }
 
-// The mesh whose axes are the prime factors of those of another one, and the axes that each of those became.
+// A mesh whose axes are factors of those of another one, and the axes that each of those became. No mesh: it would be
+// the same, or have too many axes.
 struct FineMesh {
-    const Mesh* mesh;
+    const Mesh* mesh = nullptr;
     std::vector<std::vector<int>> axes;
 };
 
-FineMesh fine_mesh(const Mesh& mesh) {
-    FineMesh fine{nullptr, {}};
+using Factors = std::vector<std::vector<int64_t>>;  // of each axis, major to minor
+
+Factors prime_factors(const Mesh& mesh) {
+    Factors all;
+    for (int64_t rest : mesh.sizes()) {
+        all.emplace_back();
+        for (int64_t p = 2; p * p <= rest; ++p)
+            for (; rest % p == 0; rest /= p) all.back().push_back(p);
+        if (rest > 1 || all.back().empty()) all.back().push_back(rest);
+    }
+    return all;
+}
+
+// Each axis in two: the largest factor that it has in common with another one, and the rest.
+Factors common_factors(const Mesh& mesh) {
+    Factors all;
+    for (int a = 0; a < mesh.axes(); ++a) {
+        int64_t common = 1;
+        for (int b = 0; b < mesh.axes(); ++b)
+            if (a != b) common = std::max(common, std::gcd(mesh.size(a), mesh.size(b)));
+        const int64_t rest = mesh.size(a) / common;
+        all.push_back(common == 1 || rest == 1 ? std::vector{mesh.size(a)} : std::vector{common, rest});
+    }
+    return all;
+}
+
+FineMesh fine_mesh(const Mesh& mesh, const Factors& factors) {
+    FineMesh fine;
     std::vector<int64_t> sizes;
     std::vector<std::string> names;
+    std::set<std::string> different;
     for (int a = 0; a < mesh.axes(); ++a) {
+        const std::vector<int64_t>& parts = factors[static_cast<size_t>(a)];
         fine.axes.emplace_back();
-        int64_t rest = mesh.size(a);
-        bool is_prime = true;
-        for (int64_t p = 2; p * p <= rest; ++p) is_prime = is_prime && rest % p != 0;
-        for (int64_t p = 2; rest > 1 || fine.axes.back().empty(); ++p) {
-            if (p * p > rest) p = std::max<int64_t>(rest, 1);
-            while (rest % p == 0) {
-                fine.axes.back().push_back(static_cast<int>(sizes.size()));
-                names.push_back(is_prime ? mesh.name(a) : str(mesh.name(a), "_", fine.axes.back().size() - 1));
-                sizes.push_back(p);
-                rest /= p;
-                if (rest <= 1) break;
-            }
+        for (size_t i = 0; i < parts.size(); ++i) {
+            fine.axes.back().push_back(static_cast<int>(sizes.size()));
+            names.push_back(parts.size() == 1 ? mesh.name(a) : str(mesh.name(a), "_", i));
+            sizes.push_back(parts[i]);
+            different.insert(names.back());
         }
     }
-    const std::vector<std::string> sorted = [&] {
-        std::vector<std::string> all = names;
-        std::sort(all.begin(), all.end());
-        return all;
-    }();
-    const bool is_clear = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-    if (sizes.size() <= static_cast<size_t>(mesh.axes()) || sizes.size() > kMaxMeshAxes || !is_clear)
-        return {&mesh, {}};
+    if (sizes.size() == mesh.sizes().size() || sizes.size() > kMaxMeshAxes || different.size() < names.size())
+        return fine;
     std::vector<int> ranks;
     for (int64_t p = 0; p < mesh.count() && !mesh.is_plain(); ++p) ranks.push_back(mesh.rank(p));
     fine.mesh = &Mesh::of("redistribute", sizes, names, ranks);
@@ -415,8 +433,9 @@ std::optional<std::vector<Step>> search_steps(const Distribution& from, const Di
     constexpr int kMaxFineAxes = 5, kMaxAxes = 6;
     if (&from.mesh() != &to.mesh()) return std::nullopt;
     if (from.is_even(shape) && to.is_even(shape)) {
-        const FineMesh fine = fine_mesh(from.mesh());
-        if (fine.mesh != &from.mesh() && fine.mesh->axes() <= kMaxFineAxes) {
+        for (const Factors& factors : {prime_factors(from.mesh()), common_factors(from.mesh())}) {
+            const FineMesh fine = fine_mesh(from.mesh(), factors);
+            if (!fine.mesh || fine.mesh->axes() > kMaxFineAxes) continue;
             const Costs same = on(fine, costs);
             return Search(*on(fine, from), *on(fine, to), shape, width, same).run(limit);
         }
