@@ -66,7 +66,13 @@ std::string text_at(const Value& v, int depth) {
 
 }  // namespace
 
+// Objects that refer to one another in a circle end with the program that made them, also where it cannot be made.
+struct EndOfCycles {
+    ~EndOfCycles() { vm::collect_all_cycles(); }
+};
+
 struct Program::Parts {
+    EndOfCycles last;  // of all members to be destroyed
     PlainHost host;
     Library library{host};
     std::shared_ptr<LoadedProgram> program;
@@ -93,10 +99,7 @@ Program::Program(const Source& source) : parts_(std::make_unique<Parts>()) {
     p.function.emplace(p.host, function_of(p.program, weights));
 }
 
-Program::~Program() {
-    parts_.reset();
-    vm::collect_all_cycles();
-}
+Program::~Program() = default;
 
 const Signature& Program::signature() const { return parts_->signature; }
 
