@@ -1,9 +1,13 @@
 #include "core/parallel/planner.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <exception>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "core/base/error.h"
 
@@ -109,37 +113,63 @@ class Search {
     }
 
     PlanSearch run() {
-        const auto start = std::chrono::steady_clock::now();
-        const auto now = [&] {
-            return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        };
+        start_ = std::chrono::steady_clock::now();
+        std::vector<std::pair<int64_t, MeshAxes>> jobs;
         for (int64_t stages : stage_counts())
-            for (const MeshAxes& mesh : meshes(request_.devices / stages))
-                for (int64_t micro_batches : micro_batch_counts(stages)) {
-                    const double known = worth();
-                    std::optional<ClusterPlan> found = fit(stages, mesh, micro_batches);
-                    if (!found) continue;
-                    // A mesh that is far from the best one is not saved by other micro-batches.
-                    const bool is_far = found->seconds > 2 * known;
-                    if (result_.fitting++ == 0) result_.first_seconds = now();
-                    result_.best.push_back(std::move(*found));
-                    if (request_.first_only) return std::move(result_);
-                    trim(4 * request_.keep);
-                    if (is_far) break;
-                }
+            for (MeshAxes& mesh : meshes(request_.devices / stages)) jobs.emplace_back(stages, std::move(mesh));
+        std::atomic<size_t> next{0};
+        std::exception_ptr problem;
+        const auto work = [&] {
+            try {
+                for (size_t i = next++; i < jobs.size() && !is_done(); i = next++)
+                    try_mesh(jobs[i].first, jobs[i].second);
+            } catch (...) {
+                const std::lock_guard lock(mutex_);
+                if (!problem) problem = std::current_exception();
+            }
+        };
+        const size_t count = std::min<size_t>({std::thread::hardware_concurrency(), jobs.size(), 8});
+        std::vector<std::jthread> helpers;
+        for (size_t i = 1; i < count; ++i) helpers.emplace_back(work);
+        work();
+        helpers.clear();
+        if (problem) std::rethrow_exception(problem);
         trim(request_.keep);
         if (!result_.best.empty()) result_.least_bytes = 0;
         return std::move(result_);
     }
 
   private:
+    bool is_done() {
+        const std::lock_guard lock(mutex_);
+        return request_.first_only && !result_.best.empty();
+    }
+
+    void try_mesh(int64_t stages, const MeshAxes& mesh) {
+        for (int64_t micro_batches : micro_batch_counts(stages)) {
+            const double known = worth();
+            std::optional<ClusterPlan> found = fit(stages, mesh, micro_batches);
+            if (!found) continue;
+            const double seconds = found->seconds;
+            const std::chrono::duration<double> past = std::chrono::steady_clock::now() - start_;
+            const std::lock_guard lock(mutex_);
+            if (result_.fitting++ == 0) result_.first_seconds = past.count();
+            result_.best.push_back(std::move(*found));
+            // A mesh that is far from the best one is not saved by other micro-batches.
+            if (request_.first_only || seconds > 2 * known) return;
+            trim(4 * request_.keep);
+        }
+    }
+
     void trim(size_t keep) {
         if (result_.best.size() <= keep) return sort();
         sort();
         result_.best.resize(keep);
     }
     void sort() {
-        std::ranges::sort(result_.best, [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+        std::ranges::sort(result_.best, [](const auto& a, const auto& b) {
+            return a.seconds != b.seconds ? a.seconds < b.seconds : a.text() < b.text();
+        });
     }
 
     std::vector<int64_t> stage_counts() const {
@@ -172,7 +202,7 @@ class Search {
     std::vector<int64_t> micro_batch_counts(int64_t stages) const {
         if (request_.micro_batches) return {*request_.micro_batches};
         std::vector<int64_t> counts;
-        for (int64_t factor : {1, 2, 4, 8, 16}) {
+        for (int64_t factor : {1, 2, 4, 8}) {
             const int64_t count = stages > 1 ? stages * factor : factor * factor;
             if (count <= request_.batch && request_.batch % count == 0 && (request_.trains || count == 1 || stages > 1))
                 counts.push_back(count);
@@ -204,7 +234,7 @@ class Search {
         for (const PlanSettings& s : order) {
             if (least_state_bytes(stages, mesh, s) > cluster_.memory_bytes) continue;
             if (least_seconds(stages, s) >= worth()) continue;
-            ++result_.tried;
+            count_try();
             auto found = plan(stages, mesh, s);
             if (found && (!best || found->seconds < best->seconds)) best = std::move(found);
             if (best && s.remakes == best->settings.remakes && s.level == best->settings.level) break;
@@ -223,9 +253,10 @@ class Search {
     // Plans that must take longer than this are not looked at: the best known one with a share for what the ranking by
     // another simulation may turn around.
     double worth() const {
+        const std::lock_guard lock(mutex_);
         double least = Elimination::kForbidden;
         for (const ClusterPlan& plan : result_.best) least = std::min(least, plan.seconds);
-        return 1.1 * least;
+        return request_.worth * least;
     }
 
     // Every rank keeps at least its share.
@@ -254,13 +285,36 @@ class Search {
             plan.plan = strategies.plan_of(found);
             if (cut_stages(plan)) {
                 time(plan);
+                if (!request_.mesh) name_axes(plan.plan);
                 return plan;
             }
         }
         return std::nullopt;
     }
 
+    // After what most products cut with them: dp for the batch, tp for anything else.
+    void name_axes(ProgramPlan& plan) const {
+        std::map<std::string, int> taken;
+        for (size_t a = 0; a < plan.mesh.size(); ++a) {
+            double batch = 0, other = 0;
+            for (size_t i = 0; i < program_.operators.size(); ++i) {
+                const ProgramOperator& op = program_.operators[i];
+                const int letter = plan.cuts[i][a];
+                if (letter >= 0) (op.letters[static_cast<size_t>(letter)].is_batch ? batch : other) += op.flops;
+            }
+            std::string name = batch >= other ? "dp" : "tp";
+            if (const int count = taken[name]++; count > 0) name += std::to_string(count + 1);
+            plan.mesh[a].name = std::move(name);
+        }
+    }
+
+    void count_try() {
+        const std::lock_guard lock(mutex_);
+        ++result_.tried;
+    }
+
     void note_bytes(double bytes) {
+        const std::lock_guard lock(mutex_);
         if (result_.least_bytes == 0 || bytes < result_.least_bytes) result_.least_bytes = bytes;
     }
 
@@ -280,7 +334,7 @@ class Search {
     // What a range of operators costs: sums from the start of the program to each operator.
     struct Sums {
         std::vector<double> forward{0}, backward{0}, weights{0}, gradients{0}, states{0}, kept{0};
-        std::vector<double> layer;  // of each operator: bytes that its layer makes again
+        double again = 0;  // bytes that the largest layer makes again
     };
     Sums sums_of(const ClusterPlan& plan) const {
         const size_t count = program_.operators.size();
@@ -307,7 +361,7 @@ class Search {
             s.kept.push_back(s.kept.back() + c.kept_bytes);
             if (op.layer >= 0) layers[op.layer] += c.made_again_bytes;
         }
-        for (const ProgramOperator& op : program_.operators) s.layer.push_back(op.layer < 0 ? 0 : layers[op.layer]);
+        for (const auto& [layer, bytes] : layers) s.again = std::max(s.again, bytes);
         return s;
     }
 
@@ -319,9 +373,7 @@ class Search {
         cost.backward = between(s.backward) / m;
         cost.weight_gradient = between(s.weights) / m;
         cost.gradients = between(s.gradients);
-        double again = 0;
-        for (size_t i = begin; i < end; ++i) again = std::max(again, s.layer[i]);
-        cost.bytes = between(s.states) + between(s.kept) / m * live_of(plan, part % plan.stages) + again / m;
+        cost.bytes = between(s.states) + between(s.kept) / m * live_of(plan, part % plan.stages) + s.again / m;
         // Parameters with several uses are on the first stage and on the last.
         if (begin == 0 || end == program_.operators.size()) cost.bytes += plan.plan.shared.state_bytes;
         double ranks = 1;
@@ -390,6 +442,13 @@ class Search {
             bytes[p % bytes.size()] += c.bytes;
         }
         plan.bytes = *std::ranges::max_element(bytes);
+        std::vector<double> busy(gradients.size(), 0);
+        double way = 0;
+        for (size_t p = 0; p < parts.size(); ++p) {
+            busy[p % busy.size()] += parts[p].forward + parts[p].input_gradient + parts[p].weight_gradient;
+            way += parts[p].forward + parts[p].input_gradient + parts[p].weight_gradient + 2 * parts[p].send;
+        }
+        plan.cost = (m - 1) * *std::ranges::max_element(busy) + way + *std::ranges::max_element(gradients);
         if (!request_.trains) {
             double sum = 0, slowest = 0;
             for (const PartTimes& t : parts) sum += t.forward + t.send, slowest = std::max(slowest, t.forward);
@@ -412,6 +471,8 @@ class Search {
     double parameters_ = 0, weights_ = 0, flops_ = 0;
     std::vector<size_t> places_;  // before which operators the program may be cut
     std::vector<double> crossing_;
+    std::chrono::steady_clock::time_point start_;
+    mutable std::mutex mutex_;  // over what follows: meshes are tried by several threads
     PlanSearch result_;
 };
 

@@ -27,6 +27,7 @@ struct PlanRequest {
     std::optional<bool> remakes;
     ScheduleKind schedule = ScheduleKind::one_f_one_b;
     int chunks = 1;
+    double worth = 1.1;       // plans that must take longer than so many times the best are not looked at
     size_t keep = 20;         // so many of the best are returned
     bool first_only = false;  // the first one that fits will do
 };
@@ -46,6 +47,7 @@ struct ClusterPlan {
     std::vector<int> part_of;  // of each operator: the part of the pipeline that it belongs to
     std::vector<StageCost> parts;
     double seconds = 0;        // of a simulated step
+    double cost = 0;           // by a formula: the way of one micro-batch, then the slowest stage for the others
     double bubble = 0;         // the largest idle share of a stage
     double bytes = 0;          // of the rank that needs most
     std::string text() const;  // "pp 8, dp 64 x tp 8, 32 micro-batches, level 1, layers computed twice"

@@ -107,6 +107,9 @@ std::string ProgramIndex::text_of(const ProgramOperator& op) const {
 
 Strategies::Strategies(const ProgramIndex& index, MeshAxes mesh, const Cluster& cluster, PlanSettings settings)
     : index_(index), program_(index.program), mesh_(std::move(mesh)), cluster_(cluster), settings_(settings) {
+    fused_ = cluster;
+    fused_.collective_seconds = 0;
+    for (LinkLevel& level : fused_.levels) level.latency = 0;
     for (size_t i = 0; i < program_.operators.size(); ++i) {
         const ProgramOperator& op = program_.operators[i];
         const auto [entry, is_new] = kinds_.try_emplace(index.kind[i]);
@@ -310,8 +313,8 @@ void Strategies::add_kept_bytes(OperatorCost& cost, const ProgramOperator& op, c
     }
 }
 
-// Gradients are summed from the nearest axis of the mesh to the farthest, each of which moves only what the ranks of
-// the nearer ones share out.
+// Gradients of many parameters are summed at once, so that starting it counts for nothing here. They go from the
+// nearest axis of the mesh to the farthest, each of which moves only what the ranks of the nearer ones share out.
 void Strategies::add_parameter_cost(OperatorCost& cost, int tensor, const Cuts& cuts, const Cuts& gradient) const {
     const auto width = static_cast<double>(program_.tensors[static_cast<size_t>(tensor)].bytes_per_element);
     const double weight = local_bytes(tensor, cuts), elements = weight / width;
@@ -326,9 +329,9 @@ void Strategies::add_parameter_cost(OperatorCost& cost, int tensor, const Cuts& 
         // Ranks that do not keep all gradients sum those of every micro-batch; without all weights they gather them
         // for both passes of each.
         const auto turns = static_cast<double>(settings_.micro_batches);
-        cost.gradients += (settings_.level >= 2 ? turns : 1) * reduce_scatter_seconds(cluster_, g, bytes) +
+        cost.gradients += (settings_.level >= 2 ? turns : 1) * reduce_scatter_seconds(fused_, g, bytes) +
                           (settings_.level == 3 ? 2 * turns : 1) *
-                              all_gather_seconds(cluster_, g, settings_.level > 0 ? weights : bytes);
+                              all_gather_seconds(fused_, g, settings_.level > 0 ? weights : bytes);
         const auto size = static_cast<double>(g.size);
         bytes /= size, weights /= size, ranks *= size;
     }

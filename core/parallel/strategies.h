@@ -226,6 +226,7 @@ class Strategies {
     const Program& program_;
     MeshAxes mesh_;
     const Cluster& cluster_;
+    Cluster fused_;  // the same without what it takes to start
     PlanSettings settings_;
     Elimination problem_;
     std::map<int, OperatorKind> kinds_;

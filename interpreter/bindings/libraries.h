@@ -76,6 +76,8 @@ int open_shards(lua_State* L);
 int open_schedules(lua_State* L);
 // The module behind lunaria/parallel/: laid-out tensors.
 int open_laid(lua_State* L);
+// The module behind lunaria/parallel/plan.lua.
+int open_plans(lua_State* L);
 
 // The module behind the Lua files that draw pictures.
 int open_rendering(lua_State* L);

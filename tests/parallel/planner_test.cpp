@@ -59,6 +59,29 @@ TEST(Planner, a_transformer_on_256_devices) {
     for (size_t i = 1; i < m.search.best.size(); ++i) EXPECT_GE(m.search.best[i].seconds, best.seconds);
 }
 
+TEST(Planner, costs_rank_plans_as_the_simulation_does) {
+    auto p = EinsumProgram::gpt_layers(16, 128, 1024, 4096, 32);
+    const Cluster c = small_cluster();
+    PlanRequest request;
+    request.devices = 64;
+    request.batch = 128;
+    request.keep = 1000;
+    request.worth = 100;
+    const PlanSearch found = plan_cluster(p.program, c, request);
+    ASSERT_GE(found.best.size(), 100u);
+    std::vector<ClusterPlan> plans;  // 50 from the fastest to the slowest
+    for (size_t i = 0; i < 50; ++i) plans.push_back(found.best[i * (found.best.size() - 1) / 49]);
+    double agree = 0, pairs = 0;
+    for (size_t i = 0; i < plans.size(); ++i)
+        for (size_t j = i + 1; j < plans.size(); ++j) {
+            if (plans[i].seconds == plans[j].seconds) continue;
+            ++pairs;
+            agree += plans[i].cost < plans[j].cost ? 1 : -1;
+        }
+    std::printf("Kendall's tau of 50 plans: %.3f\n", agree / pairs);
+    EXPECT_GE(agree / pairs, 0.9);
+}
+
 TEST(Planner, what_is_given_is_not_searched) {
     auto p = EinsumProgram::gpt_layers(8, 64, 512, 1024, 16);
     const Cluster c = small_cluster();

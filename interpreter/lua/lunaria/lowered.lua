@@ -6,6 +6,7 @@ local columns = require "lunaria.rich.columns"
 local counted = require "lunaria.rich.counted"
 local report = require "lunaria.rich.report"
 local escaped = require "lunaria.plot.svg_text"
+local namer = require "lunaria.found_names"
 
 local ops = ms.ops
 local Lowered = {}
@@ -16,25 +17,6 @@ local stages = { "source", "trace", "step", "graph", "optimized", "kernels" }
 
 local describe = arguments.describe
 local function fail(message, ...) arguments.fail("lower", message:format(...)) end
-
--- Names what a call finds outside itself: parameters by their own names, the rest by where they are kept. `kind`: of the question.
-local function namer(target, examples)
-  local taken = {}
-  return function(kind, object, key)
-    local name, value
-    if kind == "argument" then
-      name, value = debug.getlocal(target, object + 1), examples[object + 1]
-    elseif kind == "upvalue" then
-      name, value = debug.getupvalue(object, key)
-    elseif type(object) == "table" and key ~= nil then
-      name, value = tostring(key), rawget(object, key)
-    end
-    if kind ~= "argument" and ms.is_parameter(value) and value.name ~= "" then name = value.name end
-    name = name or "value"
-    taken[name] = (taken[name] or 0) + 1
-    return taken[name] == 1 and name or ("%s.%d"):format(name, taken[name]), value
-  end
-end
 
 --- The text of a stage: "source" (the graph of the Lua function), "trace" (what a call does, guards included), "step" (the whole
 --- call as one graph: what it computes and what it changes, with the parameters and states that it finds outside as parameters of

@@ -34,12 +34,17 @@ end
 local needs = { gpt2_xl = "--batch 1 --devices 64 --parallel-optimizer", gpt2_large = "--batch 1 --devices 8 --parallel-optimizer",
   gpt2_medium = "--batch 1", gpt2 = "--batch 1" }
 
+-- Those that are too large for any: tests/lua/parallel/plan_test.lua.
+local planned = { gpt3 = true, pangu_alpha = true }
+
 t.test("every network is known by its name", function()
   local count = 0
   for name in pairs(networks) do
+    if planned[name] then goto continue end
     local n = numbers(name .. " " .. (needs[name] or "--batch 2"))
     t.equal({ name, n.network, n.step_ms > 0, n.parameters > 0, n.memory.features > 0 }, { name, name, true, true, true })
     count = count + 1
+    ::continue::
   end
   t.equal(count >= 28, true)
   local listed = call "networks"

@@ -19,6 +19,9 @@ usage: lunaria ascend estimate FILE.lua|NAME [options]
   --cluster C  atlas or a file of parameters in JSON
   --parallel-optimizer  each device keeps its part of the float32 values
   --ignore-memory  the times also where the step does not fit into the chip's memory
+  --mesh M     auto, or axes of the devices such as dp=8,tp=4,pp=2 (pp: stages of a pipeline): the step is divided among them
+  --global-batch N  of all devices, with --mesh (batch * devices)
+  --micro-batches N, --level L, --recompute on|off, --schedule S, --chunks N  with --mesh: not searched but given
   --timeline F write the tasks to F, for Chrome's and Perfetto's viewers
   --json       the numbers as JSON]]
 
@@ -27,9 +30,10 @@ local function fail(message, ...) error("lunaria ascend: " .. message:format(...
 -- Words without an argument, and what they mean to ms.ascend.estimate.
 local switches = { ["--parallel-optimizer"] = { "parallel_optimizer", true }, ["--inference"] = { "train", false },
   ["--ignore-memory"] = { "check_memory", false } }
-local integers = { batch = true, devices = true, ["loop-size"] = true }
+local integers = { batch = true, devices = true, ["loop-size"] = true, ["global-batch"] = true, ["micro-batches"] = true, level = true,
+  chunks = true }
 local texts = { sink = true, dtype = true, optimizer = true, chip = true, cluster = true, timeline = true, fusion = true,
-  ["host-launch"] = true }
+  ["host-launch"] = true, mesh = true, recompute = true, schedule = true }
 
 local convert = {}
 function convert.fusion(word, text)
@@ -38,6 +42,10 @@ function convert.fusion(word, text)
     list[#list + 1] = math.tointeger(tonumber(part)) or fail("option %s needs integers between commas, got '%s'", word, text)
   end
   return list
+end
+function convert.recompute(word, text)
+  if text ~= "on" and text ~= "off" then fail("option %s needs on or off, got '%s'", word, text) end
+  return text == "on"
 end
 convert["host-launch"] = function(word, text)
   if text == "wait" then return "synchronous" end
@@ -59,7 +67,7 @@ local function parse(words)
       local value = words[i] or fail("option %s needs an argument", word)
       if integers[name] then value = math.tointeger(tonumber(value)) or fail("option %s needs an integer, got '%s'", word, value) end
       if convert[name] then value = convert[name](word, value) end
-      options[(name:gsub("-", "_"))] = value
+      options[(name:gsub("%-", "_"))] = value
     elseif name or model then
       fail("unrecognized argument '%s'", word)
     else
@@ -83,6 +91,7 @@ local function command(...)
   if what ~= "estimate" then fail("there are 'estimate' and 'networks', not '%s'", what) end
   local model, options, json = parse(words)
   local timeline = options.timeline
+  if timeline and options.mesh then fail "--timeline is not supported with --mesh" end
   options.timeline = nil
   if model:match "%.lua$" then
     local path = model

@@ -136,6 +136,10 @@ end
 local known = { batch = true, devices = true, dtype = true, optimizer = true, sink = true, loop_size = true, chip = true, cluster = true,
   inputs = true, loss = true, train = true, fusion = true, host_launch = true, check_memory = true, data_seconds = true, pictures = true,
   parallel_optimizer = true }
+-- Those of a plan for a mesh.
+local known_of_plans = { mesh = true, global_batch = true, micro_batches = true, level = true, recompute = true, schedule = true,
+  chunks = true, batch = true, devices = true, dtype = true, optimizer = true, chip = true, cluster = true, inputs = true, loss = true,
+  train = true }
 
 local function positive(o, name, default)
   local n = o[name]
@@ -171,16 +175,20 @@ local function seconds_of_pictures(c, p, batch)
   return batch * each / (p.threads or c.picture_threads)
 end
 
-local function settings(o, spec)
+local function check_names(o, names_known)
   for key in pairs(o) do
-    if not known[key] then
+    if not names_known[key] then
       local names = {}
-      for name in pairs(known) do names[#names + 1] = name end
+      for name in pairs(names_known) do names[#names + 1] = name end
       table.sort(names)
       fail(("there is no option '%s'; there are: %s"):format(tostring(key), table.concat(names, ", ")),
         arguments.nearest(tostring(key), names))
     end
   end
+end
+
+local function settings(o, spec)
+  if o.mesh == nil then check_names(o, known) end
   local s = { batch = positive(o, "batch", 32), devices = positive(o, "devices", 1), loop_size = positive(o, "loop_size", 100),
     dtype = one_of(o, "dtype", spec.dtype or "float16", "float16", "mixed", "float32"),
     optimizer = one_of(o, "optimizer", spec.optimizer or "momentum", "sgd", "momentum", "adam", "adamw", "lars", "lamb", "rmsprop", "none"),
@@ -244,6 +252,52 @@ local function join_chips(e, s, chip, c, list, counts)
   e.step = math.max(e.device, s.data_seconds) + steps.round_trip(s, c)
 end
 
+-- The links of a cluster by levels, and what a chip reaches, as plans take them.
+local function levels_of(chip, c)
+  local function level(ranks, latency, rate) return { ranks = ranks, latency = latency, bytes_per_second = rate * c.link_efficiency } end
+  return { name = "Ascend " .. chip.name, levels = { level(c.group, c.hccs_latency, c.hccs_bytes_per_second * c.hccs_ports),
+    level(c.server, c.pcie_latency, c.pcie_bytes_per_second), level(1 << 40, c.roce_latency, c.roce_bytes_per_second) },
+    collective_seconds = c.collective_seconds, flops_per_second = chip.peak_flops * chip.cube_efficiency,
+    bytes_per_second = chip.hbm_bytes_per_second * chip.operator_hbm_efficiency,
+    operator_seconds = chip.task_seconds + chip.operator_head / chip.hertz,
+    memory_bytes = chip.memory_parameters + chip.memory_features }
+end
+
+-- A plan for many devices: the program is that of the whole batch, each device has its pieces.
+local function planned(spec, name, model, o)
+  check_names(o, known_of_plans)
+  local plans = require "lunaria.parallel.plan"
+  local s = settings(o, spec)
+  local mesh, stages = plans.mesh(where, o.mesh)
+  local count = s.devices
+  if mesh and o.devices == nil then
+    count = stages
+    for _, axis in ipairs(mesh) do count = count * axis[2] end
+  end
+  local chip, c = chips.chip(where, o.chip), chips.cluster(where, o.cluster)
+  local rule = tasks.optimizers[s.optimizer]
+  local wide = s.dtype == "float32"
+  local batch = positive(o, "global_batch", s.batch * count)
+  if o.level ~= nil and not (math.type(o.level) == "integer" and o.level >= 0 and o.level <= 3) then
+    fail("level must be 0, 1, 2 or 3, got " .. arguments.describe(o.level))
+  end
+  local options = { name = name, devices = count, batch = batch, mesh = mesh, stages = stages, cluster = levels_of(chip, c),
+    micro_batches = o.micro_batches and positive(o, "micro_batches"), level = o.level, recompute = o.recompute, schedule = o.schedule,
+    chunks = o.chunks and positive(o, "chunks"), train = s.train, float_bytes = wide and 4 or 2,
+    gradient_bytes = width_of_gradients(s.dtype), state_bytes = (wide and 0 or 4) + 4 * (rule and rule[1] or 0),
+    peak_flops = chip.peak_flops }
+  return apart(model.get_parameters and model or nil, function()
+    local result
+    core.outline(function()
+      local net = spec.make()
+      if net.set_train then net:set_train(s.train) end
+      options.parameters = net:trainable_params()
+      result = plans.plan(where, spec.forward(net), table.pack(spec.inputs(batch)), options)
+    end)
+    return result
+  end)
+end
+
 --- How long a step of training takes on the simulated Ascend, computing nothing. model: the name of a network, such as "resnet50"
 --- or "gpt2_xl" (a wrong one lists them all), a cell with options.inputs (a function of the batch that gives its input and what
 --- options.loss takes after its result), or { make =, inputs =, forward = }. options: batch (of one device, 32), devices (1),
@@ -255,13 +309,18 @@ end
 --- (true), chip and cluster (names, files or tables), data_seconds (of the input pipeline for a step), pictures (the pipeline of
 --- ImageNet: size of the pictures, 224, threads of a device, 12, colour and rescale, whether colours are changed at random and pictures
 --- rescaled by operations of their own), parallel_optimizer (true: each device keeps its part of the float32 values), check_memory
---- (true: an error where the plan does not fit). The result prints as a report and has step (seconds), samples_per_second,
+--- (true: an error where the plan does not fit). With mesh ("auto", "dp=8,tp=4,pp=2" or a list of pairs of names and numbers of devices)
+--- the step is divided among the devices by a search: what each axis of the mesh cuts in each operator, stages of a pipeline (pp),
+--- micro_batches, level of the sharded optimizer, recompute, schedule ("1f1b", "gpipe", "interleaved" with chunks, "zero_bubble_h1",
+--- "zero_bubble_h2", "zero_bubble_v"); what is given is not searched; global_batch is that of all devices. The result prints as a report
+--- and has step (seconds), samples_per_second,
 --- tasks, memory, report(), timeline().
 ---     > ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
   options = options or {}
   if type(options) ~= "table" then fail("options must be a table, got " .. arguments.describe(options)) end
   local spec, name = specification(model, options)
+  if options.mesh ~= nil then return planned(spec, name, model, options) end
   local s = settings(options, spec)
   local chip, c = chips.chip(where, options.chip), chips.cluster(where, options.cluster)
   if options.pictures then

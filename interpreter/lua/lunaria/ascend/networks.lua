@@ -156,5 +156,11 @@ end, "adam")
 for name, size in pairs { gpt2 = "small", gpt2_medium = "medium", gpt2_large = "large", gpt2_xl = "xl" } do
   M[name] = row("gpt2", function(z) return z.gpt2(size) end, words(1024), predict, "adamw", "mixed")
 end
+-- Networks for many devices: GPT-3 (Brown and others 2020), PanGu-alpha (Zeng and others 2021), as far as published without its
+-- query layer.
+for name, c in pairs { gpt3 = { vocabulary = 50257, length = 2048, width = 12288, layers = 96, heads = 96 },
+  pangu_alpha = { vocabulary = 40000, length = 1024, width = 16384, layers = 64, heads = 128 } } do
+  M[name] = row("gpt2", function(z) return z.gpt2(c) end, words(c.length), predict, "adam", "mixed")
+end
 
 return M
