@@ -151,30 +151,37 @@ class DividedCall {
     }
 
     // The parts of an operand that the positions held here need.
-    std::vector<Tensor> parts(size_t i, const Distribution& layout, std::span<const Work> works) {
+    std::vector<Tensor> parts(size_t i, const Division& division, const Distribution& layout) {
+        const Cause cause{&op_, "", &rule_, i};
+        Laid moved = in_layout(laid_[i], layout, cause);
+        keep_sums(i, moved, layout);
+        if (!division.is_shifted()) return own_parts(i, layout, std::move(moved.pieces));
+        std::vector<Region> needed;
+        bool others = false;
+        for (int64_t p = 0; p < mesh_.count(); ++p) {
+            needed.push_back(rule_.work(division.cuts(p)).operands[i]);
+            others |= needed.back() != layout.piece(laid_[i].shape, p);
+        }
+        return others ? parts_of(moved, needed, cause) : std::move(moved.pieces);
+    }
+
+    // The parts of pieces that the call reads: a slice of an axis that is not cut.
+    std::vector<Tensor> own_parts(size_t i, const Distribution& layout, std::vector<Tensor> pieces) const {
         const std::vector<int64_t> held = held_positions(mesh_);
-        const Shape& shape = laid_[i].shape;
-        // Axes of which a position needs more than its piece are brought whole, and cut here.
-        const Distribution* to = &layout;
-        for (size_t p = 0; p < held.size(); ++p) {
-            const Region piece = layout.piece(shape, held[p]);
-            for (size_t a = 0; a < piece.size(); ++a)
-                if (!(works[p].operands[i][a] == piece[a])) to = to->with_cut(static_cast<int>(a), {});
-        }
-        Laid moved = in_layout(laid_[i], *to, {&op_, "", &rule_, i});
-        keep_sums(i, moved, *to);
-        for (size_t p = 0; p < held.size(); ++p) {
-            const Region has = to->piece(shape, held[p]);
-            for (size_t a = 0; a < has.size(); ++a) {
-                const Interval need = works[p].operands[i][a];
-                if (need == has[a]) continue;
-                Tensor& t = moved.pieces[p];
-                Shape part = t.shape();
-                part[static_cast<int>(a)] = need.size();
-                t = t.view(part, t.strides(), (need.begin - has[a].begin) * t.strides()[static_cast<int>(a)]);
+        for (size_t p = 0; p < pieces.size(); ++p) {
+            const Region piece = layout.piece(laid_[i].shape, held[p]);
+            const Region& part = works_[p].operands[i];
+            if (part == piece) continue;
+            Shape shape;
+            int64_t offset = 0;
+            for (size_t a = 0; a < part.size(); ++a) {
+                shape.push_back(part[a].size());
+                if (!part[a].empty())
+                    offset += (part[a].begin - piece[a].begin) * pieces[p].strides()[static_cast<int>(a)];
             }
+            pieces[p] = pieces[p].view(shape, pieces[p].strides(), shape.size() ? offset : 0);
         }
-        return std::move(moved.pieces);
+        return pieces;
     }
 
     // Sums that had to be completed for this call stay complete for the next one.
@@ -186,24 +193,22 @@ class DividedCall {
     }
 
     void run_pieces(const Division& division) {
-        const std::vector<int64_t> held = held_positions(mesh_);
-        std::vector<Work> works;
-        for (int64_t p : held) works.push_back(rule_.work(division.cuts(p)));
+        for (int64_t p : held_positions(mesh_)) works_.push_back(rule_.work(division.cuts(p)));
         std::vector<std::vector<Tensor>> operands;  // for each operand the parts of the positions
         std::vector<const Distribution*> layouts;
         for (size_t i = 0; i < laid_.size(); ++i) {
             layouts.push_back(division.operand(i));
-            operands.push_back(parts(i, *layouts.back(), works));
+            operands.push_back(parts(i, division, *layouts.back()));
         }
         const RandomStream before = default_generator().state();
-        for (size_t p = 0; p < held.size(); ++p) {
-            if (const size_t same = equal_work(p, works, operands); same < p) {
+        for (size_t p = 0; p < works_.size(); ++p) {
+            if (const size_t same = equal_work(p, operands); same < p) {
                 pieces_.push_back(pieces_[same]);
                 written_.push_back(written_[same]);
                 continue;
             }
             if (op_.draws()) default_generator().set_state(before);
-            run_piece(works[p], operands, p);
+            run_piece(operands, p);
         }
         for (size_t i = 0; i < laid_.size() && op_.writes(); ++i) {
             std::vector<Tensor> fresh;
@@ -214,16 +219,16 @@ class DividedCall {
     }
 
     // A position before this one whose work is the same on the same tensors, as on ranks that only hold copies.
-    size_t equal_work(size_t p, std::span<const Work> works, std::span<const std::vector<Tensor>> operands) const {
+    size_t equal_work(size_t p, std::span<const std::vector<Tensor>> operands) const {
         for (size_t q = 0; q < p; ++q) {
-            if (works[q].cuts != works[p].cuts) continue;
+            if (works_[q].cuts != works_[p].cuts) continue;
             if (std::ranges::all_of(operands, [&](const auto& parts) { return parts[q].same_body(parts[p]); }))
                 return q;
         }
         return p;
     }
 
-    void run_piece(const Work& work, std::span<const std::vector<Tensor>> operands, size_t p) {
+    void run_piece(std::span<const std::vector<Tensor>> operands, size_t p) {
         Args local(given_.begin(), given_.end());
         std::vector<Tensor> here;
         for (size_t i = 0; i < operands.size(); ++i) {
@@ -238,7 +243,7 @@ class DividedCall {
             local[o.argument] = Value::list(std::move(items));
         }
         const PlaceScope host(nullptr);
-        pieces_.push_back(rule_.run(eager_builder(), local, work));
+        pieces_.push_back(rule_.run(eager_builder(), local, works_[p]));
         written_.push_back(std::move(here));
     }
 
@@ -261,6 +266,7 @@ class DividedCall {
     const Mesh& mesh_;
     const Rule& rule_;
     std::vector<Laid> laid_;
+    std::vector<Work> works_;                   // of the positions held here
     std::vector<Value> pieces_;                 // results of the positions
     std::vector<std::vector<Tensor>> written_;  // operands of the positions as the call left them
 };

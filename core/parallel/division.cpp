@@ -12,9 +12,36 @@ Division::Division(const Rule& rule, const Mesh& mesh, std::span<const Laid> ope
       kept_(kept),
       chosen_(static_cast<size_t>(mesh.axes()), kNone),
       along_(rule.factors.size()) {
+    for (const Operand& o : rule.operands) axes_.push_back(o.axes);
+    find_moves();
     for (int axis = 0; axis < mesh.axes(); ++axis)
         if (mesh.size(axis) > 1) choose(axis);
     order_axes();
+}
+
+void Division::find_moves() {
+    for (size_t f = 0; f < rule_.factors.size(); ++f) {
+        const Factor& factor = rule_.factors[f];
+        if (factor.kind != Kind::move || !factor.can_be_cut()) continue;
+        std::vector<Interval> first = rule_.whole(), second = first;
+        first[f] = piece_of(factor.size, 0, 2);
+        second[f] = piece_of(factor.size, 1, 2);
+        const Work a = rule_.work(std::move(first)), b = rule_.work(std::move(second));
+        for (size_t i = 0; i < axes_.size(); ++i) {
+            // A diagonal moves along two axes: the one that is cut already, or the first.
+            size_t chosen = SIZE_MAX;
+            bool keeps = false;
+            for (size_t k = axes_[i].size(); k-- > 0;) {
+                if (!axes_[i][k].empty() || a.operands[i][k] == b.operands[i][k]) continue;
+                const bool is_cut = given_[i].layout && !given_[i].layout->cuts(static_cast<int>(k)).empty();
+                if (chosen == SIZE_MAX || is_cut || !keeps) {
+                    chosen = k;
+                    keeps = is_cut;
+                }
+            }
+            if (chosen != SIZE_MAX) axes_[i][chosen] = {static_cast<int>(f)};
+        }
+    }
 }
 
 // The factor that is cut where this axis of a tensor is: the first one that is larger than 1.
@@ -47,7 +74,7 @@ std::vector<int> Division::candidates(int axis) const {
     std::vector<int> list;
     for (size_t i = 0; i < given_.size(); ++i) {
         const int at = cut_at(i, axis);
-        const int factor = at < 0 ? kNone : factor_of_axis(rule_.operands[i].axes, at);
+        const int factor = at < 0 ? kNone : factor_of_axis(axes_[i], at);
         if (factor >= 0 && !std::ranges::count(list, factor) && is_possible(factor, axis)) list.push_back(factor);
     }
     if (passes(axis)) list.push_back(kPasses);
@@ -74,8 +101,8 @@ bool Division::is_possible(int factor, int axis) const {
     for (int m = 0; m < axis; ++m)
         if (chosen_[static_cast<size_t>(m)] == factor) parts *= mesh_.size(m);
     if (!rule_.gives_pieces(factor, parts)) return false;
-    for (const Operand& operand : rule_.operands)
-        if (!fits_axes(factor, parts, operand.axes)) return false;
+    for (const auto& axes : axes_)
+        if (!fits_axes(factor, parts, axes)) return false;
     for (size_t r = 0; r < rule_.results.size(); ++r) {
         if (!fits_axes(factor, parts, rule_.results[r].axes)) return false;
         // A result is incomplete in one way only.
@@ -121,7 +148,7 @@ double Division::cost(int candidate, int axis) const {
         for (int m = 0; m < mesh_.axes(); ++m)
             if (m != axis && cut_at(i, m) >= 0) bytes /= static_cast<double>(mesh_.size(m));
         const double share = bytes * (n - 1) / n;
-        const int from = cut_at(i, axis), to = candidate >= 0 ? axis_of_factor(candidate, rule_.operands[i].axes) : -1;
+        const int from = cut_at(i, axis), to = candidate >= 0 ? axis_of_factor(candidate, axes_[i]) : -1;
         if (is_partial(i, axis))
             total += candidate == kPasses ? 0 : to >= 0 ? share : 2 * share;
         else if (from >= 0 && from != to)
@@ -149,7 +176,7 @@ bool Division::changes_kept(int candidate, int axis) const {
     if (kept_ < 0) return false;
     const auto i = static_cast<size_t>(kept_);
     if (candidate == kPasses) return true;
-    return (candidate >= 0 ? axis_of_factor(candidate, rule_.operands[i].axes) : -1) != cut_at(i, axis);
+    return (candidate >= 0 ? axis_of_factor(candidate, axes_[i]) : -1) != cut_at(i, axis);
 }
 
 void Division::choose(int axis) {
@@ -174,7 +201,7 @@ void Division::order_axes() {
     for (size_t f = 0; f < along_.size(); ++f) {
         if (along_[f].size() < 2) continue;
         for (size_t i = 0; i < given_.size(); ++i) {
-            const int at = axis_of_factor(static_cast<int>(f), rule_.operands[i].axes);
+            const int at = axis_of_factor(static_cast<int>(f), axes_[i]);
             if (at < 0 || !given_[i].layout) continue;
             const auto before = given_[i].layout->cuts(at);
             if (before.size() != along_[f].size() || !std::ranges::is_permutation(before, along_[f])) continue;
@@ -184,13 +211,15 @@ void Division::order_axes() {
     }
 }
 
-bool Division::is_spread() const {
-    return std::ranges::any_of(
-        chosen_, [&](int f) { return f >= 0 && rule_.factors[static_cast<size_t>(f)].kind == Kind::spread; });
+bool Division::has_cut(Kind kind) const {
+    return std::ranges::any_of(chosen_,
+                               [&](int f) { return f >= 0 && rule_.factors[static_cast<size_t>(f)].kind == kind; });
 }
+bool Division::is_spread() const { return has_cut(Kind::spread); }
+bool Division::is_shifted() const { return has_cut(Kind::move); }
 
 const Distribution* Division::operand(size_t i) const {
-    const auto& axes = rule_.operands[i].axes;
+    const auto& axes = axes_[i];
     Distribution::Cuts cuts(axes.size());
     for (int a = 0; a < static_cast<int>(axes.size()); ++a)
         if (const int f = factor_of_axis(axes, a); f >= 0)

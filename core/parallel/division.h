@@ -20,6 +20,8 @@ class Division {
     const Mesh& mesh() const { return mesh_; }
     // Whether a factor is cut that the rule handles by its expansion only.
     bool is_spread() const;
+    // Whether a factor is cut of which pieces need other parts of an operand than their own.
+    bool is_shifted() const;
     const Distribution* operand(size_t i) const;
     const Distribution* result(size_t i) const;
     // The intervals of the factors at a position of the mesh.
@@ -28,6 +30,8 @@ class Division {
   private:
     static constexpr int kNone = -1, kPasses = -2;  // instead of a factor: nothing is cut; incomplete sums pass
 
+    bool has_cut(Kind kind) const;
+    void find_moves();
     void choose(int axis);
     std::vector<int> candidates(int axis) const;
     bool is_possible(int factor, int axis) const;
@@ -46,6 +50,9 @@ class Division {
     const Mesh& mesh_;
     std::span<const Laid> given_;
     const int kept_;
+    // The factors of the operands' axes. An axis of which a piece needs another part than its own has none in the rule;
+    // here it has the factor on which that part depends.
+    std::vector<std::vector<AxisFactors>> axes_;
     std::vector<int> chosen_;              // for each mesh axis
     std::vector<std::vector<int>> along_;  // for each factor the mesh axes, major to minor
 };

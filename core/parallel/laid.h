@@ -58,6 +58,9 @@ struct Cause {
 
 // The same tensor in another layout. Without a layout it needs no communication.
 Laid in_layout(const Laid& x, const Distribution& to, const Cause& cause = {});
+// For each position held here the part of the tensor that it needs, which is no piece of a layout: one with a halo, a
+// shifted or flipped one. `needed`: of all positions of the mesh. The tensor is complete.
+std::vector<Tensor> parts_of(const Laid& x, std::span<const Region> needed, const Cause& cause);
 // The whole tensor, in host memory.
 Tensor whole(const Laid& x, const Cause& cause = {});
 

@@ -87,30 +87,35 @@ void forget_movements() {
     record().list.clear();
 }
 
-void check_movement(const Laid& x, const Plan& plan, const Cause& cause) {
+Move move_of(const Laid& x, const Plan& plan) {
+    return {x.layout->text(x.dtype, x.shape), plan.to->text(x.dtype, x.shape), path_of(plan), plan.total_bytes,
+            moves_pieces(*x.layout, *plan.to)};
+}
+
+void check_movement(const Move& move, const Cause& cause) {
     const OnReshard mode = on_reshard();
-    if (mode == OnReshard::silent || !cause.op || !plan.total_bytes || !moves_pieces(*x.layout, *plan.to)) return;
+    if (mode == OnReshard::silent || !cause.op || !move.bytes || !move.moves_pieces) return;
     const std::string operand = operand_name(cause);
-    const std::string text =
-        str(operand.empty() ? "an operand" : operand, " is ", x.layout->text(x.dtype, x.shape), " and is needed as ",
-            plan.to->text(x.dtype, x.shape), ": ", path_of(plan), ", ", plan.total_bytes, " bytes");
+    const std::string text = str(operand.empty() ? "an operand" : operand, " is ", move.from, " and is needed as ",
+                                 move.to, ": ", move.path, ", ", move.bytes, " bytes");
     const std::string hint =
         "lay it out so before with ms.reshard, or allow it: ms.set_parallel { on_reshard = \"silent\" }";
     if (mode == OnReshard::error) throw state_error(cause.op->name(), text).hint(hint);
     warn(program_place(), str(cause.op->name(), ": ", text), hint);
 }
 
-void note_movement(const Laid& x, const Plan& plan, const Cause& cause, int64_t bytes) {
-    if (!plan.total_bytes) return;
-    Movement m;
-    m.place = program_place();
-    m.operation = cause.op ? std::string(cause.op->name()) : "";
-    m.operand = operand_name(cause);
-    m.from = x.layout->text(x.dtype, x.shape);
-    m.to = plan.to->text(x.dtype, x.shape);
-    m.path = path_of(plan);
-    m.why = cause.rule ? describe(*cause.rule) : std::string(cause.why);
-    m.is_implicit = cause.op && moves_pieces(*x.layout, *plan.to);
+void note_movement(const Move& move, const Cause& cause, int64_t bytes) {
+    if (!move.bytes) return;
+    Movement m{program_place(),
+               cause.op ? std::string(cause.op->name()) : "",
+               operand_name(cause),
+               move.from,
+               move.to,
+               move.path,
+               cause.rule ? describe(*cause.rule) : std::string(cause.why),
+               0,
+               0,
+               cause.op && move.moves_pieces};
     Record& all = record();
     std::lock_guard lock(all.mutex);
     auto same = std::ranges::find_if(all.list, [&](const Movement& o) {

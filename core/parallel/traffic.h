@@ -37,9 +37,16 @@ OnReshard on_reshard();
 std::vector<Movement> movements();
 void forget_movements();
 
-// Before the tensor moves: warns, or throws, where the program wants that of movements that it does not ask for.
-void check_movement(const Laid& x, const Plan& plan, const Cause& cause);
+// A tensor that is about to move.
+struct Move {
+    std::string from, to, path;  // as in Movement
+    int64_t bytes = 0;           // that all ranks together receive
+    bool moves_pieces = false;   // and not only terms of sums that have to be completed
+};
+Move move_of(const Laid& x, const Plan& plan);
+// Before: warns, or throws, where the program wants that of movements that it does not ask for.
+void check_movement(const Move& move, const Cause& cause);
 // Afterwards: `bytes` that the ranks of this process have received.
-void note_movement(const Laid& x, const Plan& plan, const Cause& cause, int64_t bytes);
+void note_movement(const Move& move, const Cause& cause, int64_t bytes);
 
 }  // namespace lunaria::parallel

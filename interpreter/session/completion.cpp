@@ -176,7 +176,7 @@ class Completer {
         add_any_methods();
         if (!only_functions)
             for (const char* name :
-                 {"shape", "dtype", "ndim", "size", "T", "mT", "itemsize", "nbytes", "device", "strides"})
+                 {"shape", "dtype", "ndim", "size", "T", "mT", "itemsize", "nbytes", "device", "layout", "strides"})
                 add(name, "property");
     }
 

@@ -177,6 +177,21 @@ test("the report and what is not asked for", function()
   ms.set_parallel { on_reshard = "silent" }
 end)
 
+test("halos and shifted parts come from neighbours only", function()
+  local image, weight = ops.randn(2, 3, 8, 8), ops.randn(4, 3, 3, 3)
+  local x = ms.distribute(image, mesh(nil, nil, "dp"))
+  local y
+  local report = ms.parallel_report(function() y = ops.conv2d(x, weight, nil, 1, "same") end)
+  equal(layout(y), "[2, 4, 8@dp, 8]")
+  near(full(y), ops.conv2d(image, weight, nil, 1, "same"), 1e-4)
+  -- Of 4 pieces of 2 rows each, 3 borders, a row on both sides; twice, for both columns of ranks.
+  equal(report.bytes, 2 * 3 * 2 * (2 * 3 * 8) * 4)
+  local rows = ops.cast(ops.arange(10), ms.float32)
+  local z = ms.distribute(rows, mesh("dp"))
+  equal(full(ops.roll(z, 3, 0)), ops.roll(rows, 3, 0))
+  equal(full(ops.flip(z, { 0 })), ops.flip(rows, { 0 }))
+end)
+
 test("mistakes", function()
   local x = ms.distribute(ms.ones { 8, 4 }, mesh("dp"))
   fails("axes", function() ms.distribute(ms.ones { 8 }, mesh("dp", "tp")) end)

@@ -38,6 +38,8 @@ return {
       { "itemsize", "The bytes of one element.", { { "ms.ones({ 2 }).itemsize", "4" } } },
       { "nbytes", "The bytes of all elements.", { { "ms.ones({ 2, 3 }).nbytes", "24" } } },
       { "device", "The name of the device that holds the elements.", { { "ms.ones({ 2 }).device", "CPU" } } },
+      { "layout", "How the elements lie on the ranks of a mesh; nil where they are in one place.",
+        { { 'ms.distribute(ms.ones({ 2, 3 }), ms.mesh({ 2 }, { "dp" })("dp")).layout', "[2@dp, 3]" } } },
       { "strides", "The bytes between neighbours along each axis.", { { "ms.ones({ 2, 3 }).strides", "(12, 4)" } } },
     } },
   { title = "parameter", variable = "p", source = "interpreter/bindings/bind_parameter.cpp",
