@@ -52,7 +52,7 @@ std::vector<std::vector<Interval>> pieces(const Rule& rule, int factor, int64_t 
 double tolerance_of(const Rule& rule, int factor) {
     const Factor& f = rule.factors[static_cast<size_t>(factor)];
     const bool sums = f.merge == Merge::sum || f.merge == Merge::prod;
-    return sums || rule.op().flops_fn || rule.op().name() == "block_dense" ? 2e-5 : 0;
+    return sums || rule.op().flops_fn || rule.op().expand_fn ? 2e-5 : 0;
 }
 
 // Each factor of a call in these numbers of pieces.
