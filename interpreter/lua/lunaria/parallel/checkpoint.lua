@@ -19,7 +19,8 @@ function sharded.set_piece(tensor, piece) pieces[tensor] = piece end
 --- What sharded.set_piece said of a tensor, or nil.
 function sharded.piece_of(tensor) return pieces[tensor] end
 
-local saves = 0
+-- How often each step was saved: a step that is saved again has another draft, since ranks do not do so at the same time.
+local saves = {}
 
 -- The rank of this process, their number, and a name for this run of the program that all of its ranks know.
 local function own_place()
@@ -156,11 +157,9 @@ end
 function sharded.save(folder, values, options)
   options = options or {}
   local place, step = options.place or own_place(), options.step or 0
-  if not options.place then saves = saves + 1 end
-  -- The ranks of a run save the same steps in the same order.
-  local run = ("%s-%d"):format(place.job, saves)
   local final = folder .. "/" .. step_name(step)
-  local draft = final .. "." .. run
+  if not options.place then saves[final] = (saves[final] or 0) + 1 end
+  local draft = ("%s.%s-%d"):format(final, place.job, saves[final] or 0)
   if options.later then io_.finish_writing() end
   io_.make_folder(draft)
   if place.rank == 0 then clean(folder, options.keep or 0, place.job) end
