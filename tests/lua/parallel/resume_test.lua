@@ -37,6 +37,24 @@ for i, chain in ipairs { { 2, 4, 1 }, { 1, 8, 2 } } do
   end)
 end
 
+t.test("parameters that are divided among ranks", function()
+  for _, level in ipairs { "level1", "level3" } do
+    local name = at(level)
+    run(2, "none", name .. "plain", 0, level)
+    run(2, name .. "backups", name .. "stopped", 7, level)
+    -- Each rank has its rows: of eleven the first has six.
+    local parts = require "lunaria.parallel.checkpoint".open(name .. "backups"):tensor("0.weight").parts
+    t.equal({ parts[1].place, parts[2].place }, { "[0:6, 0:6]", "[6:11, 0:6]" })
+    run(2, name .. "backups", name .. "out", 0, level)
+    local got, want = ms.load_checkpoint(name .. "out"), ms.load_checkpoint(name .. "plain")
+    for key, value in pairs(want) do assert(ms.ops.equal(got[key], value):all():item(), key) end
+    -- More ranks take the rows of these.
+    run(3, name .. "backups", name .. "three", 0, level)
+    got = ms.load_checkpoint(name .. "three")
+    for key, value in pairs(want) do assert(ms.ops.equal(got[key], value):all():item(), key) end
+  end
+end)
+
 t.test("a rank that fails, and all of them started again", function()
   local text = run("2 --restarts 1", at "restarted", at "out", "fail")
   t.equal(text_of(at "out"), expected)

@@ -10,6 +10,7 @@ local core = require "lunaria.gradients"
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local checkpoint = require "lunaria.parallel.checkpoint"
 local data = require "lunaria.parallel.data"
 
 local ops = ms.ops
@@ -41,6 +42,15 @@ local function states_of(optimizer, parameter)
   return list
 end
 
+-- What checkpoints are told of the rows of a tensor that a rank has.
+local function piece_of(parameter, first, count)
+  local shape, offsets, sizes = {}, {}, {}
+  for axis = 1, parameter.ndim do shape[axis], offsets[axis], sizes[axis] = parameter.shape[axis], 0, parameter.shape[axis] end
+  offsets[1] = math.min(first, shape[1])
+  sizes[1] = math.max(0, math.min(count, shape[1] - first))
+  return { shape = shape, offsets = offsets, sizes = sizes }
+end
+
 -- Divides the parameters that are large enough. rows: by parameter, how many there were.
 local function divide(plan, optimizer)
   local rows = {}
@@ -50,7 +60,11 @@ local function divide(plan, optimizer)
       local whole, states = parameter.shape[1], states_of(optimizer, parameter)
       local each = (whole + plan.ranks - 1) // plan.ranks
       states[#states + 1] = parameter
-      for _, tensor in ipairs(states) do core.become(tensor, core.rows(tensor, plan.rank * each, each)) end
+      local piece = piece_of(parameter, plan.rank * each, each)
+      for _, tensor in ipairs(states) do
+        core.become(tensor, core.rows(tensor, plan.rank * each, each))
+        checkpoint.set_piece(tensor, piece)
+      end
       rows[parameter] = whole
     end
   end
