@@ -20,7 +20,7 @@ int class_axis(const Call& call) {
 void expect_label_shape(const Call& call, int axis) {
     Shape wanted = call.shape(0), given = call.shape(1);
     wanted.erase(axis);
-    if (wanted == given || !wanted.known() || !given.known()) return;
+    if (wanted == given || (wanted.rank() == given.rank() && (!wanted.known() || !given.known()))) return;
     throw shape_error(call.name(),
                       str("the input has shape ", call.shape(0), " and the labels have shape ", given,
                           ": with classes on axis ", axis, " there must be one label per sample, shape ", wanted));

@@ -18,6 +18,13 @@ int root_of(const Call& c, size_t i, size_t group) {
     return static_cast<int>(root);
 }
 
+// The other side of a send or recv.
+void expect_other(const Call& c, size_t i, size_t group) {
+    if (root_of(c, i, group) == place_of(c, group).rank)
+        throw value_error(c.name(), str(param_name(c, i), " is ", c.integer(i), ", the number of this rank"))
+            .hint("a rank sends to another one; lunaria launch -n 2 starts two");
+}
+
 int axis_of(const Call& c, size_t i) {
     expect_rank_at_least(c, 0, 1);
     return c.axis(i, 0);
@@ -99,9 +106,13 @@ Types infer_all_to_all(const Call& c) {
 
 // all_to_all_v(x, send_sizes, receive_sizes, group)
 Types infer_all_to_all_v(const Call& c) {
-    const int n = place_of(c, 3).size;
+    const Ranks::Place here = place_of(c, 3);
     expect_rank_at_least(c, 0, 1);
-    const std::vector<int64_t> sends = sizes_of(c, 1, n), receives = sizes_of(c, 2, n);
+    const std::vector<int64_t> sends = sizes_of(c, 1, here.size), receives = sizes_of(c, 2, here.size);
+    const auto own = static_cast<size_t>(here.rank);
+    if (sends.at(own) != receives.at(own))
+        throw argument_error(c.name(), str("rank ", own, " sends itself ", sends[own], " rows, and expects ",
+                                           receives[own], " of itself"));
     if (c.shape(0)[0] != sum_of(sends))
         throw shape_error(c.name(), str(param_name(c, 0), " has shape ", c.shape(0), ", but ", param_name(c, 1),
                                         " has ", sum_of(sends), " in all"));
@@ -280,7 +291,7 @@ void add_between_two(Registry& ops) {
             "Sends the tensor to another rank of a group, which receives it by `recv`, and gives 0. The gradient comes "
             "back from that rank where the 0 is added to what is differentiated.")
         .infer([](const Call& c) -> Types {
-            root_of(c, 1, 3);
+            expect_other(c, 1, 3);
             return {{is_float(c.type(0).dtype) ? c.type(0).dtype : DType::f32, Shape{}}};
         })
         .half_native()
@@ -294,7 +305,7 @@ void add_between_two(Registry& ops) {
             "The tensor that another rank of a group sends; x has its shape and dtype, its elements are not read. The "
             "gradient goes back to that rank.")
         .infer([](const Call& c) -> Types {
-            root_of(c, 1, 3);
+            expect_other(c, 1, 3);
             return {c.type(0)};
         })
         .half_native()

@@ -18,7 +18,7 @@
 
 namespace lunaria::parallel {
 
-inline constexpr size_t kTiny = 16, kSmall = 2048, kLarge = size_t{1} << 18;
+inline constexpr size_t kTiny = 16, kSmall = 2048, kLarge = size_t{1} << 20;
 
 struct Seat {
     alignas(64) std::atomic<uint32_t> step;  // the last step at which the rank has arrived

@@ -230,7 +230,7 @@ void Communicator::check(const Request& request) const {
 Communicator::Entered Communicator::enter(const Request& request) {
     std::string here;
     std::string_view place = request.label.place;
-    if (place.empty()) place = here = program_place();
+    if (place.empty() && ranks_ > 1) place = here = program_place();  // one rank has no partner to tell
     Mark mark;
     std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);

@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kBetweenLooks = 20 * kMillisecond;
 // A circle of waiting ranks in which nothing has moved for so long.
-constexpr uint64_t kCircle = 1000 * kMillisecond;
+constexpr uint64_t kCircle = 600 * kMillisecond;
 constexpr uint64_t kBeforeWarning = 10'000 * kMillisecond;
 // The time that the launcher gets to say how a process ended.
 constexpr int kMillisecondsForLauncher = 300;

@@ -152,6 +152,7 @@ TEST_F(Operators, work_on_one_rank) {
                            "gather_to", "scatter_from", "barrier"})
         EXPECT_EQ(text(ask(op, x)), text(x)) << op;
     EXPECT_THROW(ask("all_reduce", x, {"sum", "pair"}), Error);
+    EXPECT_THROW(ask("all_to_all_v", x, {Value::ints(Shape{2}), Value::ints(Shape{3})}), Error);
 }
 
 }  // namespace
