@@ -20,7 +20,7 @@ constexpr std::string_view kGreeting = "lunaria ranks meet, 1";
 constexpr std::string_view kWelcome = "welcome", kOtherJob = "another job meets here";
 constexpr int kPorts = 16;
 constexpr size_t kLongest = size_t{1} << 16;
-constexpr double kPatience = 2;  // seconds for one message
+constexpr double kPatience = 1;  // seconds for one message
 constexpr int kLook = 50;        // milliseconds between looks at interrupts
 
 std::string missing(const std::vector<std::string>& texts) {

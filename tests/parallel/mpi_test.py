@@ -18,7 +18,7 @@ def mpirun(ranks, **variables):
 
 class MpiTest(unittest.TestCase):
     def test_requests(self):
-        for ranks in (1, 2, 4):
+        for ranks in (1, 3):
             done = mpirun(ranks)
             self.assertEqual((done.returncode, done.stdout.count("[  PASSED  ] 1 test.")), (0, ranks), done.stdout + done.stderr)
 

@@ -120,7 +120,7 @@ TEST(Rendezvous, StrangersAndNonsenseAreNoRanks) {
     const std::string address = free_address();
     const auto [host, port] = split_address(address);
     std::string of_host;
-    std::thread rank_0([&] { of_host = problem_of({address, "job", "secret", 0, 2, 1.5}); });
+    std::thread rank_0([&] { of_host = problem_of({address, "job", "secret", 0, 2, 1.0}); });
     // Neither the wrong secret nor the wrong job comes in, nor a program that talks something else.
     std::thread others[] = {
         std::thread([&] {
