@@ -113,7 +113,7 @@ class LaunchTest(unittest.TestCase):
         script = self.script("os.execute 'setsid sleep 300 & setsid setsid sleep 300 & sleep 300 &'\n"
                              "print 'ready' io.stdout:flush() os.execute 'sleep 300'")
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
-            process = self.start("-n", "2", "--grace", "0.5", script)
+            process = self.start("-n", "2", "--grace", "0.1", script)
             self.assertEqual(process.stdout.readline(), "ready\n")
             process.send_signal(number)
             _, errors = process.communicate(timeout=SECONDS)
@@ -223,7 +223,7 @@ class LaunchTest(unittest.TestCase):
             self.assertIn(message, self.launch(*words, *wrong, script).stderr)
 
     def test_processors_are_shared_out(self):
-        done = self.launch("-n", "64", self.script("print(os.getenv 'OMP_NUM_THREADS')"))
+        done = self.launch("-n", "16", self.script("print(os.getenv 'OMP_NUM_THREADS')"))
         self.assertEqual((done.returncode, done.stdout), (0, "1\n"))
 
     def test_words(self):
