@@ -312,16 +312,16 @@ std::unique_ptr<Work> prepare_labels(const StepForm& form, std::string& fault) {
     if (!has_operands(form, 1, 2, fault)) return nullptr;
     const Operand& labels = form.in[0];
     const int64_t count = labels.size();
-    const bool good = labels.dtype == DType::i64 && form.out[0].dtype == DType::i64 &&
+    const bool good = is_index(labels.dtype) && form.out[0].dtype == DType::i64 &&
                       form.out[1].dtype == DType::boolean && form.out[0].size() == count && form.out[1].size() == count;
     if (!fits(good, fault)) return nullptr;
-    return work([count, classes = form.integer("classes"), ignores = form.has("ignore_index"),
+    return work([count, dtype = labels.dtype, classes = form.integer("classes"), ignores = form.has("ignore_index"),
                  ignored = form.integer("ignore_index")](const Call& call) {
-        const auto* const from = reinterpret_cast<const int64_t*>(call.in[0]);
         for (int64_t i = 0; i < count; ++i) {
-            const bool counts = !ignores || from[i] != ignored;
-            if (counts && (from[i] < 0 || from[i] >= classes)) return call.fail("a label is out of range");
-            reinterpret_cast<int64_t*>(call.out[0])[i] = counts ? from[i] : 0;
+            const int64_t label = index_at(call.in[0], dtype, i);
+            const bool counts = !ignores || label != ignored;
+            if (counts && (label < 0 || label >= classes)) return call.fail("a label is out of range");
+            reinterpret_cast<int64_t*>(call.out[0])[i] = counts ? label : 0;
             call.out[1][i] = counts;
         }
     });
