@@ -1,4 +1,5 @@
--- ms.AutoParallel in one process, which simulates ranks. Eager mode only: tensors on a mesh are computed operator by operator.
+-- ms.AutoParallel in one process, which simulates ranks.
+-- Eager mode only: tensors on a mesh are computed operator by operator.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

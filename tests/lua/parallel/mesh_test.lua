@@ -1,4 +1,5 @@
--- Meshes and layouts: what they are called with, what they print, MindSpore's names of them. Eager mode only: nothing is computed.
+-- Meshes and layouts: what they are called with, what they print, MindSpore's names of them.
+-- Eager mode only: nothing is computed.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

@@ -1,4 +1,5 @@
--- Data parallel training on several processes of this machine. Eager mode only: the programs set their mode.
+-- Data parallel training on several processes of this machine.
+-- Eager mode only: the programs set their mode.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

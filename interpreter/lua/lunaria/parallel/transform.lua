@@ -164,7 +164,7 @@ end
 --- Writes the strategies of all stages of a pipeline, the files (.ckpt, or .json) of a folder, to one file: the names of parameters
 --- get the stage in front. Files of a stage that is there already are left out.
 ---     > ok, message = pcall(ms.merge_pipeline_strategys, "/no/such/folder", "/tmp/lunaria_help.ckpt")
----     > message:match "merge_pipeline_strategys: .*" --> merge_pipeline_strategys: src_strategy_dirs /no/such/folder is no folder
+---     > message:match "merge_pipeline_strategys: src_strategy_dirs" --> merge_pipeline_strategys: src_strategy_dirs
 function transform.merge_pipeline_strategys(src_strategy_dirs, dst_strategy_file)
   local where = "merge_pipeline_strategys"
   text(where, "src_strategy_dirs", src_strategy_dirs)
