@@ -37,6 +37,7 @@ struct Arena::Head {
         uint32_t members;
     };
     std::atomic<uint32_t> seats_used, left, failed;
+    std::atomic<uint32_t> joined;  // ranks beside rank 0 that have mapped the memory
     Entry groups[kGroups];
 };
 
@@ -100,6 +101,7 @@ void Arena::map_from(const RankLog& first) {
     map(file);
     close(file);
     key_ = first.job_key;
+    head().joined.fetch_add(1);
 }
 
 // The memory of a file; none: memory without one.
@@ -134,9 +136,21 @@ RankLog& Arena::log(int rank) const {
 
 void Arena::leave(bool has_failed) const {
     if (job_.empty()) return;
-    if (has_failed) head().failed = 1;
+    if (has_failed)
+        head().failed = 1;
+    else
+        wait_for_others();
     if (head().left.fetch_add(1) + 1 < static_cast<uint32_t>(ranks_) || head().failed.load()) return;
     for (int rank = 0; rank < ranks_; ++rank) unlink(record_path(job_, rank).c_str());
+}
+
+// The memory is found by rank 0's process, which stays until a slower rank has come.
+void Arena::wait_for_others() const {
+    constexpr int kMilliseconds = 5'000;
+    for (int i = 0; file_ >= 0 && i < kMilliseconds; ++i) {
+        if (head().joined.load() + 1 >= static_cast<uint32_t>(ranks_)) return;
+        usleep(1000);
+    }
 }
 
 uint64_t Arena::address_of(const Seat& seat) const {

@@ -88,6 +88,7 @@ class Arena {
     void map(int file);
     void find(const std::string& job);
     void map_from(const RankLog& first);
+    void wait_for_others() const;
 
     int ranks_;
     size_t size_;
