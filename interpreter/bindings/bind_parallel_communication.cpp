@@ -162,9 +162,12 @@ int together(lua_State* L) {
     Communicator& world = parallel::own_world();
     std::vector<parallel::Request> requests;
     std::vector<Tensor> tensors;
+    luaL_checktype(L, 1, LUA_TTABLE);
     const auto count = static_cast<lua_Integer>(lua_rawlen(L, 1));
     for (lua_Integer i = 1; i <= count; ++i) {
+        luaL_checkstack(L, 8, "requests");
         lua_rawgeti(L, 1, i);
+        luaL_checktype(L, -1, LUA_TTABLE);
         for (int field = 1; field <= 5; ++field) lua_rawgeti(L, -field, field);
         const bool sends = text_at(L, -5) == "send";
         const Tensor& given = check_tensor(L, -4, "batch_isend_irecv", "tensor");

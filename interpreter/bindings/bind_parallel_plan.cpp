@@ -77,6 +77,7 @@ Cluster cluster_at(lua_State* L, int table) {
 MeshAxes mesh_at(lua_State* L, int table, const char* field) {
     MeshAxes mesh;
     for_each_item(L, table, field, [&](int axis) {
+        luaL_checktype(L, axis, LUA_TTABLE);
         lua_rawgeti(L, axis, 1);
         lua_rawgeti(L, axis, 2);
         mesh.push_back({luaL_checkstring(L, -2), luaL_checkinteger(L, -1)});
@@ -275,6 +276,7 @@ int plan(lua_State* L) {
 
 Use use_at(lua_State* L, int table) {
     Use use;
+    luaL_checktype(L, table, LUA_TTABLE);
     lua_rawgeti(L, table, 1);
     use.tensor = static_cast<int>(luaL_checkinteger(L, -1));
     lua_pop(L, 1);
@@ -293,6 +295,7 @@ Program program_at(lua_State* L, int table) {
     Program program;
     for_each_item(L, table, "tensors", [&](int at) {
         ProgramTensor t;
+        luaL_checktype(L, at, LUA_TTABLE);
         for (lua_Integer i = 1; i <= static_cast<lua_Integer>(lua_rawlen(L, at)); ++i) {
             lua_rawgeti(L, at, i);
             t.shape.push_back(luaL_checkinteger(L, -1));
