@@ -103,7 +103,7 @@ void add_values(Rows& r) {
     r.add("list_concat(a: any, b: any)", "The values of both lists.",
           {.moves = true, .derivative = rules::list_concat});
     r.add("follow(context: any, from: any, values: any)",
-          "The values, followed from here on if one in the list from is, or if from is true.",
+          "The values, followed from here on if one in the list from is, or if its last one is true.",
           {.moves = true, .derivative = rules::lists_on});
     r.add("stop(x: any)", "The value, not followed.", {.moves = true});
     r.add("custom_call(f: any, back: any, args: any)",

@@ -141,6 +141,7 @@ void add_to_all(Registry& ops) {
         .infer(same_in_group<2>)
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .batched(batch::last_axes<0>)
         .grad(grad_all_reduce)
         .method(false)
@@ -155,6 +156,7 @@ void add_to_all(Registry& ops) {
         .infer(infer_all_gather)
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             const Value axis = g.rank(0) == 0 ? Value(int64_t{0}) : g.args[1];
             return {with_shape_of(g, g.call("reduce_scatter", {g.dout, "sum", axis, g.args[2], g.args[3]}), 0)};
@@ -171,6 +173,7 @@ void add_to_all(Registry& ops) {
         .infer(infer_reduce_scatter)
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             const std::string& how = g.string(1);
             if (how != "sum" && how != "avg")
@@ -191,6 +194,7 @@ void add_to_all(Registry& ops) {
         .infer(infer_all_to_all)
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             return {g.call("all_to_all", {g.dout, g.args[2], g.args[1], g.args[3]})};
         })
@@ -205,6 +209,7 @@ void add_to_all(Registry& ops) {
         .infer(infer_all_to_all_v)
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             return {g.call("all_to_all_v", {g.dout, g.args[2], g.args[1], g.args[3]})};
         })
@@ -222,6 +227,7 @@ void add_one_sided(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .batched(batch::last_axes<0>)
         .grad([](const GradRule& g) -> Grads {
             return {g.call("reduce_to", {g.dout, g.args[1], "sum", g.args[2]})};
@@ -240,6 +246,7 @@ void add_one_sided(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .batched(batch::last_axes<0>)
         .grad([](const GradRule& g) -> Grads {
             const std::string& how = g.string(2);
@@ -261,6 +268,7 @@ void add_one_sided(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             return {with_shape_of(g, g.call("scatter_from", {g.dout, g.args[1], g.args[2]}), 0)};
         })
@@ -278,6 +286,7 @@ void add_one_sided(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             return {g.call("gather_to", {g.dout, g.args[1], g.args[2]})};
         })
@@ -296,6 +305,7 @@ void add_between_two(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             return {g.call("recv", {g.in(0), g.args[1], g.args[2], g.args[3]})};
         })
@@ -310,6 +320,7 @@ void add_between_two(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .grad([](const GradRule& g) -> Grads {
             const Expr sent = g.call("send", {g.dout, g.args[1], g.args[2], g.args[3]});
             return {g.call("depend", {g.builder.zeros_like(g.in(0)), sent})};
@@ -321,6 +332,7 @@ void add_between_two(Registry& ops) {
         .infer(same_in_group<1>)
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .batched(batch::last_axes<0>)
         .grad([](const GradRule& g) -> Grads { return {g.dout}; })
         .method(false)
@@ -337,6 +349,7 @@ void add_gradients(Registry& ops) {
         })
         .half_native()
         .effect(Effect::ordered)
+        .raises()
         .method(false)
         .no_grad("the gradient leaves this rank");
 }

@@ -105,7 +105,8 @@ void given(BlockRewriter& w, const Node& node, bool recompute) {
     Value name(std::string(recompute ? "checkpoint" : "custom_vjp"));
     results = w.emit("unwritten", {name, args, held, watched, results});
     // What is called again may use followed values that are no arguments, as the parameters of a network.
-    const Value made = w.emit("follow", {w.context(), recompute ? Value(true) : args, results});
+    const Value from = recompute ? w.emit("list_concat", {args, Value::list({Value(true)})}) : args;
+    const Value made = w.emit("follow", {w.context(), from, results});
     w.set(node, made);
     Value captures = recompute ? Value::list({w.context(), w.tr(node.args[1]), held, watched})
                                : Value::list({w.tr(node.args[1]), held, w.emit("hold", {made})});

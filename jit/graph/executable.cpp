@@ -375,12 +375,16 @@ void profile_step(Profile& profile, const Plan& plan, const Step& step, const st
     }
 }
 
+thread_local ir::Span last_failed;
+
 bool dumps(std::string_view what) {
     const char* wish = std::getenv("LUNARIA_DUMP");
     return wish && std::string_view(wish).find(what) != std::string_view::npos;
 }
 
 }  // namespace
+
+const ir::Span& failed_place() { return last_failed; }
 
 Executable::Executable(std::unique_ptr<Program> program) : program_(std::move(program)) {}
 Executable::~Executable() = default;
@@ -471,7 +475,12 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
     };
     std::vector<Tensor> views(plan.early.empty() ? 0 : outputs.size());
     for (size_t s = 0; s < plan.steps.size(); ++s) {
-        run_step(s);
+        try {
+            run_step(s);
+        } catch (...) {
+            last_failed = plan.steps[s].span;
+            throw;
+        }
         if (plan.early_after.empty()) continue;
         for (size_t use : plan.early_after[s]) {
             for (size_t k : plan.early[use].outputs) outputs[k] = context->handle(plan.results[k].handle);

@@ -63,6 +63,9 @@ struct StepTime {
     double flops = 0;   // see core/run/profile.h
 };
 
+// The place in the program of the step that failed in this thread's last run that ended by an exception.
+const ir::Span& failed_place();
+
 // The plan of a program before it runs: its steps, and the temporaries with their places and the steps during which
 // they live.
 struct PlannedStep {

@@ -237,16 +237,21 @@ class Runner {
             begun = true;
             write_early(block, region, region.early[use]);
         };
+        Value told;
         try {
             if (executable) executable->run(inputs, outputs, keep, use_early);
-        } catch (const std::exception&) {
+        } catch (const std::exception& e) {
             // Once a parameter has been updated, no step fails by its values: this is an interrupt, or a lack of
             // memory.
-            if (begun || region.exchanges) throw;
+            const auto* error = dynamic_cast<const Error*>(&e);
+            if (begun || (region.exchanges && !error)) throw;
+            if (region.exchanges) told = Value(described(graph::failed_place(), error->what()));
             // One by one the operators tell which of them failed.
             if (region.draws) default_generator().set_state(random);
             done = false;
         }
+        // What was sent is not sent again: the step that failed is known by its place.
+        if (!told.is_nil()) host_.raise(told);
         inputs.clear();
         if (!written) return false;
         if (!done && !one_by_one(block, region.begin, region.end)) return false;

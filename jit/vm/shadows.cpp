@@ -125,7 +125,8 @@ void follow(Machine& m, const Instr& i) {
     Value v = m.operand(i, 2);
     const Value from = m.operand(i, 1);
     const uint16_t mark = context_of(m.operand(i, 0)).mark;
-    if (from.kind() == Value::Kind::boolean || (marks_of(from) & mark)) mark_value(v, mark);
+    const bool always = from.is_list() && !from.items().empty() && from.items().back().kind() == Value::Kind::boolean;
+    if (always || (marks_of(from) & mark)) mark_value(v, mark);
     m.set(i, std::move(v));
 }
 
