@@ -73,6 +73,8 @@ struct SharedTransfers::Inbox {
     };
     std::list<Receive*> waiting;
     std::list<Message> unclaimed;
+    // The receive that has waited longest for such a message; null: none does.
+    Receive* first_for(const Mark& mark) const;
     // The message that is on its way goes to a receive, to the unclaimed ones, or nowhere (its receive has failed).
     bool is_open = false;
     Receive* receiver = nullptr;
@@ -115,12 +117,12 @@ class SharedTransfers::Receive : public Transfer {
   private:
     Inbox& inbox() { return *owner_.inboxes_[static_cast<size_t>(from_)]; }
 
-    // Takes the oldest unclaimed message that fits, once all of it has come.
+    // Takes the oldest unclaimed message that fits, once all of it has come, unless a receive before this one does.
     void claim() {
         auto& unclaimed = inbox().unclaimed;
         const auto found = std::find_if(unclaimed.begin(), unclaimed.end(),
                                         [&](const Inbox::Message& message) { return accepts(message.mark); });
-        if (found == unclaimed.end() || !found->is_whole) return;
+        if (found == unclaimed.end() || !found->is_whole || inbox().first_for(found->mark) != this) return;
         const Inbox::Message message = std::move(*found);
         unclaimed.erase(found);
         begin(message.mark);
@@ -135,6 +137,11 @@ class SharedTransfers::Receive : public Transfer {
     const uint64_t begin_ = nanoseconds_now();
     bool has_begun_ = false, is_complete_ = false;
 };
+
+SharedTransfers::Receive* SharedTransfers::Inbox::first_for(const Mark& mark) const {
+    const auto found = std::ranges::find_if(waiting, [&](const Receive* receive) { return receive->accepts(mark); });
+    return found == waiting.end() ? nullptr : *found;
+}
 
 SharedTransfers::SharedTransfers(Arena& arena, int rank, SharedWatch& watch)
     : arena_(arena), rank_(rank), watch_(watch) {
@@ -168,9 +175,11 @@ bool SharedTransfers::pump(int from) {
         if (!inbox.is_open) {
             inbox.is_open = true;
             inbox.received = 0;
-            const auto found = std::find_if(inbox.waiting.begin(), inbox.waiting.end(),
-                                            [&](const Receive* receive) { return receive->accepts(slot.mark); });
-            inbox.receiver = found == inbox.waiting.end() ? nullptr : *found;
+            // Behind an unclaimed message of the same kind it has to wait as well.
+            const bool is_next = std::ranges::none_of(inbox.unclaimed, [&](const Inbox::Message& message) {
+                return message.mark.group == slot.mark.group && message.mark.tag == slot.mark.tag;
+            });
+            inbox.receiver = is_next ? inbox.first_for(slot.mark) : nullptr;
             inbox.kept = inbox.receiver ? nullptr : &inbox.unclaimed.emplace_back(Inbox::Message{slot.mark, {}, false});
             if (inbox.receiver) inbox.receiver->begin(slot.mark);
         }
