@@ -241,11 +241,7 @@ class Runner {
         try {
             if (executable) executable->run(inputs, outputs, keep, use_early);
         } catch (const std::exception& e) {
-            // Once a parameter has been updated, no step fails by its values: this is an interrupt, or a lack of
-            // memory.
-            const auto* error = dynamic_cast<const Error*>(&e);
-            if (begun || (region.exchanges && !error)) throw;
-            if (region.exchanges) told = Value(described(graph::failed_place(), error->what()));
+            told = error_of(region, begun, e);
             // One by one the operators tell which of them failed.
             if (region.draws) default_generator().set_state(random);
             done = false;
@@ -260,6 +256,15 @@ class Runner {
             for (int32_t s : region.inner_drops) slots_[static_cast<size_t>(s)] = Value();
         for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
         return true;
+    }
+
+    // In a handler: the error of a region whose operators do not run again, with the place of the one that failed; nil
+    // where they do. Once a parameter has been updated, no step fails by its values: this is an interrupt, or a lack of
+    // memory, which is thrown on.
+    static Value error_of(const Region& region, bool begun, const std::exception& e) {
+        const auto* error = dynamic_cast<const Error*>(&e);
+        if (begun || (region.exchanges && !error)) throw;
+        return region.exchanges ? Value(described(graph::failed_place(), error->what())) : Value();
     }
 
     void take_inputs(const Region& region) {
