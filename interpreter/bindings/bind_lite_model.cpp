@@ -94,7 +94,7 @@ int resize(lua_State* L) {
         lua_pop(L, 1);
     }
     std::string fault;
-    if (!model.executor->resize(shapes, fault)) fail(model, fault);
+    if (!model.executor->resize(shapes, fault)) fail_of(model, fault);
     return 0;
 }
 
@@ -135,7 +135,7 @@ int predict(lua_State* L) {
     }
     std::string fault;
     const auto start = std::chrono::steady_clock::now();
-    if (!executor.run(from, to, observer, fault)) fail(model, fault);
+    if (!executor.run(from, to, observer, fault)) fail_of(model, fault);
     if (has_times) model.whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     lua_createtable(L, static_cast<int>(results.size()), 0);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -176,7 +176,7 @@ int update(lua_State* L) {
     const Tensor weight = check_tensor(L, 3, kWhere, name).contiguous();
     std::string fault;
     const size_t bytes = static_cast<size_t>(weight.size()) * size_of(weight.dtype());
-    if (!model.executor->update(name, weight.raw(), bytes, fault)) fail(model, fault);
+    if (!model.executor->update(name, weight.raw(), bytes, fault)) fail_of(model, fault);
     return 0;
 }
 
@@ -184,7 +184,7 @@ int update(lua_State* L) {
 int save(lua_State* L) {
     const RunningModel& model = model_at(L);
     std::string fault;
-    if (!model.executor->save(path_at(L, 2, kWhere), fault)) fail(model, fault);
+    if (!model.executor->save(path_at(L, 2, kWhere), fault)) fail_of(model, fault);
     return 0;
 }
 
@@ -208,7 +208,7 @@ void push_light_model(lua_State* L, std::unique_ptr<RunningModel> model) {
     push_handle<ModelHandle>(L, std::move(model), kName);
 }
 
-void fail(const RunningModel& model, std::string_view fault) {
+void fail_of(const RunningModel& model, std::string_view fault) {
     throw state_error(kWhere, str(model.path, ": ", fault));
 }
 

@@ -15,7 +15,7 @@ int train(lua_State* L) {
     RunningModel& model = light_model_at(L, 1);
     std::string fault;
     model.trainer = lite::Trainer::make(model.executor, fault);
-    if (!model.trainer) fail(model, fault);
+    if (!model.trainer) fail_of(model, fault);
     return 0;
 }
 
@@ -27,7 +27,7 @@ int run(lua_State* L) {
     std::string fault;
     double loss = 0;
     const bool good = kSteps ? model.trainer->step(from, loss, fault) : model.trainer->loss_of(from, loss, fault);
-    if (!good) fail(model, fault);
+    if (!good) fail_of(model, fault);
     lua_pushnumber(L, loss);
     lua_pushboolean(L, kSteps && model.trainer->was_skipped());
     return 2;
@@ -44,7 +44,7 @@ int rate(lua_State* L) {
 int virtual_batch(lua_State* L) {
     std::string fault;
     const RunningModel& model = light_model_at(L, 1);
-    if (!model.trainer->set_virtual_batch(static_cast<int>(luaL_checkinteger(L, 2)), fault)) fail(model, fault);
+    if (!model.trainer->set_virtual_batch(static_cast<int>(luaL_checkinteger(L, 2)), fault)) fail_of(model, fault);
     return 0;
 }
 
@@ -71,7 +71,7 @@ int predictor(lua_State* L) {
     std::string fault;
     network->path = model.path;
     network->executor = model.trainer->predictor(fault);
-    if (!network->executor) fail(model, fault);
+    if (!network->executor) fail_of(model, fault);
     push_light_model(L, std::move(network));
     return 1;
 }
@@ -79,7 +79,7 @@ int predictor(lua_State* L) {
 int export_predictor(lua_State* L) {
     const RunningModel& model = light_model_at(L, 1);
     std::string fault;
-    if (!model.trainer->export_predictor(path_at(L, 2, "lite.Trainer"), fault)) fail(model, fault);
+    if (!model.trainer->export_predictor(path_at(L, 2, "lite.Trainer"), fault)) fail_of(model, fault);
     return 0;
 }
 

@@ -25,7 +25,7 @@ struct RunningModel {
 
 RunningModel& light_model_at(lua_State* L, int index);
 void push_light_model(lua_State* L, std::unique_ptr<RunningModel> model);
-[[noreturn]] void fail(const RunningModel& model, std::string_view fault);
+[[noreturn]] void fail_of(const RunningModel& model, std::string_view fault);
 // The tensors of the table at the index as the first `count` inputs of the model: dense, checked. The addresses go to
 // `from`.
 std::vector<Tensor> light_inputs(lua_State* L, int index, const RunningModel& model, size_t count,

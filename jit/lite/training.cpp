@@ -261,7 +261,7 @@ Converted convert_step(const ir::Graph& step, const std::map<std::string, Tensor
     graph::rewrite(*graph,
                    [](ir::Node& node, ir::GraphBuilder& b) { return node.op ? Norms(b).of(node) : lunaria::Value(); });
     ConvertOptions all = options;
-    all.outputs.resize(pure.outputs);
+    while (all.outputs.size() < pure.outputs) all.outputs.push_back(str("output", all.outputs.size()));
     for (const std::string& name : pure.states) all.outputs.push_back("state:" + name);
     all.inputs = pure.inputs;
     all.inputs.insert(all.inputs.end(), pure.variables.begin(), pure.variables.end());

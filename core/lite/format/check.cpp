@@ -77,7 +77,7 @@ class FormCheck {
         if (!fault_.text.empty()) return;
         demand(v.quantization == kNone || v.quantization < m_.quantizations.size(), "there is no such quantization");
         demand(v.shares == kNone || is_value(v.shares), "there is no such value");
-        const bool is_stored = v.home == Value::Home::constant || v.home == Value::Home::variable;
+        const bool is_stored = v.is_stored();
         demand(v.form == Form::plain || v.home == Value::Home::constant, "only constants are stored in blocks");
         demand(v.form == Form::plain || v.dtype == DType::f32 || v.dtype == DType::f16,
                "blocks hold no elements of this dtype");

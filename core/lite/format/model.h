@@ -87,6 +87,8 @@ struct Value {
     uint32_t shares = kNone;
     const std::byte* data = nullptr;  // constant, variable; aligned to 64 bytes
     uint64_t bytes = 0;               // at `data`
+
+    bool is_stored() const { return home == Home::constant || home == Home::variable; }  // in the file
 };
 
 // A value as a step reads or writes it.

@@ -351,8 +351,7 @@ void Executor::run_step(const ReadyStep& step, const kernels::Workers& workers, 
 bool Executor::update(std::string_view name, const void* data, size_t bytes, std::string& fault) {
     for (uint32_t v = 0; v < model_.values.size(); ++v) {
         const Value& value = model_.values[v];
-        if (value.name != name || (value.home != Value::Home::constant && value.home != Value::Home::variable))
-            continue;
+        if (value.name != name || !value.is_stored()) continue;
         if (bytes != bytes_[v]) {
             fault =
                 "'" + std::string(name) + "' has " + std::to_string(bytes_[v]) + " bytes, not " + std::to_string(bytes);
@@ -374,8 +373,7 @@ bool Executor::save(const std::string& path, std::string& fault) const {
     Model present = model_;
     for (uint32_t v = 0; v < present.values.size(); ++v) {
         Value& value = present.values[v];
-        const bool is_kept = value.home == Value::Home::constant || value.home == Value::Home::variable;
-        if (!is_kept || !own_[v].data()) continue;
+        if (!value.is_stored() || !own_[v].data()) continue;
         value.data = reinterpret_cast<const std::byte*>(own_[v].data());
         value.bytes = bytes_[v];
     }

@@ -9,8 +9,6 @@ namespace lunaria::lite {
 
 namespace {
 
-bool is_stored(const Value& v) { return v.home == Value::Home::constant || v.home == Value::Home::variable; }
-
 // A matrix that a product of two matrices reads as its second operand, as the arranged weight of one with a weight.
 class WeightProducts {
   public:
@@ -99,27 +97,21 @@ bool Executor::run_fixed(std::vector<bool>& is_fixed, std::vector<bool>& is_done
 
 bool Executor::save_fixed(const std::string& path, std::string& fault) {
     std::vector<bool> is_fixed, is_done(model_.steps.size());
-    for (const Value& v : model_.values) is_fixed.push_back(is_stored(v));
+    for (const Value& v : model_.values) is_fixed.push_back(v.is_stored());
     std::vector<Memory> results(model_.values.size());
     if (!run_fixed(is_fixed, is_done, results, fault)) return false;
     Model fixed = model_;
     fixed.steps.clear();
-    std::vector<bool> is_read(fixed.values.size());
-    for (size_t s = 0; s < model_.steps.size(); ++s) {
-        if (is_done[s]) continue;
-        fixed.steps.push_back(model_.steps[s]);
-        for (const View& v : model_.steps[s].operands)
-            if (v.value != kNone) is_read[v.value] = true;
-    }
-    for (const uint32_t v : fixed.outputs) is_read[v] = true;
+    for (size_t s = 0; s < model_.steps.size(); ++s)
+        if (!is_done[s]) fixed.steps.push_back(model_.steps[s]);
     for (uint32_t v = 0; v < fixed.values.size(); ++v) {
         Value& value = fixed.values[v];
         if (value.shares != kNone && is_fixed[value.shares]) value.shares = kNone;
         if (!is_fixed[v]) continue;
-        value.home = is_read[v] ? Value::Home::constant : Value::Home::arena;
+        value.home = Value::Home::constant;
         value.shares = kNone;
-        value.data = is_read[v] ? reinterpret_cast<const std::byte*>(addresses_[v]) : nullptr;
-        value.bytes = is_read[v] ? bytes_[v] : 0;
+        value.data = reinterpret_cast<const std::byte*>(addresses_[v]);
+        value.bytes = bytes_[v];
     }
     std::vector<Memory> packed;
     packed.reserve(fixed.steps.size());
@@ -129,7 +121,7 @@ bool Executor::save_fixed(const std::string& path, std::string& fault) {
             fault = "there is not enough memory";
             return false;
         }
-    // Matrices that only arranged ones were made of.
+    // What only steps that are done read, or was arranged anew.
     std::vector<bool> stays(fixed.values.size());
     for (const Step& step : fixed.steps)
         for (const View& v : step.operands)

@@ -327,8 +327,7 @@ int lunaria_lite_model_weight(lunaria_lite_model* model, size_t number, lunaria_
     const lite::Model& m = model->executor->model();
     for (uint32_t v = 0; v < m.values.size(); ++v) {
         const lite::Value& value = m.values[v];
-        const bool is_weight = !value.name.empty() &&
-                               (value.home == lite::Value::Home::constant || value.home == lite::Value::Home::variable);
+        const bool is_weight = !value.name.empty() && value.is_stored();
         if (!is_weight || number-- > 0) continue;
         describe(*model->executor, v, *weight);
         weight->data = const_cast<char*>(model->executor->address(v));

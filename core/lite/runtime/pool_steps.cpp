@@ -3,16 +3,14 @@
 #include <limits>
 
 #include "core/lite/runtime/step.h"
+#include "core/lite/runtime/windows.h"
 
 namespace lunaria::lite {
 
 namespace {
 
-struct Pool {
+struct Pool : Windows {
     int64_t batch = 1, channels = 1;
-    int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
-    int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0},
-            after[3] = {0, 0, 0};
     bool counts_pad = true;
     int64_t divisor = 0;
     // Of integers.
@@ -31,7 +29,7 @@ bool check_windows(const Pool& p, std::string& fault) {
     auto is_within = [](int64_t least, int64_t x) { return x >= least && x <= kMost; };
     for (int i = 0; i < 3; ++i) {
         if (is_within(1, p.kernel[i]) && is_within(1, p.stride[i]) && is_within(1, p.dilation[i]) &&
-            is_within(0, p.pad[i]))
+            is_within(0, p.before[i]))
             continue;
         fault = "its attributes do not fit";
         return false;
@@ -68,41 +66,12 @@ bool read_pool(const StepForm& form, Pool& p, std::string& fault) {
     read_three(form, "kernel", p.kernel);
     read_three(form, "stride", p.stride);
     read_three(form, "dilation", p.dilation);
-    read_three(form, "pad", p.pad);
-    std::copy(std::begin(p.pad), std::end(p.pad), p.after);
+    read_three(form, "pad", p.before);
+    std::copy(std::begin(p.before), std::end(p.before), p.after);
     read_three(form, "pad_after", p.after);
     p.counts_pad = form.integer("count_include_pad", 1) != 0;
     p.divisor = form.integer("divisor");
     return check_windows(p, fault);
-}
-
-// The pixels of a window along an axis that lie in the picture: first, last + 1, as numbers of its elements.
-struct Window {
-    int64_t from = 0, to = 0, start = 0;
-};
-Window window_of(const Pool& p, int axis, int64_t at) {
-    Window w;
-    w.start = at * p.stride[axis] - p.pad[axis];
-    const int64_t d = p.dilation[axis];
-    w.from = w.start < 0 ? (-w.start + d - 1) / d : 0;
-    w.to = w.start >= p.in[axis] ? 0 : std::min(p.kernel[axis], (p.in[axis] - w.start + d - 1) / d);
-    return w;
-}
-
-// The number by which an average divides.
-int64_t divisor_of(const Pool& p, const Window (&windows)[3]) {
-    if (p.divisor != 0) return p.divisor;
-    int64_t count = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-        const Window& w = windows[axis];
-        if (p.counts_pad) {
-            const int64_t end = std::min(w.start + p.kernel[axis] * p.dilation[axis], p.in[axis] + p.after[axis]);
-            count *= std::max<int64_t>(0, end - w.start) / p.dilation[axis];
-        } else {
-            count *= std::max<int64_t>(0, w.to - w.from);
-        }
-    }
-    return count;
 }
 
 // A window is joined in two steps: its rows of pixels, which are long vectors, and then the pixels of these.
@@ -137,7 +106,7 @@ void pool_row(const Pool& p, const T* x, T* y, int64_t at, A* joined) {
     constexpr A kStart = !Max                          ? A(0)
                          : std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity()
                                                        : std::numeric_limits<A>::min();
-    Window w[3] = {window_of(p, 0, at / p.out[1]), window_of(p, 1, at % p.out[1]), {}};
+    Taps w[3] = {Taps(p, 0, at / p.out[1]), Taps(p, 1, at % p.out[1]), {}};
     const int32_t zero = p.x_zero;
     std::fill_n(joined, row, kStart);
     for (int64_t i = w[0].from; i < w[0].to; ++i)
@@ -147,14 +116,15 @@ void pool_row(const Pool& p, const T* x, T* y, int64_t at, A* joined) {
         }
     A* const pixel = joined + row;
     for (int64_t c = 0; c < p.out[2]; ++c, y += channels) {
-        w[2] = window_of(p, 2, c);
+        w[2] = Taps(p, 2, c);
         std::fill_n(pixel, channels, kStart);
         for (int64_t k = w[2].from; k < w[2].to; ++k)
             join<Max>(joined + (w[2].start + k * p.dilation[2]) * channels, pixel, channels, 0);
         if constexpr (Max)
             std::copy_n(pixel, channels, y);
         else
-            store_average(p, pixel, static_cast<float>(divisor_of(p, w)), channels, y);
+            store_average(p, pixel, static_cast<float>(p.divisor != 0 ? p.divisor : divisor_of(p, w, p.counts_pad)),
+                          channels, y);
     }
 }
 

@@ -17,6 +17,15 @@ uint32_t find_value(const Model& model, std::string_view name, Value::Home home)
     return kNone;
 }
 
+// Calls f with both flags as constants.
+template <class F>
+void with_flags(bool first, bool second, F&& f) {
+    if (first)
+        second ? f.template operator()<true, true>() : f.template operator()<true, false>();
+    else
+        second ? f.template operator()<false, true>() : f.template operator()<false, false>();
+}
+
 double number_of(const Model& model, std::string_view name, double otherwise = 0) {
     const Attribute* const a = find(model.properties, name);
     if (!a) return otherwise;
@@ -203,14 +212,10 @@ void Trainer::update_momentum(Weight& w, const float* gradient) {
     float* const p = at(w.variable);
     float* const a = w.moment1 == kNone ? nullptr : at(w.moment1);
     float none = 0;
-    for (int64_t i = 0; i < w.count; ++i) {
-        if (!a)
-            formula::momentum_update<false, false>(p[i], gradient[i], none, numbers);
-        else if (nesterov_)
-            formula::momentum_update<true, true>(p[i], gradient[i], a[i], numbers);
-        else
-            formula::momentum_update<true, false>(p[i], gradient[i], a[i], numbers);
-    }
+    with_flags(a != nullptr, a && nesterov_, [&]<bool kAccumulates, bool kNesterov>() {
+        for (int64_t i = 0; i < w.count; ++i)
+            formula::momentum_update<kAccumulates, kNesterov>(p[i], gradient[i], kAccumulates ? a[i] : none, numbers);
+    });
 }
 
 void Trainer::update_adam(Weight& w, const float* gradient) {
@@ -231,16 +236,10 @@ void Trainer::update_adam(Weight& w, const float* gradient) {
     float* const v = at(w.moment2);
     float* const most = w.most == kNone ? nullptr : at(w.most);
     float none = 0;
-    for (int64_t i = 0; i < w.count; ++i) {
-        if (most && nesterov_)
-            formula::adam_update<true, true>(p[i], gradient[i], m[i], v[i], most[i], numbers);
-        else if (most)
-            formula::adam_update<true, false>(p[i], gradient[i], m[i], v[i], most[i], numbers);
-        else if (nesterov_)
-            formula::adam_update<false, true>(p[i], gradient[i], m[i], v[i], none, numbers);
-        else
-            formula::adam_update<false, false>(p[i], gradient[i], m[i], v[i], none, numbers);
-    }
+    with_flags(most != nullptr, nesterov_, [&]<bool kMost, bool kNesterov>() {
+        for (int64_t i = 0; i < w.count; ++i)
+            formula::adam_update<kMost, kNesterov>(p[i], gradient[i], m[i], v[i], kMost ? most[i] : none, numbers);
+    });
 }
 
 std::shared_ptr<Executor> Trainer::predictor(std::string& fault) {

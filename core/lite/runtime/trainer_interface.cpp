@@ -1,5 +1,5 @@
 // The C interface of training.
-#include <cstring>
+#include <algorithm>
 
 #include "core/lite/runtime/interface.h"
 #include "core/lite/runtime/trainer.h"
@@ -25,16 +25,15 @@ int check_built(const lunaria_lite_trainer* trainer) {
 size_t first_own(const lunaria_lite_trainer& t) { return t.backbone ? t.backbone->outputs.size() : 0; }
 
 // The outputs of the backbone are the first inputs of what trains.
-bool check_backbone(const lunaria_lite_trainer& t) {
+int check_backbone(const lunaria_lite_trainer& t) {
     const size_t count = first_own(t);
-    if (count > t.trainer->inputs()) return fail("the backbone has more outputs than the head has inputs") == 0;
+    if (count > t.trainer->inputs()) return fail("the backbone has more outputs than the head has inputs");
     for (size_t i = 0; i < count; ++i) {
         const lunaria_lite_tensor &out = t.backbone->outputs[i], &in = t.model.inputs[i];
-        if (out.dtype != in.dtype || out.rank != in.rank ||
-            std::memcmp(out.shape, in.shape, sizeof(int64_t) * static_cast<size_t>(in.rank)) != 0)
-            return fail("output " + std::to_string(i) + " of the backbone is not what the head takes") == 0;
+        if (out.dtype != in.dtype || out.rank != in.rank || !std::equal(in.shape, in.shape + in.rank, out.shape))
+            return fail("output " + std::to_string(i) + " of the backbone is not what the head takes");
     }
-    return true;
+    return 0;
 }
 
 void list_inputs(lunaria_lite_trainer& t) {
@@ -96,7 +95,7 @@ int lunaria_lite_trainer_build_from_file(lunaria_lite_trainer* trainer, const ch
         std::string fault;
         trainer->trainer = lite::Trainer::make(trainer->model.executor, fault);
         if (!trainer->trainer) return fail(std::string(path) + ": " + fault);
-        if (!check_backbone(*trainer)) {
+        if (check_backbone(*trainer) != 0) {
             trainer->trainer.reset();
             return -1;
         }

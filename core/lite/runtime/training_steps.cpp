@@ -5,22 +5,12 @@
 
 #include "core/lite/kernels/product.h"
 #include "core/lite/runtime/elements.h"
+#include "core/lite/runtime/windows.h"
 #include "core/random/random.h"
 
 namespace lunaria::lite {
 
 namespace {
-
-// Windows that slide over planes of up to three axes; those that lack stand in front with size 1.
-struct Windows {
-    int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-    int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, before[3] = {0, 0, 0}, after[3] = {0, 0, 0};
-
-    static int64_t product(const int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
-    int64_t pixels() const { return product(in); }
-    int64_t places() const { return product(out); }
-    int64_t taps() const { return product(kernel); }
-};
 
 constexpr int64_t kMost = 1 << 24;
 
@@ -68,16 +58,6 @@ bool read_windows(const StepForm& form, int axes, Windows& w) {
     return steps && (dilation.empty() || read_sizes(dilation, axes, 1, w.dilation)) &&
            read_padding(form.integers("padding"), axes, w);
 }
-
-// The elements of a kernel along an axis that lie within the plane.
-struct Taps {
-    int64_t start = 0, from = 0, to = 0;
-    Taps(const Windows& w, int axis, int64_t at) : start(at * w.stride[axis] - w.before[axis]) {
-        const int64_t d = w.dilation[axis], size = w.in[axis];
-        from = start < 0 ? (-start + d - 1) / d : 0;
-        to = start >= size ? 0 : std::min(w.kernel[axis], (size - start + d - 1) / d);
-    }
-};
 
 // Calls f(place, tap, pixel) for all pairs of a window's place and a pixel under it.
 template <class F>
@@ -261,18 +241,11 @@ std::unique_ptr<Work> prepare_max_gradient(const StepForm& form, std::string& fa
     });
 }
 
-// The number by which the average at a place divides: of the window's elements within the padded plane, or the plane.
-int64_t divisor_of(const Windows& w, int64_t place, bool counts_padding) {
-    const int64_t at[3] = {place / (w.out[1] * w.out[2]), place / w.out[2] % w.out[1], place % w.out[2]};
-    int64_t count = 1;
-    for (int axis = 0; axis < 3; ++axis) {
-        const Taps taps(w, axis, at[axis]);
-        if (counts_padding)
-            count *= std::min(taps.start + w.kernel[axis], w.in[axis] + w.after[axis]) - taps.start;
-        else
-            count *= std::max<int64_t>(0, taps.to - taps.from);
-    }
-    return std::max<int64_t>(count, 1);
+// The number by which the average at a place divides; no window of the average lies outside.
+int64_t divisor_at(const Windows& w, int64_t place, bool counts_padding) {
+    const Taps taps[3] = {
+        {w, 0, place / (w.out[1] * w.out[2])}, {w, 1, place / w.out[2] % w.out[1]}, {w, 2, place % w.out[2]}};
+    return std::max<int64_t>(divisor_of(w, taps, counts_padding), 1);
 }
 
 std::unique_ptr<Work> prepare_average_gradient(const StepForm& form, std::string& fault) {
@@ -298,7 +271,7 @@ std::unique_ptr<Work> prepare_average_gradient(const StepForm& form, std::string
                 for_each_tap(w, [&](int64_t place, int64_t, int64_t pixel) {
                     if (place != present) {
                         present = place;
-                        each = shares[place] / static_cast<float>(fixed != 0 ? fixed : divisor_of(w, place, counts));
+                        each = shares[place] / static_cast<float>(fixed != 0 ? fixed : divisor_at(w, place, counts));
                     }
                     to[pixel] += each;
                 });

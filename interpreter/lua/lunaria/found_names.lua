@@ -2,7 +2,7 @@
 local ms = require "lunaria"
 
 --- For core.whole: name(kind, object, key) gives a name and the value. `kind`: of the question. same: whether a parameter that is
---- found again keeps its name.
+--- found again keeps its name; or a table of the names by which parameters are known, whichever handle of them is found.
 return function(target, examples, same)
   local taken, names = {}, {}
   return function(kind, object, key)
@@ -15,6 +15,7 @@ return function(target, examples, same)
       name, value = tostring(key), rawget(object, key)
     end
     if kind ~= "argument" and ms.is_parameter(value) then
+      if type(same) == "table" and same[value.name] then return value.name, value end
       if same and names[value] then return names[value], value end
       if value.name ~= "" then name = value.name end
     end

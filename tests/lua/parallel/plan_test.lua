@@ -53,6 +53,7 @@ t.test("ResNet-50 scales as published, and data parallel plans move no activatio
 end)
 
 t.test("what does not fit or is not there is said", function()
+  t.fails({ "131072 samples is too large", "global_batch" }, estimate, "gpt3", { mesh = "auto", devices = 4096 })
   t.fails({ "does not fit on 8 devices" }, estimate, "gpt3", { mesh = "dp=8", global_batch = 8 })
   t.fails({ "a mesh is auto or like dp=8,tp=4,pp=2" }, estimate, "gpt2", { mesh = "dp=x" })
   t.fails({ "there is no option 'sink'" }, estimate, "gpt2", { mesh = "auto", devices = 8, sink = "host" })

@@ -288,13 +288,19 @@ local function planned(spec, name, model, o)
     peak_flops = chip.peak_flops }
   return apart(model.get_parameters and model or nil, function()
     local result
-    core.outline(function()
+    local fine, problem = pcall(core.outline, function()
       local net = spec.make()
       if net.set_train then net:set_train(s.train) end
       options.parameters = net:trainable_params()
       result = plans.plan(where, spec.forward(net), table.pack(spec.inputs(batch)), options)
     end)
-    return result
+    if fine then return result end
+    -- Nothing is computed, but each tensor has addresses.
+    if tostring(problem):find("not enough memory", 1, true) then
+      fail(("the forward pass of %d samples is too large to be outlined"):format(batch),
+        "global_batch (--global-batch) is the number of samples of all devices; without it each device has batch")
+    end
+    error(problem, 0)
   end)
 end
 

@@ -1,6 +1,7 @@
 -- Training on the device: networks with loss and optimizer as light files, and the trainer that runs them.
 local ms = require "lunaria"
 local convert_core = require "lunaria.lite_core"
+local found_names = require "lunaria.found_names"
 local core = require "lunaria.lite_model_core"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
@@ -10,34 +11,13 @@ local light = require "lunaria.lite.model"
 local M = {}
 local describe = arguments.describe
 
--- Names for what a call finds outside of itself: those of parameters, each tensor with one name in all calls. Where one parameter of
--- the network has a name, the name says which it is: a loaded network has other handles of it in each call.
-local function names_of_tensors(parameters)
-  local name_of, taken, single = {}, {}, {}
-  for _, parameter in ipairs(parameters) do single[parameter.name] = single[parameter.name] == nil end
-  return function(found)
-    local inputs = 0
-    return function(kind, object, key)
-      if kind == "argument" then
-        inputs = inputs + 1
-        return "input " .. inputs
-      end
-      local value
-      if kind == "upvalue" then
-        value = select(2, debug.getupvalue(object, key))
-      elseif type(object) == "table" and key ~= nil then
-        value = rawget(object, key)
-      end
-      if not ms.is_tensor(value) then return tostring(key) end
-      if not name_of[value] then
-        local name = ms.is_parameter(value) and value.name ~= "" and value.name or "value"
-        local is_single = ms.is_parameter(value) and single[name]
-        taken[name] = is_single and 1 or (taken[name] or 0) + 1
-        name_of[value] = taken[name] == 1 and name or ("%s.%d"):format(name, taken[name])
-      end
-      found[name_of[value]] = value
-      return name_of[value], value
-    end, name_of
+-- What found_names gives for a call, with the tensors that are found noted by their names.
+local function noted(found, f, inputs, parameters)
+  local find = found_names(f, inputs, parameters)
+  return function(kind, object, key)
+    local name, value = find(kind, object, key)
+    if kind ~= "argument" and ms.is_tensor(value) then found[name] = value end
+    return name, value
   end
 end
 
@@ -95,13 +75,12 @@ local function recorded(f, inputs, parameters)
   return compiled
 end
 
--- The variables of the optimizer: of each weight, with what it holds now.
-local function add_states(made, optimizer, group, names)
+-- The variables of the optimizer, which begin with zeros: of each weight, and the number of steps.
+local function add_states(made, group)
   for i, weight in ipairs(group.params) do
-    local name = names[weight]
-    for prefix, list in pairs { moment1 = group.moments or group.accumulators or false, moment2 = group.squares or false,
-      most = group.maxima or false } do
-      if list and list[i] then convert_core.add_variable(made, prefix .. ":" .. name, "float32", { table.unpack(weight.shape) }) end
+    local lists = { moment1 = group.moments or group.accumulators or {}, moment2 = group.squares or {}, most = group.maxima or {} }
+    for prefix, list in pairs(lists) do
+      if list[i] then convert_core.add_variable(made, prefix .. ":" .. weight.name, "float32", { table.unpack(weight.shape) }) end
     end
   end
   convert_core.add_variable(made, "steps", "int64", {})
@@ -130,8 +109,11 @@ function M.convert_training(network, loss_fn, optimizer, options)
     fail("example inputs are missing: { inputs = { x, labels } }, of the batch that the file is for")
   end
   local first = #inputs - labels
-  local parameters = network:get_parameters()
-  local namer = names_of_tensors(parameters)
+  local parameters, names_of = network:get_parameters(), {}
+  for _, parameter in ipairs(parameters) do
+    if names_of[parameter.name] then fail("two parameters have the name '%s', by which a light file tells them apart", parameter.name) end
+    names_of[parameter.name] = true
+  end
 
   -- The step: loss, gradients, and what the network itself changes.
   local function forward(...)
@@ -153,28 +135,20 @@ function M.convert_training(network, loss_fn, optimizer, options)
   local back = predicting(network)
   local fine, made, found, report = pcall(function()
     network:set_train(true)
-    local outputs = { "loss" }
-    local tensors = {}
-    local name, name_of = namer(tensors)
-    local compiled = recorded(step, given, parameters)
-    -- Weights by their names in the order of the optimizer: all of them are found while the step is read.
-    for i = 1, #group.params do outputs[i + 1] = "?" end
-    local names = table.move(options.names or {}, 1, #inputs, 1, {})
+    local outputs, names = { "loss" }, table.move(options.names or {}, 1, #inputs, 1, {})
+    for i, weight in ipairs(group.params) do outputs[i + 1] = "gradient:" .. weight.name end
     for i = 1, #inputs do names[i] = names[i] or "input" .. i - 1 end
     names[#inputs + 1] = "sens"
-    for i, weight in ipairs(group.params) do
-      if not name_of[weight] then name("read", { [weight.name] = weight }, weight.name) end
-      outputs[i + 1] = "gradient:" .. name_of[weight]
-    end
     rule.converted_from = "a network in memory"
-    local model = convert_core.step(compiled, name, tensors, { inputs = names, outputs = outputs, properties = rule })
+    local tensors, others = {}, {}
+    local model = convert_core.step(recorded(step, given, parameters), noted(tensors, step, given, names_of), tensors,
+      { inputs = names, outputs = outputs, properties = rule })
     network:set_train(false)
-    local others = {}
-    local predict = recorded(function(...) return network(...) end, table.move(inputs, 1, first, 1, {}), parameters)
-    local name_again = namer(others)
-    convert_core.embed(model, "predict", convert_core.step(predict, name_again, others,
-      { inputs = table.move(names, 1, first, 1, {}), outputs = {}, properties = {} }))
-    add_states(model, optimizer, group, name_of)
+    local function predict(...) return network(...) end
+    local seen = table.move(inputs, 1, first, 1, {})
+    convert_core.embed(model, "predict", convert_core.step(recorded(predict, seen, parameters), noted(others, predict, seen, names_of),
+      others, { inputs = table.move(names, 1, first, 1, {}), outputs = {}, properties = {} }))
+    add_states(model, group)
     return model, tensors, convert_core.report(model)
   end)
   back()
@@ -228,16 +202,12 @@ function Trainer:train(epochs, batches, after)
   local mean = 0
   for epoch = 1, epochs do
     local sum, count = 0, 0
-    local function one(...)
-      if (...) == nil then return false end
-      sum, count = sum + self:step(...), count + 1
-      return true
-    end
     local iterate, state, at = batches(epoch)
     while true do
       local items = table.pack(iterate(state, at))
       at = items[1]
-      if not one(table.unpack(items, 1, items.n)) then break end
+      if at == nil then break end
+      sum, count = sum + self:step(table.unpack(items, 1, items.n)), count + 1
     end
     mean = sum / math.max(count, 1)
     if after and after(epoch, mean) == false then break end
