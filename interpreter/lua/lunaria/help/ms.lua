@@ -376,6 +376,17 @@ ms.insight: Networks and trainings looked at: graphs, runs, landscapes, pages in
 ms.explain: What in a picture an answer rests on (saliency, counterfactuals), and how far such explanations can be trusted.
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 2))
     > ms.explain.Gradient(net)(ms.ones { 1, 1, 2, 2 }, 0).shape --> (1, 1, 2, 2)
+ms.armour: Attacks on models and what helps against them, tests of models, privacy: MindArmour's names.
+    > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 3))
+    > x, y = ms.ones { 2, 1, 2, 2 } * 0.5, ms.tensor { 0, 2 }
+    > adv = ms.armour.attacks.FastGradientSignMethod(net, { eps = 0.1 }):generate(x, y)
+    > ms.ops.max(ms.ops.abs(adv - x)):item() <= 0.1001 --> true
+ms.armour.attacks: Attacks that know the gradients of a model: steps within a ball around each input, or the nearest adversarial input.
+    > type(ms.armour.attacks.FastGradientMethod) --> table
+ms.armour.adv_robustness: MindArmour's other place of attacks and what helps against them; the modules are the same.
+    > ms.armour.adv_robustness.attacks == ms.armour.attacks --> true
+ms.armour.adv_robustness.attacks: Another name of ms.armour.attacks.
+    > ms.armour.adv_robustness.attacks.FastGradientMethod == ms.armour.attacks.FastGradientMethod --> true
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true
 ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.

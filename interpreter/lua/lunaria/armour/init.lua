@@ -1,0 +1,8 @@
+-- ms.armour: attacks on models and what helps against them, tests of models, privacy. MindArmour's names.
+local parts = require "lunaria.parts"
+
+return parts("ms.armour", "name", {
+  { "lunaria.armour.common", "Attack BlackModel" },
+  { "lunaria.armour.attacks", "attacks", whole = true },
+  { "lunaria.armour.adv_robustness", "adv_robustness", whole = true },
+})
