@@ -5,4 +5,7 @@ return parts("ms.armour", "name", {
   { "lunaria.armour.common", "Attack BlackModel" },
   { "lunaria.armour.attacks", "attacks", whole = true },
   { "lunaria.armour.adv_robustness", "adv_robustness", whole = true },
+  { "lunaria.armour.defenses", "defenses", whole = true },
+  { "lunaria.armour.defenses.adversarial", "Defense" },
+  { "lunaria.armour.evaluations", "evaluations", whole = true },
 })

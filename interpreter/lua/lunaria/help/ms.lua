@@ -387,6 +387,15 @@ ms.armour.adv_robustness: MindArmour's other place of attacks and what helps aga
     > ms.armour.adv_robustness.attacks == ms.armour.attacks --> true
 ms.armour.adv_robustness.attacks: Another name of ms.armour.attacks.
     > ms.armour.adv_robustness.attacks.FastGradientMethod == ms.armour.attacks.FastGradientMethod --> true
+ms.armour.defenses: Training that makes networks robust, answers with a certificate, and inputs that attacks are washed out of.
+    > type(ms.armour.defenses.TradesDefense) --> table
+ms.armour.evaluations: Figures and pictures of how well attacks and defences do.
+    > x = ms.rand { 1, 8, 8 }
+    > ms.armour.evaluations.ssim(x, x):item() --> 1.0
+ms.armour.adv_robustness.defenses: Another name of ms.armour.defenses.
+    > ms.armour.adv_robustness.defenses == ms.armour.defenses --> true
+ms.armour.adv_robustness.evaluations: Another name of ms.armour.evaluations.
+    > ms.armour.adv_robustness.evaluations == ms.armour.evaluations --> true
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true
 ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.

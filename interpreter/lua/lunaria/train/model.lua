@@ -148,17 +148,23 @@ local function make_step(state, network, ...)
   if value ~= nil and value - value ~= 0 then not_finite(args, value, ...) end
 end
 
+local function made(state, args, ...)
+  if args.rehearse then args.rehearse(state.network, ...) end
+  make_step(state, state.network, ...)
+end
+
 -- One step; gives whether there was a batch.
 local function step(state, first, ...)
   if first == nil then return false end
   local args, fire = state.args, state.fire
-  if args.rehearse then args.rehearse(state.network, first, ...) end
   args.cur_step_num, args.cur_step_in_epoch = args.cur_step_num + 1, args.cur_step_in_epoch + 1
-  if fire.step_begin then
+  local begins = fire.step_begin
+  if begins then
     args.train_dataset_element = { first, ... }
-    fire.step_begin()
+    begins()
   end
-  make_step(state, state.network, first, ...)
+  -- What a callback has put in the batch's place is trained with.
+  if begins then made(state, args, table.unpack(args.train_dataset_element)) else made(state, args, first, ...) end
   if fire.step_end then fire.step_end() end
   return true
 end
