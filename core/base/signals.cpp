@@ -58,6 +58,7 @@ void leave_signals_to_others() noexcept {
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGURG);
+    sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 

@@ -5,9 +5,9 @@
 
 #include "core/base/error.h"
 #include "core/parallel/mpi.h"
+#include "core/parallel/partner.h"
 #include "core/parallel/phantom.h"
 #include "core/parallel/shared.h"
-#include "core/parallel/shared_watch.h"
 #include "core/parallel/tcp.h"
 
 namespace lunaria::parallel {

@@ -3,14 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <numeric>
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/parallel/combine.h"
-#include "core/parallel/own_record.h"
 
 namespace lunaria::parallel {
 
@@ -18,65 +15,13 @@ namespace {
 
 constexpr const char* kHint = "all ranks of a group make the same requests in the same order";
 
-// What a rank asks for, with the names that its mark numbers.
-struct Witness {
-    Mark mark;
-    int32_t rank;
-    char chunk[RankLog::kNameSize], parameter[RankLog::kNameSize];
-
-    static Witness of(const RankLog& log, const Mark& mark, int rank) {
-        Witness w{};
-        w.mark = mark;
-        w.rank = rank;
-        if (mark.chunk < RankLog::kNames) std::memcpy(w.chunk, log.names[mark.chunk], sizeof chunk);
-        if (mark.parameter < RankLog::kNames) std::memcpy(w.parameter, log.names[mark.parameter], sizeof parameter);
-        return w;
-    }
-    std::string text() const {
-        const auto log = std::make_unique<RankLog>();
-        Mark named = mark;
-        named.chunk = named.parameter = 0;
-        auto name = [&](uint16_t number, const char* from) {
-            if (*from == 0) return uint16_t{0};
-            std::memcpy(log->names[number], from, RankLog::kNameSize - 1);
-            return number;
-        };
-        named.chunk = name(1, chunk);
-        named.parameter = name(2, parameter);
-        return describe(*log, named);
-    }
-};
-
 // What a rank knows of the marks of a group: one of its own, and one that differs.
 struct Knowledge {
     Witness own;
-    Witness other;  // rank -1: all that are known ask for the same
+    Witness other;  // none: all that are known ask for the same
 };
 
 bool differ(const Mark& a, const Mark& b) { return a.fingerprint() != b.fingerprint(); }
-
-std::string text_of_failure(const RankLog& log) { return {log.failure, strnlen(log.failure, sizeof log.failure)}; }
-
-// Why a request cannot be carried out where a rank that takes part in it is lost.
-Error loss(const Witness& own, int other, const std::string& why) {
-    return state_error(name_of(own.mark.operation), str("rank ", own.rank, " waits for rank ", other, " in ",
-                                                        own.text(), "; but rank ", other, " ", why));
-}
-
-// What a lost rank has sent before may still be on its way for a while.
-class Losses {
-  public:
-    // Asked whenever a rank is found lost.
-    bool are_final() {
-        constexpr std::chrono::milliseconds kWhile(100);
-        const auto now = std::chrono::steady_clock::now();
-        if (first_ == std::chrono::steady_clock::time_point()) first_ = now;
-        return now - first_ >= kWhile;
-    }
-
-  private:
-    std::chrono::steady_clock::time_point first_;
-};
 
 }  // namespace
 
@@ -103,25 +48,25 @@ class MessageCommunicator::Exchange {
     struct Message {
         int other;
         std::unique_ptr<Ticket> ticket;
+        Waiting waiting;
     };
 
     void add(int other, const void* from, void* to, size_t count) {
         if (count == 0) return;
         Transport& transport = *owner_.transport_;
-        pending_.push_back({other, from ? transport.send(other, Lane::requests, 0, from, count)
-                                        : transport.receive(other, Lane::requests, 0, to, count)});
+        pending_.push_back({other,
+                            from ? transport.send(other, Lane::requests, 0, from, count)
+                                 : transport.receive(other, Lane::requests, 0, to, count),
+                            {}});
     }
 
     void look_after() {
-        for (const Message& m : pending_)
-            if (const std::string why = owner_.transport_->loss_of(m.other); !why.empty() && losses_.are_final())
-                throw loss(own_, m.other, why);
+        for (Message& m : pending_) owner_.watch_.look_after(m.other, own_, m.waiting);
     }
 
     MessageCommunicator& owner_;
     const Witness& own_;
     std::vector<Message> pending_;
-    Losses losses_;
 };
 
 // One collective request.
@@ -183,13 +128,13 @@ class MessageCommunicator::Collectives {
     // Every rank learns whether all ask for the same.
     void agree() {
         Knowledge known{own_, {}};
-        known.other.rank = -1;
         for (int step = 1; step < n_; step *= 2) {
             Knowledge told{};
             Exchange messages = exchange();
             messages.send(world((me_ + step) % n_), &known, sizeof known);
             messages.receive(world((me_ - step + n_) % n_), &told, sizeof told);
             messages.wait();
+            owner_.watch_.heard(told.own);
             for (const Witness* witness : {&told.own, &told.other})
                 if (witness->rank >= 0 && known.other.rank < 0 && differ(own_.mark, witness->mark))
                     known.other = *witness;
@@ -373,8 +318,8 @@ namespace {
 // A send or recv: the mark on one lane, the data on another.
 class MessageTransfer : public Transfer {
   public:
-    MessageTransfer(Transport& transport, const Request& request, const Witness& own)
-        : transport_(transport),
+    MessageTransfer(Transport& transport, MessageWatch& watch, const Request& request, const Witness& own)
+        : watch_(watch),
           own_(own),
           other_(request.group->world_rank(request.root)),
           sends_(request.operation == Collective::send) {
@@ -397,13 +342,13 @@ class MessageTransfer : public Transfer {
         }
         if (!mark_ && data_ && data_->is_done()) data_.reset();
         if (!mark_ && !data_) return true;
-        if (const std::string why = transport_.loss_of(other_); !why.empty() && losses_.are_final())
-            throw loss(own_, other_, why);
+        watch_.look_after(other_, own_, waiting_);
         return false;
     }
 
   private:
     void compare() const {
+        watch_.heard(told_);
         const Mark &a = own_.mark, &b = told_.mark;
         if (a.count == b.count && a.dtype == b.dtype && a.tag == b.tag && a.group == b.group) return;
         throw state_error(name_of(own_.mark.operation), str("rank ", own_.rank, " asks for ", own_.text(),
@@ -411,19 +356,23 @@ class MessageTransfer : public Transfer {
             .hint(kHint);
     }
 
-    Transport& transport_;
+    MessageWatch& watch_;
     const Witness own_;
-    Witness told_{};
+    Witness told_;
     const int other_;
     const bool sends_;
     std::unique_ptr<Ticket> mark_, data_;
-    Losses losses_;
+    Waiting waiting_;
 };
 
 }  // namespace
 
-MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport, const std::string& job)
-    : Communicator(transport->rank(), transport->ranks()), job_(job), transport_(std::move(transport)) {
+MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport, const std::string& job,
+                                         bool is_ended_with_others)
+    : Communicator(transport->rank(), transport->ranks()),
+      job_(job),
+      transport_(std::move(transport)),
+      watch_(*transport_, job) {
     if (!job_.empty()) {
         try {
             record_ = make_record(job_, rank(), ranks());
@@ -433,12 +382,23 @@ MessageCommunicator::MessageCommunicator(std::unique_ptr<Transport> transport, c
         }
     }
     log().state = RankState::running;
+    watch_.meet();
+    if (is_ended_with_others)
+        end_signal_ = std::make_unique<EndSignal>([this] { return watch_.casualty(); },
+                                                  [this](const std::string& reason) { end_by_signal(reason); });
+}
+
+// The program has no say any more. Without a reason this rank is the first, and leaves no record.
+void MessageCommunicator::end_by_signal(const std::string& reason) {
+    tell_failure(MessageWatch::kEndedBySignal);
+    if (record_ && reason.empty()) unlink(record_path(job_, rank()).c_str());
 }
 
 MessageCommunicator::~MessageCommunicator() {
+    end_signal_.reset();
     stop();
     const bool has_failed = log().state.load() == RankState::failed;
-    transport_->leave(has_failed ? text_of_failure(log()) : "");
+    transport_->leave(has_failed ? failure_in(log()) : "");
     if (has_failed) return;
     log().state = RankState::left;
     if (record_) unlink(record_path(job_, rank()).c_str());
@@ -447,7 +407,7 @@ MessageCommunicator::~MessageCommunicator() {
 void MessageCommunicator::execute(const Request& request, const Mark& mark) { Collectives(*this, request, mark).run(); }
 
 std::unique_ptr<Transfer> MessageCommunicator::post(const Request& request, const Mark& mark) {
-    return std::make_unique<MessageTransfer>(*transport_, request, Witness::of(log(), mark, rank()));
+    return std::make_unique<MessageTransfer>(*transport_, watch_, request, Witness::of(log(), mark, rank()));
 }
 
 void MessageCommunicator::wait_for_news(uint32_t) {

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "core/parallel/communicator.h"
-#include "core/parallel/job_records.h"
+#include "core/parallel/end_signal.h"
+#include "core/parallel/message_watch.h"
 #include "core/parallel/transport.h"
 
 namespace lunaria::parallel {
@@ -17,7 +18,9 @@ namespace lunaria::parallel {
 class MessageCommunicator : public Communicator {
   public:
     // With a job's name the record of this rank's requests lies in shared memory and outlives a failure.
-    explicit MessageCommunicator(std::unique_ptr<Transport> transport, const std::string& job = "");
+    // `is_ended_with_others`: what has started the ranks ends all when one is lost; then each tells which.
+    explicit MessageCommunicator(std::unique_ptr<Transport> transport, const std::string& job = "",
+                                 bool is_ended_with_others = false);
     ~MessageCommunicator() override;
     std::string_view engine() const override { return transport_->name(); }
 
@@ -28,11 +31,14 @@ class MessageCommunicator : public Communicator {
     void wait_for_news(uint32_t seen) override;
 
   private:
+    void end_by_signal(const std::string& reason);
     class Collectives;
     class Exchange;
     const std::string job_;
     std::unique_ptr<RecordFile> record_;
     std::unique_ptr<Transport> transport_;
+    MessageWatch watch_;
+    std::unique_ptr<EndSignal> end_signal_;
 };
 
 }  // namespace lunaria::parallel

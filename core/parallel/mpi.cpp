@@ -307,7 +307,7 @@ std::unique_ptr<Communicator> make_mpi() {
         throw state_error("communication",
                           "this process has been part of its MPI job already; it cannot join it again");
     return std::make_unique<MessageCommunicator>(std::make_unique<MpiTransport>(environment().launcher),
-                                                 environment().job);
+                                                 environment().job, true);
 }
 
 }  // namespace lunaria::parallel

@@ -150,6 +150,10 @@ class SharedCommunicator::Steps {
             .hint("all ranks of a group make the same requests in the same order");
     }
 
+    // Addresses of elements. A rank that gives or gets none may have no memory.
+    const unsigned char* in_at(int64_t element) const { return in_ ? in_ + element * width_ : nullptr; }
+    unsigned char* out_at(int64_t element) const { return out_ ? out_ + element * width_ : nullptr; }
+
     static void copy(void* to, const void* from, int64_t bytes) {
         if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<size_t>(bytes));
     }
@@ -202,21 +206,21 @@ class SharedCommunicator::Steps {
             next(kLarge);
             if (k < chunks) {
                 const int64_t begin = slice(k, me_), end = slice(k, me_ + 1);
-                const unsigned char* from = in_ + k * range * width_;
+                const unsigned char* from = in_at(k * range);
                 copy(own_box(), from, begin * width_);
                 copy(own_box() + end * width_, from + end * width_, (chunk(k) - end) * width_);
             }
             meet();
             if (k < chunks) {
                 const int64_t begin = slice(k, me_), count = slice(k, me_ + 1) - begin;
-                unsigned char* to = out_ + (k * range + begin) * width_;
-                combine_boxes(begin * width_, in_ + (k * range + begin) * width_, to, count);
+                unsigned char* to = out_at(k * range + begin);
+                combine_boxes(begin * width_, in_at(k * range + begin), to, count);
                 copy(area_.seats[me_].large[parity_ ^ 1] + kChunk, to, count * width_);
             }
             if (k == 0) continue;
             for (int i = 0; i < n_; ++i)
                 if (i != me_)
-                    copy(out_ + ((k - 1) * range + slice(k - 1, i)) * width_, box(i) + kChunk,
+                    copy(out_at((k - 1) * range + slice(k - 1, i)), box(i) + kChunk,
                          (slice(k - 1, i + 1) - slice(k - 1, i)) * width_);
         }
     }
@@ -224,9 +228,9 @@ class SharedCommunicator::Steps {
     void combine_at_root() {
         in_steps(request_.count, range_for(request_.count, 1), [&](int64_t begin, int64_t end) {
             next((end - begin) * width_);
-            copy(own_box(), in_ + begin * width_, (end - begin) * width_);
+            copy(own_box(), in_at(begin), (end - begin) * width_);
             meet();
-            if (me_ == request_.root) combine_boxes(0, in_ + begin * width_, out_ + begin * width_, end - begin);
+            if (me_ == request_.root) combine_boxes(0, in_at(begin), out_at(begin), end - begin);
         });
     }
 
@@ -244,41 +248,39 @@ class SharedCommunicator::Steps {
             next(range * n_ * width_);
             for (int i = 0; i < n_; ++i)
                 if (i != me_)
-                    copy(own_box() + i * range * width_, in_ + (offset_of(i) + begin) * width_,
+                    copy(own_box() + i * range * width_, in_at(offset_of(i) + begin),
                          within(begin, end, piece(i)) * width_);
             meet();
-            combine_boxes(me_ * range * width_, in_ + (offset_of(me_) + begin) * width_, out_ + begin * width_,
+            combine_boxes(me_ * range * width_, in_at(offset_of(me_) + begin), out_at(begin),
                           within(begin, end, piece(me_)));
         });
     }
 
     void gather() {
         const bool reads = request_.operation == Collective::all_gather || me_ == request_.root;
-        if (reads) copy(out_ + offset_of(me_) * width_, in_, piece(me_) * width_);
+        if (reads) copy(out_at(offset_of(me_)), in_, piece(me_) * width_);
         const int64_t range = range_for(largest_piece(), 1);
         in_steps(largest_piece(), range, [&](int64_t begin, int64_t end) {
             next(range * width_);
-            copy(own_box(), in_ + begin * width_, within(begin, end, piece(me_)) * width_);
+            copy(own_box(), in_at(begin), within(begin, end, piece(me_)) * width_);
             meet();
             for (int i = 0; reads && i < n_; ++i)
-                if (i != me_)
-                    copy(out_ + (offset_of(i) + begin) * width_, box(i), within(begin, end, piece(i)) * width_);
+                if (i != me_) copy(out_at(offset_of(i) + begin), box(i), within(begin, end, piece(i)) * width_);
         });
     }
 
     void scatter() {
         const bool is_root = me_ == request_.root;
-        if (is_root) copy(out_, in_ + offset_of(me_) * width_, piece(me_) * width_);
+        if (is_root) copy(out_, in_at(offset_of(me_)), piece(me_) * width_);
         const int64_t range = range_for(largest_piece(), n_);
         in_steps(largest_piece(), range, [&](int64_t begin, int64_t end) {
             next(range * n_ * width_);
             for (int i = 0; is_root && i < n_; ++i)
-                copy(own_box() + i * range * width_, in_ + (offset_of(i) + begin) * width_,
+                copy(own_box() + i * range * width_, in_at(offset_of(i) + begin),
                      within(begin, end, piece(i)) * width_);
             meet();
             if (!is_root)
-                copy(out_ + begin * width_, box(request_.root) + me_ * range * width_,
-                     within(begin, end, piece(me_)) * width_);
+                copy(out_at(begin), box(request_.root) + me_ * range * width_, within(begin, end, piece(me_)) * width_);
         });
     }
 
@@ -287,24 +289,22 @@ class SharedCommunicator::Steps {
         if (is_root) copy(out_, in_, request_.count * width_);
         in_steps(request_.count, range_for(request_.count, 1), [&](int64_t begin, int64_t end) {
             next((end - begin) * width_);
-            if (is_root) copy(own_box(), in_ + begin * width_, (end - begin) * width_);
+            if (is_root) copy(own_box(), in_at(begin), (end - begin) * width_);
             meet();
-            if (!is_root) copy(out_ + begin * width_, box(request_.root), (end - begin) * width_);
+            if (!is_root) copy(out_at(begin), box(request_.root), (end - begin) * width_);
         });
     }
 
     void exchange() {
         const int64_t count = request_.count, range = range_for(count, n_);
-        copy(out_ + me_ * count * width_, in_ + me_ * count * width_, count * width_);
+        copy(out_at(me_ * count), in_at(me_ * count), count * width_);
         in_steps(count, range, [&](int64_t begin, int64_t end) {
             next(range * n_ * width_);
             for (int i = 0; i < n_; ++i)
-                if (i != me_)
-                    copy(own_box() + i * range * width_, in_ + (i * count + begin) * width_, (end - begin) * width_);
+                if (i != me_) copy(own_box() + i * range * width_, in_at(i * count + begin), (end - begin) * width_);
             meet();
             for (int i = 0; i < n_; ++i)
-                if (i != me_)
-                    copy(out_ + (i * count + begin) * width_, box(i) + me_ * range * width_, (end - begin) * width_);
+                if (i != me_) copy(out_at(i * count + begin), box(i) + me_ * range * width_, (end - begin) * width_);
         });
     }
 
@@ -328,18 +328,18 @@ class SharedCommunicator::Steps {
             from[i] = from[i - 1] + request_.counts[i - 1];
             to[i] = to[i - 1] + request_.receive_counts[i - 1];
         }
-        copy(out_ + to[me_] * width_, in_ + from[me_] * width_, request_.counts[me_] * width_);
+        copy(out_at(to[me_]), in_at(from[me_]), request_.counts[me_] * width_);
         const int64_t range = range_for(largest, n_);
         in_steps(largest, range, [&](int64_t begin, int64_t end) {
             next(range * n_ * width_);
             for (int i = 0; i < n_; ++i)
                 if (i != me_)
-                    copy(own_box() + i * range * width_, in_ + (from[i] + begin) * width_,
+                    copy(own_box() + i * range * width_, in_at(from[i] + begin),
                          within(begin, end, request_.counts[i]) * width_);
             meet();
             for (int i = 0; i < n_; ++i)
                 if (i != me_)
-                    copy(out_ + (to[i] + begin) * width_, box(i) + me_ * range * width_,
+                    copy(out_at(to[i] + begin), box(i) + me_ * range * width_,
                          within(begin, end, request_.receive_counts[i]) * width_);
         });
     }

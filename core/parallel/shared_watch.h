@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "core/parallel/arena.h"
+#include "core/parallel/partner.h"
 
 namespace lunaria::parallel {
 
 class SharedWatch {
   public:
     SharedWatch(Arena& arena, int rank);
-    ~SharedWatch();
     SharedWatch(const SharedWatch&) = delete;
     SharedWatch& operator=(const SharedWatch&) = delete;
 
@@ -23,25 +23,18 @@ class SharedWatch {
 
   private:
     struct Peer {
-        int process = -1;  // a descriptor of it, which is readable when it has ended
+        Partner partner;
         uint64_t last_look = 0;
     };
-    bool is_dead(int other, const RankLog& record);
     void look_for_circle(const Mark& mark);
-    [[noreturn]] void tell_of_death(int other, const RankLog& record, const Mark& mark) const;
     std::string waiting(int other, const Mark& mark) const;
-    std::string last_request(const RankLog& record) const;
 
     Arena& arena_;
     const int rank_;
     std::mutex mutex_;  // the program and its transfers wait at the same time
     std::vector<Peer> peers_;
     uint64_t circle_ = 0, circle_since_ = 0;
-    bool has_warned_ = false;
+    Impatience impatience_;
 };
-
-// Seconds that a rank waits for another one that is alive; 0: for ever. LUNARIA_COMMUNICATION_TIMEOUT, or 600.
-double patience();
-void set_patience(double seconds);
 
 }  // namespace lunaria::parallel

@@ -122,6 +122,16 @@ std::string own_host(const Descriptor& socket) {
     return text;
 }
 
+// Where nothing listens yet, a connection within one host may get the port that it looks for as its own, and so meet
+// itself.
+static bool is_its_own_peer(const Descriptor& socket) {
+    sockaddr_storage own{}, peer{};
+    socklen_t own_size = sizeof own, peer_size = sizeof peer;
+    return getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+           getpeername(socket.number(), reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 && own_size == peer_size &&
+           std::memcmp(&own, &peer, own_size) == 0;
+}
+
 Descriptor connect_to(const std::string& host, int port) {
     const Addresses list = addresses_of(host, port, false);
     for (const addrinfo* a = list.get(); a; a = a->ai_next) {
@@ -137,6 +147,7 @@ Descriptor connect_to(const std::string& host, int port) {
             getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &problem, &size);
             if (problem != 0) continue;
         }
+        if (is_its_own_peer(socket)) continue;
         set_nonblocking(socket.number());
         return Descriptor(socket.release());
     }

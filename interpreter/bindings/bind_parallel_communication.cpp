@@ -3,7 +3,7 @@
 #include "core/parallel/communicator.h"
 #include "core/parallel/environment.h"
 #include "core/parallel/operators.h"
-#include "core/parallel/shared_watch.h"
+#include "core/parallel/partner.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"

@@ -1,11 +1,12 @@
 """Ranks that are killed at random moments: the others end soon and tell which rank, signal, request and line; nothing is left but
 the records.
 
-usage: kill_test.py LUNARIA [KILLS [SEED]]"""
+usage: kill_test.py LUNARIA [KILLS [SEED [ENGINE]]], where ENGINE is shared, tcp, or mpi (skipped, 77, where no mpirun is installed)"""
 import glob
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import unittest
 LUNARIA = os.path.abspath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 6
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+ENGINE = sys.argv[4] if len(sys.argv) > 4 else "shared"
 RANKS = 3
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ  # whose programs are slow
 SCRIPT = """
@@ -23,7 +25,7 @@ local comm = ms.communication.comm_func
 local rank = ms.communication.get_rank()
 local pid = io.open("/proc/self/stat"):read "n"
 local file <close> = io.open(arg[1] .. "/pid-" .. rank, "w")
-file:write(pid, " ", os.getenv "LUNARIA_JOB")
+file:write(pid, " ", os.getenv "LUNARIA_JOB" or "mpirun-" .. os.getenv "OMPI_MCA_ess_base_jobid")
 file:close()
 local a = ms.randn { 64, 64 }
 for i = 1, 1000000 do
@@ -49,8 +51,13 @@ class KillTest(unittest.TestCase):
         script = os.path.join(folder, "train.lua")
         with open(script, "w", encoding="utf-8") as file:
             file.write(SCRIPT)
-        job = subprocess.Popen([LUNARIA, "launch", "-n", str(RANKS), "--logs", folder, script, folder], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+        if ENGINE == "mpi":
+            words = ["mpirun", "--oversubscribe", "-n", str(RANKS), LUNARIA]
+            variables = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
+        else:
+            words, variables = [LUNARIA, "launch", "-n", str(RANKS), "--logs", folder], {"LUNARIA_ENGINE": ENGINE}
+        job = subprocess.Popen([*words, script, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **variables})
         try:
             pids, name = self.wait_for_pids(folder, job)
             if not early:
@@ -63,6 +70,8 @@ class KillTest(unittest.TestCase):
         finally:
             job.kill()
             job.communicate()
+        if ENGINE == "mpi":
+            return self.check_mpi(name, pids, rank, errors, early)
         self.assertEqual(job.returncode, 137, errors)
         self.assertRegex(errors, rf"^lunaria launch: rank {rank} \(pid {pids[rank]}\) was killed by signal 9 \(Killed\)|"
                                  rf"\nlunaria launch: rank {rank} \(pid {pids[rank]}\) was killed by signal 9 \(Killed\)")
@@ -77,6 +86,22 @@ class KillTest(unittest.TestCase):
         if left:
             self.check_records(name, left, rank, pids[rank])
         return took
+
+    def check_mpi(self, name, pids, rank, errors, early):
+        """mpirun ends the others as soon as it sees a rank killed, without telling the signal to anybody but the user."""
+        left = [file for file in os.listdir("/dev/shm") if name in file]
+        for file in left:
+            os.remove(os.path.join("/dev/shm", file))
+        if early:
+            return 0
+        end = time.time() + 2  # mpirun does not wait for those that it has ended
+        while time.time() < end and any(os.path.exists(f"/proc/{pid}") for pid in pids.values()):
+            time.sleep(0.02)
+        for other in range(RANKS):
+            self.assertFalse(os.path.exists(f"/proc/{pids[other]}"), f"rank {other} is still there")
+        self.assertRegex(errors, rf"rank {rank} \(process {pids[rank]}\) died (in|after) [a-z_]+ #\d+.*train\.lua:\d+")
+        self.assertTrue(all(re.fullmatch(rf"lunaria-{name}-ring-\d", file) for file in left), left)
+        return 0
 
     def wait_for_pids(self, folder, job):
         pids, name = {}, None
@@ -106,4 +131,7 @@ class KillTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if ENGINE == "mpi" and not shutil.which("mpirun"):
+        print("no mpirun: ./dev test installs it")
+        sys.exit(77)
     unittest.main(argv=sys.argv[:1])

@@ -3,6 +3,7 @@
 usage: launch_test.py LUNARIA"""
 import glob
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -200,6 +201,35 @@ class LaunchTest(unittest.TestCase):
         done = self.launch("-n", "2", "--logs", self.folder, self.script("print 'done'"))
         self.assertEqual((done.returncode, done.stdout), (1, "done\n"))
         self.assertIn("rank-0.log: No space left on device: not all of the output is there", done.stderr)
+
+    def test_memory_that_is_used_up_is_an_error_of_its_rank(self):
+        script = self.script("local ms = require 'lunaria' ms.communication.comm_func.barrier() print(job)\n"
+                             "if rank == 1 then local all = {} while true do all[#all + 1] = ms.ones { 1000, 10000 } end end\n"
+                             "ms.communication.comm_func.barrier()")
+        # What a limit of the address space refuses, the program is told; the kernel's own killer is a killed rank.
+        done = self.launch("-n", "2", script, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (5 << 28, 5 << 28)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"rank 0 waits for rank 1 in barrier #2, .*; but rank 1 failed: .*script.lua:4: .*memory")
+        self.forget_job(done.stdout.strip())
+
+    def forget_job(self, job):
+        """Only records are left of a job that has failed."""
+        left = [path for path in glob.glob("/dev/shm/lunaria-*") if job in path]
+        for path in left:
+            os.remove(path)
+        self.assertTrue(all(f"{job}-ring-" in path for path in left), left)
+
+    def test_full_shared_memory_is_told(self):
+        script = self.script("require('lunaria').communication.comm_func.barrier()")
+        words = [LUNARIA, "launch", "-n", "2", script]
+        # A /dev/shm of its own, in which there is hardly any room.
+        inner = "mount -t tmpfs -o size=64k none /dev/shm && \"$@\"; code=$?; ls /dev/shm; exit $code"
+        if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/dev/shm"], capture_output=True, check=False).returncode:
+            self.skipTest("no mount namespace")
+        done = subprocess.run(["unshare", "-m", "sh", "-c", inner, "sh", *words], env=self.environment, capture_output=True, text=True,
+                              timeout=SECONDS, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+        self.assertRegex(done.stderr, r"No space left on device\n\s*hint: /dev/shm is full")
 
     def test_no_place_for_logs(self):
         done = self.launch("-n", "2", "--logs", "/dev/null/x", self.script(""))

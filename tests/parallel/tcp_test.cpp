@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "core/parallel/partner.h"
 #include "core/parallel/rendezvous.h"
 #include "core/parallel/socket.h"
 #include "tests/parallel/engine_checks.h"
@@ -95,6 +96,30 @@ TEST(Tcp, RankThatHasGoneIsTold) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
 }
 
+TEST(Tcp, RankThatDoesNotComeIsToldAfterAWhile) {
+    const double before = patience();
+    set_patience(0.3);
+    const auto failures = run(2, [](Communicator& c) {
+        std::vector<float> x(4);
+        Request r;
+        r.operation = Collective::broadcast;
+        r.count = 4;
+        r.in = r.out = x.data();
+        r.label.place = "a.lua:3";
+        c.run(r);
+        if (c.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+        if (c.rank() == 1) return;
+        r.label.place = "a.lua:4";
+        c.run(r);
+    });
+    set_patience(before);
+    EXPECT_NE(
+        failures[0].find("rank 0 waits for rank 1 in broadcast #2 (float32, 4 elements, root 0), a.lua:4 for more "
+                         "than 0.3 s"),
+        std::string::npos)
+        << failures[0];
+}
+
 TEST(Rendezvous, AllLearnTheTextsOfAll) {
     const std::string address = free_address();
     std::vector<std::thread> threads;
@@ -136,6 +161,18 @@ TEST(Rendezvous, StrangersAndNonsenseAreNoRanks) {
               std::string::npos);
     rank_0.join();
     EXPECT_NE(of_host.find("rank 1 of 2 did not come to"), std::string::npos) << of_host;
+}
+
+TEST(Rendezvous, NobodyMeetsItself) {
+    // The system gives connections every second port of a range in turn, those that it does not give to listeners
+    // first.
+    const int port = split_address(free_address()).second + 1;
+    for (int i = 0; i < 30'000; ++i) {
+        const Descriptor socket(connect_to("127.0.0.1", port).release());
+        if (socket) {
+            ASSERT_NE(port_of(socket), port) << "after " << i;
+        }
+    }
 }
 
 TEST(Rendezvous, NextPortIsTriedWhereOneIsTaken) {
