@@ -17,6 +17,9 @@ class Printer {
     }
 
   private:
+    std::string type_text(const Node& node) const {
+        return options_.type_text ? options_.type_text(node) : to_string(node.type);
+    }
     std::string operand_text(const Value& v) const {
         switch (v.kind()) {
             case Value::Kind::node: {
@@ -59,7 +62,7 @@ class Printer {
         out_ << indent << "graph " << labels_.in_order[next_label_++] << '(';
         for (size_t i = 0; i < graph.parameters().size(); ++i) {
             const Node& p = *graph.parameters()[i];
-            out_ << (i ? ", " : "") << '%' << p.id << ' ' << node_name_text(p.name) << ": " << to_string(p.type);
+            out_ << (i ? ", " : "") << '%' << p.id << ' ' << node_name_text(p.name) << ": " << type_text(p);
         }
         out_ << ')';
         if (graph.captures) out_ << " captures " << graph.captures;
@@ -80,7 +83,7 @@ class Printer {
         for (const Node* node : graph.body()) {
             std::string text = str(inside, '%', node->id, " = ", call_text(*node));
             if (text.size() < 40) text.resize(40, ' ');
-            out_ << text << " : " << to_string(node->type);
+            out_ << text << " : " << type_text(*node);
             if (!node->name.empty()) out_ << "  " << node_name_text(node->name);
             write_span(node->span);
             out_ << '\n';

@@ -17,6 +17,7 @@
 // original) follows it as further graphs, so that the text is complete.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "core/ir/graph.h"
@@ -27,6 +28,8 @@ struct PrintOptions {
     // Larger tensors are written without their elements, as {...}, and such a text cannot be parsed: core/ir/mindir.h
     // saves them.
     int64_t most_elements = 8;
+    // What stands for the type of a node, where more is known of it; such a text is not read back either.
+    std::function<std::string(const Node&)> type_text = {};
 };
 
 std::string print(const Graph& graph, const PrintOptions& options = {});

@@ -408,6 +408,7 @@ void add_conversions(Registry& ops) {
         .grad([](const GradRule& g) -> Grads { return {g.dout}; })
         .batched(batch::of_first)
         .cut("...->...")
+        .linear({0})
         .sample("f32[2,3]")
         .sample("f32[]");
     rearranges(ops.add("stop_gradient(value/input/x: tensor)"), [](const Call&, Layout&) {})
@@ -417,6 +418,7 @@ void add_conversions(Registry& ops) {
         .alias("detach")
         .batched(batch::of_first)
         .cut("...->...")
+        .linear({0})
         .sample("f32[2,3]")
         .sample("f32[]");
     ops.add("cast(input/x/input_x: tensor, dtype/type: dtype)")

@@ -120,6 +120,7 @@ class DividedCall {
             // One of another mesh comes whole.
             if (x.layout && &x.layout->mesh() != &mesh)
                 x = in_layout(x, *Distribution::replicated(mesh, x.shape.rank()), {&op_, "", &rule_, laid_.size() - 1});
+            if (op_.reads_type_only && x.layout) x.layout = x.layout->complete();
         }
     }
 
@@ -300,6 +301,10 @@ Value run_divided(const Op& op, std::span<const Value> given, const Mesh& mesh) 
 
 }  // namespace
 
+bool runs_expanded(const Op& op, bool is_divided) {
+    return op.expand_fn && !op.cut_text && !op.view_fn && !(op.row_fn && is_divided);
+}
+
 bool run(const Op& op, std::span<const Value> given, Value& result) {
     if (op.host_fn) return false;
     if (is_about_places(op)) {
@@ -308,7 +313,7 @@ bool run(const Op& op, std::span<const Value> given, Value& result) {
     }
     check_tensor_args(op, given);
     const Mesh* mesh = mesh_of(given);
-    if (op.expand_fn && !op.cut_text && !op.view_fn && !(op.row_fn && mesh)) return false;
+    if (runs_expanded(op, mesh != nullptr)) return false;
     if (!mesh) {
         result = run_everywhere(op, given, nullptr, "");
         return true;

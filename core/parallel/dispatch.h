@@ -12,6 +12,10 @@ class Op;
 
 namespace lunaria::parallel {
 
+// Whether calls of the operator run as the operators that it is made of, each of which has a rule; `is_divided`: some
+// operand has a layout.
+bool runs_expanded(const Op& op, bool is_divided);
+
 // Device::run of the mesh device.
 bool run(const Op& op, std::span<const Value> given, Value& result);
 

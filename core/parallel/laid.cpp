@@ -64,9 +64,15 @@ Laid in_layout(const Laid& x, const Distribution& to, const Cause& cause) {
     if (!x.layout) return cut(x.pieces[0], to);
     if (x.layout->is_replicated() && &x.layout->mesh() == &to.mesh() && !x.pieces.empty()) return cut(x.pieces[0], to);
     const Plan plan = plan_redistribution(*x.layout, to, x.shape, x.dtype);
-    const Move move = plan.total_bytes ? move_of(x, plan) : Move();
+    return carry_out(x, plan, plan.total_bytes ? move_of(x, plan) : Move(), cause);
+}
+
+bool has_other_ranks() { return other_ranks() != nullptr; }
+
+Laid carry_out(const Laid& x, const Plan& plan, const Move& move, const Cause& cause) {
+    const PlaceScope host(nullptr);
     check_movement(move, cause);
-    Laid result{&to, x.dtype, x.shape, {}};
+    Laid result{plan.to, x.dtype, x.shape, {}};
     if (Communicator* all = other_ranks()) {
         const uint64_t before = bytes_received(*all);
         const Tensor piece = redistribute(plan, x.pieces.empty() ? Tensor() : x.pieces[0], *all);

@@ -17,6 +17,8 @@ class Op;
 namespace lunaria::parallel {
 
 class Rule;
+struct Move;
+struct Plan;
 
 // The content of a laid-out tensor: a value, whose pieces are shared as tensors are.
 struct Laid {
@@ -58,9 +60,13 @@ struct Cause {
 
 // The same tensor in another layout. Without a layout it needs no communication.
 Laid in_layout(const Laid& x, const Distribution& to, const Cause& cause = {});
+// The same by a plan that is known already, and its movement (traffic.h).
+Laid carry_out(const Laid& x, const Plan& plan, const Move& move, const Cause& cause);
 // For each position held here the part of the tensor that it needs, which is no piece of a layout: one with a halo, a
 // shifted or flipped one. `needed`: of all positions of the mesh. The tensor is complete.
 std::vector<Tensor> parts_of(const Laid& x, std::span<const Region> needed, const Cause& cause);
+// Whether positions of the mesh are other processes.
+bool has_other_ranks();
 // The whole tensor, in host memory.
 Tensor whole(const Laid& x, const Cause& cause = {});
 

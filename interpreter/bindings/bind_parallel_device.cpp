@@ -10,6 +10,8 @@
 #include "interpreter/bindings/parallel_layout.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
+#include "jit/graph/divided.h"
+#include "jit/parallel/divided_forms.h"
 
 namespace lunaria {
 
@@ -165,6 +167,7 @@ int on_reshard(lua_State* L) {
 
 int open_laid(lua_State* L) {
     set_lay_out(lay_out);
+    graph::set_make_divided(parallel::make_divided);
     constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
         {"number", protect<number>},
         {"pieces", protect<pieces>},

@@ -42,7 +42,12 @@ int text(lua_State* L) {
     trace::tell_types(tree);
     tree.root.write_ways();
     ir::verify(*tree.graph);
-    push(L, std::string_view(ir::print(*tree.graph)));
+    const auto layouts = trace::layouts_of(tree);
+    const auto type_text = [&](const ir::Node& node) {
+        const auto found = layouts.find(&node);
+        return found == layouts.end() ? ir::to_string(node.type) : found->second;
+    };
+    push(L, std::string_view(ir::print(*tree.graph, {.type_text = type_text})));
     return 1;
 }
 

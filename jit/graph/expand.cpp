@@ -30,19 +30,22 @@ Value as_operand(const Value& v, const ir::NodeType& type, ir::Graph& graph) {
 
 }  // namespace
 
+Value expansion_of(const ir::Node& node, ir::GraphBuilder& builder) {
+    const DType dtype = promoted_dtype(*node.op, node.args);
+    std::vector<Value> args = node.args;
+    if (!custom_op(*node.op)) {
+        args = expansion_args(*node.op, node.args, dtype);
+        for (size_t i = 0; i < args.size(); ++i)
+            args[i] = builder.operand(*node.op, node.op->signature.params[i], args[i], dtype);
+    }
+    return as_operand(expand(ExpandCall(Call(*node.op, args, dtype), builder)), node.type, builder.graph());
+}
+
 bool expand_composites(ir::Graph& graph) {
     bool changed = false;
     // The operators of an expansion may be composite again.
     while (rewrite(graph, [&](ir::Node& node, ir::GraphBuilder& builder) -> Value {
-        if (!node.op || !is_composite(*node.op)) return {};
-        const DType dtype = promoted_dtype(*node.op, node.args);
-        std::vector<Value> args = node.args;
-        if (!custom_op(*node.op)) {
-            args = expansion_args(*node.op, node.args, dtype);
-            for (size_t i = 0; i < args.size(); ++i)
-                args[i] = builder.operand(*node.op, node.op->signature.params[i], args[i], dtype);
-        }
-        return as_operand(expand(ExpandCall(Call(*node.op, args, dtype), builder)), node.type, graph);
+        return node.op && is_composite(*node.op) ? expansion_of(node, builder) : Value();
     }))
         changed = true;
     return changed;

@@ -6,10 +6,12 @@
 
 #include <unordered_set>
 
-#include "core/ir/graph.h"
+#include "core/ir/builder.h"
 
 namespace lunaria::graph {
 
+// The results of a composite operator's call as the operators that it is made of, which the builder writes.
+Value expansion_of(const ir::Node& node, ir::GraphBuilder& builder);
 // Expands composite operators for which the current device has no kernel.
 bool expand_composites(ir::Graph& graph);
 // Removes nodes that neither the result nor an effect needs. Random operators stay, since they advance the generator;

@@ -95,6 +95,8 @@ class Builder {
         return true;
     }
 
+    const std::unordered_map<int32_t, Value>& nodes() const { return nodes_; }  // by slot
+
   private:
     Value value(const Value& operand) {
         return with_leaves(operand, [&](const Value& v) {
@@ -376,16 +378,56 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types, st
 
 bool compile(Block& block, Region& region) { return compile(block, region, region.types, {}, region.executable); }
 
-namespace {
-bool run_one_by_one(std::span<const Tensor> inputs) {
+bool is_divided(std::span<const Tensor> inputs) {
     return has_places() &&
            std::ranges::any_of(inputs, [](const Tensor& t) { return runs_whole_operators(t.device()); });
 }
+
+bool run_divided(Block& block, Region& region, std::span<const Tensor> inputs, std::span<const Value> numbers,
+                 std::span<Tensor> outputs, const std::function<void()>& last) {
+    if (!region.divided) region.divided = graph::make_divided();
+    if (!region.divided) return false;
+    const std::function<std::unique_ptr<ir::Graph>()> make = [&]() -> std::unique_ptr<ir::Graph> {
+        std::vector<TensorType> types;
+        for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
+        auto graph = std::make_unique<ir::Graph>("region");
+        Builder builder(block, region, types, numbers, *graph);
+        if (!builder.build()) return nullptr;
+        region.divided_nodes.clear();
+        for (const auto& [slot, value] : builder.nodes())
+            if (value.is_node()) region.divided_nodes[slot] = value.node()->id;
+        return graph;
+    };
+    return region.divided->run({inputs, numbers, make}, outputs, last);
+}
+
+namespace {
+
+void add_layouts(const Block& block, std::unordered_map<int32_t, const ir::Node*> nodes,
+                 std::unordered_map<const ir::Node*, std::string>& texts) {
+    for (const Step& step : block.steps)
+        for (const Expected& e : step.expected)
+            if (e.node && e.slot >= 0 && e.what != Expected::What::same) nodes[e.slot] = e.node;
+    for (const auto& region : block.regions) {
+        if (!region->divided) continue;
+        for (const auto& [slot, id] : region->divided_nodes)
+            if (const auto at = nodes.find(slot); at != nodes.end())
+                if (std::string text = region->divided->type_text(id); !text.empty())
+                    texts[at->second] = std::move(text);
+    }
+    for (const auto& next : block.next) add_layouts(*next, nodes, texts);
+}
+
 }  // namespace
+
+std::unordered_map<const ir::Node*, std::string> layouts_of(const Tree& tree) {
+    std::unordered_map<const ir::Node*, std::string> texts;
+    add_layouts(tree.root, {}, texts);
+    return texts;
+}
 
 const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs) {
     if (!region.executable || !has_places()) return region.executable.get();
-    if (run_one_by_one(inputs)) return nullptr;
     const auto placed = std::ranges::find_if_not(inputs, is_traveller);
     Device* const wanted = placed == inputs.end() ? current_place() : placed->device();
     if (region.executable->place() == wanted) return region.executable.get();
@@ -401,7 +443,6 @@ const graph::Executable* place(Block& block, Region& region, std::span<const Ten
 
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
                                        std::span<const Value> numbers) {
-    if (run_one_by_one(inputs)) return nullptr;
     auto fits = [&](const Region::Sized& one) {
         if (!std::ranges::equal(one.numbers, numbers, identical)) return false;
         for (size_t i = 0; i < inputs.size(); ++i)

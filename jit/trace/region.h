@@ -6,6 +6,7 @@
 
 #include <unordered_map>
 
+#include "jit/graph/divided.h"
 #include "jit/graph/executable.h"
 #include "jit/trace/guards.h"
 #include "jit/trace/trace.h"
@@ -45,7 +46,9 @@ struct Region {
         std::unique_ptr<graph::Executable> executable;
     };
     bool open = false;
-    std::vector<Sized> sized;  // the latest first
+    std::vector<Sized> sized;                        // the latest first
+    std::unique_ptr<graph::Divided> divided;         // the forms for tensors that lie on several ranks
+    std::unordered_map<int32_t, int> divided_nodes;  // the slots of values, and the ids of their nodes in that graph
 
     template <class F>
     void for_each_executable(F&& f) const {
@@ -53,6 +56,7 @@ struct Region {
         if (elsewhere) f(*elsewhere);
         for (const Sized& one : sized)
             if (one.executable) f(*one.executable);
+        if (divided && divided->executable()) f(*divided->executable());
     }
 };
 
@@ -73,6 +77,13 @@ void find_guard_groups(Block& block);
 bool compile(Block& block, Region& region);
 // Makes the region's executable one for the device of the inputs, and gives it; null where operators run one by one.
 const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs);
+// Whether some of the inputs are on a device that runs whole operators.
+bool is_divided(std::span<const Tensor> inputs);
+// Runs the region on such inputs, in pieces. False: its operators have to run one by one.
+bool run_divided(Block& block, Region& region, std::span<const Tensor> inputs, std::span<const Value> numbers,
+                 std::span<Tensor> outputs, const std::function<void()>& last);
+// The types with layouts of the record's nodes, in calls whose tensors lie on ranks, as the last of them was.
+std::unordered_map<const ir::Node*, std::string> layouts_of(const Tree& tree);
 // The region's operators as a graph, as text: as they were recorded, or after the passes.
 std::string graph_text(Block& block, const Region& region, bool optimized);
 // For an open region: the compiled form for these inputs; null while there is none yet.

@@ -7,6 +7,7 @@
 #include "core/operator/expansion.h"
 #include "core/random/random.h"
 #include "core/run/observer.h"
+#include "core/run/placement.h"
 #include "core/tensor/element.h"
 #include "jit/number.h"
 #include "jit/trace/region.h"
@@ -126,11 +127,28 @@ class Runner {
         if (flat_ || Observer::sees_all()) return false;
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
+        // Where tensors may lie on ranks, the inputs tell which form is needed.
+        if (has_places()) return true;
+        compile_first(block, region);
+        return region.executable != nullptr;
+    }
+
+    void compile_first(Block& block, Region& region) {
         if (!compile(block, region)) tree_.dirty = block.changed = true;
         constexpr size_t kLargeArena = 8u << 20;
         // Garbage of earlier calls gives its memory to the temporaries of the graph.
         if (region.executable && region.executable->stats().arena_bytes >= kLargeArena) outside_.make_room();
-        return region.executable != nullptr;
+    }
+
+    // The compiled form for the inputs, which are on one device; null where the operators run one by one.
+    const graph::Executable* form_for(Block& block, Region& region) {
+        if (!region.open) {
+            if (!region.executable && !region.failed) compile_first(block, region);
+            return place(block, region, progress_.inputs);
+        }
+        const graph::Executable* executable = executable_of(block, region, progress_.inputs, progress_.numbers);
+        if (region.failed) tree_.dirty = block.changed = true;
+        return executable;
     }
 
     // Whether these guards hold; in a steady loop they hold if they did once.
@@ -215,13 +233,10 @@ class Runner {
         auto& outputs = progress_.outputs;
         outputs.resize(region.outputs.size());
         take_inputs(region);
-        const graph::Executable* executable = place(block, region, inputs);
-        if (region.open) {
-            executable = executable_of(block, region, inputs, progress_.numbers);
-            if (region.failed) tree_.dirty = block.changed = true;
-        }
+        const bool divided = is_divided(inputs);
+        const graph::Executable* executable = divided ? nullptr : form_for(block, region);
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
-        bool done = executable != nullptr, written = true, begun = false;
+        bool done = divided || executable != nullptr, written = true, begun = false;
         const auto keep = [&] {
             inputs.clear();
             for (size_t k = 0; k < outputs.size(); ++k) {
@@ -240,8 +255,13 @@ class Runner {
         Value told;
         try {
             if (executable) executable->run(inputs, outputs, keep, use_early);
+            if (divided)
+                done = run_divided(block, region, inputs, progress_.numbers, outputs, [&] {
+                    for (size_t use = 0; use < region.early.size(); ++use) use_early(use);
+                    keep();
+                });
         } catch (const std::exception& e) {
-            told = error_of(region, begun, e);
+            told = error_of(region.exchanges || (divided && region.divided && region.divided->exchanges()), begun, e);
             // One by one the operators tell which of them failed.
             if (region.draws) default_generator().set_state(random);
             done = false;
@@ -261,10 +281,10 @@ class Runner {
     // In a handler: the error of a region whose operators do not run again, with the place of the one that failed; nil
     // where they do. Once a parameter has been updated, no step fails by its values: this is an interrupt, or a lack of
     // memory, which is thrown on.
-    static Value error_of(const Region& region, bool begun, const std::exception& e) {
+    static Value error_of(bool exchanges, bool begun, const std::exception& e) {
         const auto* error = dynamic_cast<const Error*>(&e);
-        if (begun || (region.exchanges && !error)) throw;
-        return region.exchanges ? Value(described(graph::failed_place(), error->what())) : Value();
+        if (begun || (exchanges && !error)) throw;
+        return exchanges ? Value(described(graph::failed_place(), error->what())) : Value();
     }
 
     void take_inputs(const Region& region) {

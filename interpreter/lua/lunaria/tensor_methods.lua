@@ -144,6 +144,11 @@ end
 ---     > ms.zeros({ 3, 2 }):fill_diagonal_(1.0):sum():item() --> 2.0
 function M.fill_diagonal_(x, fill_value, wrap) return x:copy_(M.fill_diagonal(x, fill_value, wrap)) end
 
+--- The whole value of a tensor whose elements lie in pieces on the ranks of a mesh, in host memory on each of them; any other
+--- tensor itself.
+---     > ms.distribute(ms.ones { 4, 2 }, ms.mesh({ 2 }, { "dp" })("dp")):full().device --> CPU
+function M.full(x) return x.device == "Mesh" and ops.lay_out(x, 0) or x end
+
 --- A tensor of this shape and dtype with one value.
 ---     > ms.zeros({ 2 }):fill(3):tolist()[1] --> 3.0
 function M.fill(x, value) return ops.full_like(x, number_of("fill", "value", value, 0)) end
