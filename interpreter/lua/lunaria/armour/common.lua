@@ -88,11 +88,13 @@ function common.labels(where, y, n, classes)
     return ops.argmax(y:astype(ms.float32), 1):astype(ms.int32)
   end
   if y.ndim ~= 1 or ops.is_floating_point(y) or y.dtype == ms.bool_ then
-    fail(where, ("labels must be integers (N,) or one-hot rows (N, classes), got %s of shape %s"):format(tostring(y.dtype), tostring(y.shape)))
+    local given = ("%s of shape %s"):format(tostring(y.dtype), tostring(y.shape))
+    fail(where, "labels must be integers (N,) or one-hot rows (N, classes), got " .. given)
   end
   local least, most = ops.min(y):item(), ops.max(y):item()
   if least < 0 or classes and most >= classes then
-    fail(where, ("labels lie between %d and %d%s"):format(least, most, classes and (", and there are %d classes, from 0"):format(classes) or ""))
+    local known = classes and (", and there are %d classes, from 0"):format(classes) or ""
+    fail(where, ("labels lie between %d and %d%s"):format(least, most, known))
   end
   return y:astype(ms.int32)
 end
@@ -336,7 +338,8 @@ end
 ---     > ms.armour.BlackModel(function(x) return x * 2 end):predict(ms.ones { 1, 2 }):tolist()[1][1] --> 2.0
 function BlackModel:predict(inputs)
   if self._predict == nil then
-    fail("predict", "this model has no predictions", "ms.armour.BlackModel(function(x) ... end), or a method predict of a class that extends it")
+    local hint = "ms.armour.BlackModel(function(x) ... end), or a method predict of a class that extends it"
+    fail("predict", "this model has no predictions", hint)
   end
   return self._predict(inputs)
 end

@@ -4,4 +4,8 @@ return require "lunaria.parts" ("ms.armour.attacks", "attack", {
   { "lunaria.armour.attacks.gradient", "GradientMethod" },
   { "lunaria.armour.attacks.single_step", "FastGradientMethod FastGradientSignMethod LeastLikelyClassMethod "
     .. "RandomFastGradientMethod RandomFastGradientSignMethod RandomLeastLikelyClassMethod" },
+  { "lunaria.armour.attacks.iterative", "BasicIterativeMethod DiverseInputIterativeMethod IterativeGradientMethod "
+    .. "MomentumDiverseInputIterativeMethod MomentumIterativeMethod NesterovIterativeMethod ProjectedGradientDescent" },
+  { "lunaria.armour.attacks.variance", "VarianceTuningMomentumIterativeMethod VarianceTuningNesterovIterativeMethod" },
+  { "lunaria.armour.attacks.auto_pgd", "AutoProjectedGradientDescent" },
 })

@@ -4,36 +4,13 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local common = require "lunaria.armour.common"
+local texts = require "lunaria.armour.attacks.texts"
 local GradientMethod = require "lunaria.armour.attacks.gradient".GradientMethod
 
 local ops = ms.ops
 local fail, check = arguments.fail, arguments.check
 
 local M = {}
-
-local texts = {
-  network = "network: a cell or a function that gives logits (N, classes).",
-  eps = "eps: the length of the step, as a share of the range of the bounds.",
-  alpha = "alpha: the share of the range that a random step takes first, less than eps; the gradient is taken where it ends.",
-  bounds = "bounds: { lo, hi } of the inputs (nil: { 0, 1 }), numbers or tensors; false for none.",
-  norm_level = "norm_level: 1, 2 or 'inf'.",
-  is_targeted = "is_targeted: whether labels are those that are wanted.",
-  loss_fn = "loss_fn: a callable of logits and labels (nil: cross-entropy).",
-  seed = "seed: of the random step (nil: from the session's random numbers).",
-}
-
-local function doc(what, names, name, labels)
-  local list = {}
-  for key in names:gmatch "%w[%w_]*" do list[#list + 1] = texts[key] end
-  return ([[%s
-
-%s
-
-  > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 3))
-  > attack = ms.armour.attacks.%s(net, { eps = 0.1 })
-  > adv = attack:generate(ms.ones { 2, 1, 2, 2 } * 0.5%s)
-  > ms.ops.max(ms.ops.abs(adv - 0.5)):item() <= 0.1001 --> true]]):format(what, table.concat(list, " "), name, labels)
-end
 
 -- A step in a random direction. The gradient is then taken where it ends, not at the input.
 local function random_step(self, x)
@@ -43,9 +20,8 @@ end
 
 -- norm_level: where the name of the class says it; least_likely: towards the class that the network thinks least of.
 local function method(name, signature, what, row)
-  local names = signature:gsub("=[^,]*", "")
   local made = class.define(GradientMethod, name, signature,
-    doc(what, names, name, row.least_likely and "" or ", ms.tensor { 0, 2 }"))
+    texts.doc(what, signature, name, row.least_likely and "" or ", ms.tensor { 0, 2 }"))
   function made:setup(a)
     a.norm_level = row.norm_level or a.norm_level
     if row.least_likely then a.is_targeted = true end
@@ -83,10 +59,11 @@ method("RandomFastGradientMethod",
 method("RandomFastGradientSignMethod", "network, eps=0.07, alpha=0.035, bounds=nil, is_targeted=false, loss_fn=nil, seed=nil",
   [[Each pixel moves by alpha at random, then by eps - alpha as the gradient there says (Tramèr et al., 2018).]], { norm_level = "inf" })
 method("LeastLikelyClassMethod", "network, eps=0.07, alpha=nil, bounds=nil, loss_fn=nil, seed=nil",
-  [[Each pixel moves by eps towards the class that the network finds least likely (Kurakin et al., 2017); labels are not asked for.]],
+  [[Each pixel moves by eps towards the class that the network finds least likely (Kurakin et al., 2017); labels are not asked
+for.]],
   { norm_level = "inf", least_likely = true })
 method("RandomLeastLikelyClassMethod", "network, eps=0.07, alpha=0.035, bounds=nil, loss_fn=nil, seed=nil",
-  [[Each pixel moves by alpha at random, then by eps - alpha towards the class that the network finds least likely there; labels are not asked
-for (Tramèr et al., 2018).]], { norm_level = "inf", least_likely = true })
+  [[Each pixel moves by alpha at random, then by eps - alpha towards the class that the network finds least likely there; labels are not
+asked for (Tramèr et al., 2018).]], { norm_level = "inf", least_likely = true })
 
 return M
