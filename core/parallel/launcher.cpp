@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +18,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <vector>
 
 #include "core/base/error.h"
+#include "core/io/secure_random.h"
 #include "core/parallel/job_records.h"
 #include "core/parallel/rank_process.h"
 #include "core/parallel/socket.h"
@@ -39,10 +40,10 @@ constexpr double kUntilKill = 3;  // seconds after SIGTERM
 
 std::string random_hex(size_t bytes) {
     constexpr std::string_view kDigits = "0123456789abcdef";
+    std::vector<unsigned char> drawn(bytes);
+    secure_random(kWhere, drawn.data(), bytes);
     std::string text;
-    for (size_t i = 0; i < bytes; ++i) {
-        unsigned char byte = 0;
-        if (getrandom(&byte, 1, 0) != 1) throw file_error(kWhere, "the system gives no random numbers");
+    for (const unsigned char byte : drawn) {
         text += kDigits[byte >> 4];
         text += kDigits[byte & 15];
     }

@@ -1,10 +1,13 @@
 // ms.save, ms.load and the readers and writers of single formats in ms.io.
 #include <algorithm>
 #include <cctype>
+#include <cstring>
+#include <vector>
 
 #include "core/io/idx.h"
 #include "core/io/npz.h"
 #include "core/io/safetensors.h"
+#include "core/io/secure_random.h"
 #include "core/io/task.h"
 #include "core/tensor/device.h"
 #include "interpreter/bindings/libraries.h"
@@ -262,13 +265,23 @@ int save(lua_State* L) {
     }
 }
 
-constexpr std::pair<const char*, lua_CFunction> kFormats[] = {{"read_npy", protect<read_npy_file>},
-                                                              {"read_npz", protect<read_npz_file>},
-                                                              {"read_safetensors", protect<read_safetensors_file>},
-                                                              {"read_idx", protect<read_idx_file>},
-                                                              {"write_npy", protect<write_npy_file>},
-                                                              {"write_npz", protect<write_npz_file>},
-                                                              {"write_safetensors", protect<write_safetensors_file>}};
+// secure_words(count): so many integers of 64 random bits of the system's cryptographic generator.
+int secure_words(lua_State* L) {
+    const int64_t count = integer_at(L, 1, "secure_words", "count");
+    if (count < 0 || count > (int64_t{1} << 34))
+        throw value_error("secure_words", str("count must be from 0 to 2^34, got ", count));
+    std::vector<int64_t> words(static_cast<size_t>(count));
+    secure_random("secure_words", words.data(), words.size() * sizeof(int64_t));
+    push(L, Tensor::from<int64_t>(words, {count}));
+    std::memset(words.data(), 0, words.size() * sizeof(int64_t));
+    return 1;
+}
+
+constexpr std::pair<const char*, lua_CFunction> kFormats[] = {
+    {"secure_words", protect<secure_words>}, {"read_npy", protect<read_npy_file>},
+    {"read_npz", protect<read_npz_file>},    {"read_safetensors", protect<read_safetensors_file>},
+    {"read_idx", protect<read_idx_file>},    {"write_npy", protect<write_npy_file>},
+    {"write_npz", protect<write_npz_file>},  {"write_safetensors", protect<write_safetensors_file>}};
 
 // The functions, under the names that users of other frameworks look for.
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"load", protect<load>},

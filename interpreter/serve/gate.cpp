@@ -1,10 +1,9 @@
 #include "interpreter/serve/gate.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/io/secure_random.h"
 
 namespace lunaria::serve {
 
@@ -114,8 +113,7 @@ void Gate::protect(Answer& answer, bool embeddable) {
 
 std::string Gate::random_token() {
     unsigned char bytes[16];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        throw state_error("insight", "the system gives no random bytes");
+    secure_random("insight", bytes, sizeof bytes);
     std::string token;
     for (const unsigned char byte : bytes) {
         token += "0123456789abcdef"[byte >> 4];

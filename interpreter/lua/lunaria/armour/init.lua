@@ -8,4 +8,5 @@ return parts("ms.armour", "name", {
   { "lunaria.armour.defenses", "defenses", whole = true },
   { "lunaria.armour.defenses.adversarial", "Defense" },
   { "lunaria.armour.evaluations", "evaluations", whole = true },
+  { "lunaria.armour.privacy", "privacy", whole = true },
 })

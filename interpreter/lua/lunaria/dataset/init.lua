@@ -8,6 +8,7 @@ local parts = {
   (require "lunaria.dataset.operations"), (require "lunaria.dataset.sources"), (require "lunaria.dataset.more_sources"),
     (require "lunaria.dataset.text_sources"),
   require("lunaria.dataset.samplers").classes, (require "lunaria.dataset.description"), (require "lunaria.dataset.callbacks"),
+  (require "lunaria.dataset.poisson"),
 }
 for _, part in ipairs(parts) do
   for name, value in pairs(part) do dataset[name] = value end

@@ -179,6 +179,8 @@ ms.io.write_npy(path, x): Writes a tensor to an .npy file.
     > ms.io.write_npy("/tmp/lunaria_help_w.npy", ms.arange(4))
     > ms.io.read_npy("/tmp/lunaria_help_w.npy").size --> 4
     > (os.remove("/tmp/lunaria_help_w.npy")) --> true
+ms.io.secure_words(count): So many random integers of 64 bits as a tensor, from the operating system's cryptographic generator: of no seed.
+    > ms.io.secure_words(3).shape --> (3,)
 ms.io.write_npz(path, values, options): Writes a table of tensors by name to an .npz file; options: {compressed = true}.
     > ms.io.write_npz("/tmp/lunaria_help_w.npz", { a = ms.arange(4) })
     > ms.io.read_npz("/tmp/lunaria_help_w.npz").a.size --> 4
@@ -381,6 +383,10 @@ ms.armour: Attacks on models and what helps against them, tests of models, priva
     > x, y = ms.ones { 2, 1, 2, 2 } * 0.5, ms.tensor { 0, 2 }
     > adv = ms.armour.attacks.FastGradientSignMethod(net, { eps = 0.1 }):generate(x, y)
     > ms.ops.max(ms.ops.abs(adv - x)):item() <= 0.1001 --> true
+ms.armour.privacy: Training that keeps its samples private, and what it costs.
+    > type(ms.armour.privacy.diff_privacy) --> table
+ms.armour.privacy.diff_privacy: Training whose result tells little of any single sample: clipped gradients, noise, budgets.
+    > ms.armour.privacy.diff_privacy.NoiseGaussianRandom(1.0, 1.5):noise_multiplier() --> 1.5
 ms.armour.attacks: Attacks that know the gradients of a model: steps within a ball around each input, or the nearest adversarial input.
     > type(ms.armour.attacks.FastGradientMethod) --> table
 ms.armour.adv_robustness: MindArmour's other place of attacks and what helps against them; the modules are the same.

@@ -82,7 +82,9 @@ function state.snapshot(args)
   local values, numbers, random = {}, {}, ms.get_rng_state()
   for i, entry in ipairs(state.parameters(args)) do values[i] = { entry[2], entry[2]:copy() } end
   for i, optimizer in ipairs(optimizers(args)) do numbers[i] = optimizer_numbers(optimizer) end
+  local own = args.train_network.training_numbers and args.train_network:training_numbers()
   return function()
+    if own then args.train_network:set_training_numbers(own) end
     for _, value in ipairs(values) do value[1]:assign(value[2]) end
     for i, optimizer in ipairs(optimizers(args)) do set_optimizer_numbers(optimizer, numbers[i]) end
     ms.set_rng_state(random)
@@ -104,6 +106,8 @@ function state.save(folder, args, at_end, later)
   for i, callback in ipairs(args.list_callback) do
     numbers.callbacks[i] = callback.state_dict and callback:state_dict() or false
   end
+  -- Steps that count or adapt something of their own, as private ones.
+  if args.train_network.training_numbers then numbers.train_network = args.train_network:training_numbers() end
   local dataset = args.train_dataset
   if type(dataset) == "table" and type(dataset.state_dict) == "function" then numbers.dataset = dataset:state_dict() end
   local text = json.encode(numbered(numbers))
@@ -169,6 +173,9 @@ function state.load(folder, args)
   for _, entry in ipairs(list) do entry[2]:assign(tensors[entry[1]]) end
   for i, optimizer in ipairs(optimizers(args)) do
     if numbers.optimizers[i] then set_optimizer_numbers(optimizer, numbers.optimizers[i]) end
+  end
+  if numbers.train_network and args.train_network.set_training_numbers then
+    args.train_network:set_training_numbers(numbers.train_network)
   end
   for i, callback in ipairs(args.list_callback) do
     if numbers.callbacks[i] and callback.load_state_dict then callback:load_state_dict(numbers.callbacks[i]) end
