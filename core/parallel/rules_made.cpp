@@ -42,28 +42,73 @@ class MadeRule final : public Rule {
     }
 };
 
+// Operators of these rules alone, with one kernel for host memory.
+class PartOp final : public Op {
+  public:
+    PartOp(SignatureText text, InferFn infer_types, Kernel kernel) : Op(text, registry()), kernel_(kernel) {
+        infer(infer_types);
+        method(false);
+    }
+
+  private:
+    std::span<const Kernel> kernels_on(const Device& device) const override {
+        return device.is_host() ? std::span(&kernel_, 1) : std::span<const Kernel>();
+    }
+    const Kernel kernel_;
+};
+
+// The stream of one call, as a tensor: the seed and the counter.
+const Op& stream_op() {
+    static PartOp op(
+        "random_stream()",
+        [](const Call&) -> Types {
+            return {{DType::i64, {2}, nullptr}};
+        },
+        [](const KernelCall& call) {
+            call.out[0].data<int64_t>()[0] = static_cast<int64_t>(call.seed);
+            call.out[0].data<int64_t>()[1] = static_cast<int64_t>(call.counter);
+            return true;
+        });
+    static const Op& drawing = op.effect(Effect::random);
+    return drawing;
+}
+
 // Element i of the whole is dropped by word i of the call's random words (core/random/random.h).
-Tensor mask_of_part(RandomStream stream, double p, const Region& part, const Shape& whole) {
-    const auto limit = static_cast<uint64_t>(std::ldexp(p, 32));
-    const Shape sizes = shape_of(part);
-    const Strides strides = contiguous_strides(whole);
+bool mask_of_part(const KernelCall& call) {
+    const int64_t* stream = call.tensor(0).data<int64_t>();
+    const auto limit = static_cast<uint64_t>(std::ldexp(call.args[1].number(), 32));
+    const auto numbers = [&](size_t i) { return Call(call.op, call.args, call.dtype).ints(i); };
+    const std::vector<int64_t> begin = numbers(2), whole = numbers(4);
+    const Shape& sizes = call.out[0].shape();
+    const Strides strides = contiguous_strides(Shape(whole));
     const int64_t row = sizes.rank() > 0 ? sizes.back() : 1, rows = row > 0 ? sizes.size() / row : 0;
-    Tensor mask = Tensor::empty(DType::boolean, sizes);
-    bool* to = mask.data<bool>();
+    bool* to = call.out[0].data<bool>();
     for_elements(rows, [&](int64_t r) {
         int64_t first = 0, rest = r;
         for (int k = sizes.rank() - 1; k >= 0; --k) {
             const int64_t at = k == sizes.rank() - 1 ? 0 : rest % sizes[k];
             if (k < sizes.rank() - 1) rest /= sizes[k];
-            first += (part[static_cast<size_t>(k)].begin + at) * strides[k];
+            first += (begin[static_cast<size_t>(k)] + at) * strides[k];
         }
         std::array<uint32_t, 4> words{};
         for (int64_t i = first; i < first + row; ++i) {
-            if (i == first || i % 4 == 0) words = philox(stream.seed, static_cast<uint64_t>(i / 4), stream.counter);
+            if (i == first || i % 4 == 0)
+                words = philox(static_cast<uint64_t>(stream[0]), static_cast<uint64_t>(i / 4),
+                               static_cast<uint64_t>(stream[1]));
             to[r * row + i - first] = words[static_cast<size_t>(i % 4)] >= limit;
         }
     });
-    return mask;
+    return true;
+}
+
+const Op& mask_op() {
+    static const PartOp op(
+        "mask_of_part(stream: tensor, p: number, begin: ints, size: ints, whole: ints)",
+        [](const Call& c) -> Types {
+            return {{DType::boolean, Shape(c.ints(3)), nullptr}};
+        },
+        mask_of_part);
+    return op;
 }
 
 // The mask depends on the place in the whole alone; a piece has the part of it that belongs to its elements.
@@ -73,24 +118,22 @@ class DropoutRule final : public Rule {
 
   protected:
     Value compute(Builder& b, std::span<const Value> local, const Work& work) const override {
-        const Expr mask(b, mask_of(b, local, work.results[0]));
-        const Expr x(b, local[0]);
+        const Region& part = work.results[0];
+        Shape begin;
+        for (const Interval& axis : part) begin.push_back(axis.begin);
+        const Value args[] = {stream(b, local[2]), local[1], Value::ints(begin), Value::ints(shape_of(part)),
+                              Value::ints(operands[0].shape)};
+        const Expr mask(b, b.emit(mask_op(), args)), x(b, local[0]);
         const Expr kept = b.call("where", {mask, x / (1 - local[1].number()), b.zeros_like(x)});
         return Value::list({kept.value(), mask.value()});
     }
 
   private:
-    // In a graph the stream is not known yet: there the mask of the whole is drawn.
-    Value mask_of(Builder& b, std::span<const Value> local, const Region& part) const {
-        const Shape& whole = operands[0].shape;
-        if (&b == &eager_builder()) {
-            RandomStream stream = default_generator().next_stream();
-            if (!local[2].is_nil()) stream = {static_cast<uint64_t>(local[2].integer()), 0};
-            return Value(mask_of_part(stream, local[1].number(), part, whole));
-        }
-        std::vector<Value> args(local.begin(), local.end());
-        args[0] = b.call("full", {whole, int64_t{1}, results[0].type.dtype}).value();
-        return part_of(b, b.item(b.emit(op(), args), 1), part, whole);
+    static Value stream(Builder& b, const Value& seed) {
+        if (seed.is_nil()) return b.emit(stream_op(), {});
+        Tensor given = Tensor::zeros(DType::i64, {2});
+        given.data<int64_t>()[0] = seed.integer();
+        return b.constant(given).value();
     }
 };
 
