@@ -389,6 +389,8 @@ ms.armour.privacy.diff_privacy: Training whose result tells little of any single
     > ms.armour.privacy.diff_privacy.NoiseGaussianRandom(1.0, 1.5):noise_multiplier() --> 1.5
 ms.armour.attacks: Attacks that know the gradients of a model: steps within a ball around each input, or the nearest adversarial input.
     > type(ms.armour.attacks.FastGradientMethod) --> table
+ms.armour.attacks.black: Attacks on models that are only asked, with counts of questions and budgets for each sample.
+    > type(ms.armour.attacks.black.HopSkipJumpAttack) --> table
 ms.armour.adv_robustness: MindArmour's other place of attacks and what helps against them; the modules are the same.
     > ms.armour.adv_robustness.attacks == ms.armour.attacks --> true
 ms.armour.adv_robustness.attacks: Another name of ms.armour.attacks.

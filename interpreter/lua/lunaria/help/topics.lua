@@ -24,6 +24,7 @@ topics.first = {
   { "ms.tensor", function() return ms.tensor end },
   { "ms.load", function() return ms.load end },
   { "ms.nn.optim", function() return ms.nn.optim end },
+  { "ms.armour.attacks", function() return ms.armour.attacks end },
 }
 -- What is loaded when it is first used, and in no table before.
 for name in ([[JitConfig Generator Profiler constexpr derivative jet jit_class lazy_inline linearize mutable no_inline run_check saved_tensors_hooks

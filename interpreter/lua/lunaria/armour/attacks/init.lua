@@ -8,4 +8,9 @@ return require "lunaria.parts" ("ms.armour.attacks", "attack", {
     .. "MomentumDiverseInputIterativeMethod MomentumIterativeMethod NesterovIterativeMethod ProjectedGradientDescent" },
   { "lunaria.armour.attacks.variance", "VarianceTuningMomentumIterativeMethod VarianceTuningNesterovIterativeMethod" },
   { "lunaria.armour.attacks.auto_pgd", "AutoProjectedGradientDescent" },
+  { "lunaria.armour.attacks.carlini_wagner", "CarliniWagnerL2Attack ElasticNetAttack" },
+  { "lunaria.armour.attacks.deep_fool", "DeepFool" },
+  { "lunaria.armour.attacks.jsma", "JSMAAttack" },
+  { "lunaria.armour.attacks.lbfgs", "LBFGS" },
+  { "lunaria.armour.black", "black", whole = true },
 })
