@@ -404,6 +404,10 @@ ms.armour.adv_robustness.defenses: Another name of ms.armour.defenses.
     > ms.armour.adv_robustness.defenses == ms.armour.defenses --> true
 ms.armour.adv_robustness.evaluations: Another name of ms.armour.evaluations.
     > ms.armour.adv_robustness.evaluations == ms.armour.evaluations --> true
+ms.armour.privacy.accountants: What a history of noisy steps has cost, as (epsilon, delta), and how much noise keeps a budget.
+    > accountant = ms.armour.privacy.accountants.Accountant { mechanism = "prv" }
+    > accountant:step { noise_multiplier = 1.1, sample_rate = 256 / 60000, steps = 14040 }
+    > ("%.2f"):format(accountant:epsilon(1e-5)) --> 2.38
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true
 ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.

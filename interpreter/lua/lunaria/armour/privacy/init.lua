@@ -1,6 +1,5 @@
--- ms.armour.privacy: training that keeps its samples private.
-local parts = require "lunaria.parts"
-
-return parts("ms.armour.privacy", "name", {
+-- ms.armour.privacy: training that keeps its samples private, what it costs, and what models give away.
+return require "lunaria.parts" ("ms.armour.privacy", "module", {
   { "lunaria.armour.privacy.diff_privacy", "diff_privacy", whole = true },
+  { "lunaria.armour.privacy.accountants", "accountants", whole = true },
 })
