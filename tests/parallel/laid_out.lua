@@ -47,6 +47,47 @@ test("views, writes, sorted axes", function()
   equal(x:sum():item(), 276.0)
 end)
 
+test("ranks without a row ask for the same", function()
+  local line = ms.mesh({ count }, { "dp" })
+  local x, z = ops.randn(count - 1, 2), ops.randn(count - 1, 2)
+  local a, b, c = ms.distribute(x, line("dp")), ms.distribute(z, line("dp")), ms.distribute(x, line("dp"))
+  equal(ops.equal(a, b):all():item(), false)
+  equal(a:allclose(c), true)
+  c:assign_value(b)
+  equal(c:full(), z)
+  ops.assign_add(c, a)
+  equal(c:full(), z + x)
+  equal(ops.clamp(a, -0.5, 0.5):full(), ops.clamp(x, -0.5, 0.5))
+  local got, wanted = { ops.clip_by_global_norm({ a, b }, 0.7) }, { ops.clip_by_global_norm({ x, z }, 0.7) }
+  for i = 1, 2 do near(got[i]:full(), wanted[i], 1e-6) end
+  local compiled = ms.jit(function(p, q) return ops.matmul(ops.softmax(p, 0).T, q * 2), ops.std(p), ops.concat({ p, q }, 0) end)
+  for _ = 1, 3 do
+    local product, spread, both = compiled(a, b)
+    near(product:full(), ops.matmul(ops.softmax(x, 0).T, z * 2), 1e-5)
+    near(spread:full(), ops.std(x), 1e-5)
+    equal(both:full(), ops.concat({ x, z }, 0))
+  end
+end)
+
+test("a compiled step moves what calls one by one move, as the communicator counts it", function()
+  local x, w, v = ops.randn(8, 6), ops.randn(6, 4), ops.randn(4, 6)
+  local function f(p, q, r)
+    return ms.value_and_grad(function(k, m) return ops.matmul(ops.tanh(ops.matmul(p, k)), m):square():mean() end, { 0, 1 })(q, r)
+  end
+  local compiled = ms.jit(f)
+  local function laid() return ms.distribute(x, mesh("dp")), ms.distribute(w, mesh(nil, "tp")), ms.distribute(v, mesh("tp")) end
+  for _ = 1, 3 do compiled(laid()) end
+  local reports, values, gradients = {}, {}, {}
+  for i, g in ipairs { f, compiled } do
+    local before = received()
+    reports[i] = ms.parallel_report(function(...) values[i], gradients[i] = g(...) end, laid())
+    equal(reports[i].bytes, received() - before)
+  end
+  equal(reports[1].bytes, reports[2].bytes)
+  near(values[2]:full(), values[1]:full(), 1e-6)
+  for i = 1, 2 do near(gradients[2][i]:full(), gradients[1][i]:full(), 1e-6) end
+end)
+
 test("training with dropout, and bytes as the communicator counts them", function()
   local losses = {}
   local report, before, after
