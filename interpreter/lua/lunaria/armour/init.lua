@@ -7,6 +7,8 @@ return parts("ms.armour", "name", {
   { "lunaria.armour.adv_robustness", "adv_robustness", whole = true },
   { "lunaria.armour.defenses", "defenses", whole = true },
   { "lunaria.armour.defenses.adversarial", "Defense" },
+  { "lunaria.armour.detectors", "detectors", whole = true },
+  { "lunaria.armour.detectors.detector", "Detector" },
   { "lunaria.armour.evaluations", "evaluations", whole = true },
   { "lunaria.armour.privacy", "privacy", whole = true },
 })

@@ -397,11 +397,15 @@ ms.armour.adv_robustness.attacks: Another name of ms.armour.attacks.
     > ms.armour.adv_robustness.attacks.FastGradientMethod == ms.armour.attacks.FastGradientMethod --> true
 ms.armour.defenses: Training that makes networks robust, answers with a certificate, and inputs that attacks are washed out of.
     > type(ms.armour.defenses.TradesDefense) --> table
+ms.armour.detectors: What tells adversarial samples and the queries of attacks from clean ones.
+    > type(ms.armour.detectors.SpatialSmoothing) --> table
 ms.armour.evaluations: Figures and pictures of how well attacks and defences do.
     > x = ms.rand { 1, 8, 8 }
     > ms.armour.evaluations.ssim(x, x):item() --> 1.0
 ms.armour.adv_robustness.defenses: Another name of ms.armour.defenses.
     > ms.armour.adv_robustness.defenses == ms.armour.defenses --> true
+ms.armour.adv_robustness.detectors: Another name of ms.armour.detectors.
+    > ms.armour.adv_robustness.detectors == ms.armour.detectors --> true
 ms.armour.adv_robustness.evaluations: Another name of ms.armour.evaluations.
     > ms.armour.adv_robustness.evaluations == ms.armour.evaluations --> true
 ms.armour.privacy.accountants: What a history of noisy steps has cost, as (epsilon, delta), and how much noise keeps a budget.
