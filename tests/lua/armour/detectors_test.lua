@@ -106,7 +106,7 @@ end)
 t.test("an ensemble votes", function()
   local function says(value)
     local Says = ms.armour.Detector:extend("Says")
-    function Says:marks(x) return x[{ ms.slice(), 0 }] * value end -- luacheck: ignore 212
+    function Says:_marks(x) return x[{ ms.slice(), 0 }] * value end -- luacheck: ignore 212
     local detector = Says()
     detector:set_threshold(0.5)
     return detector

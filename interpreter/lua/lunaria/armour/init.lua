@@ -10,5 +10,6 @@ return parts("ms.armour", "name", {
   { "lunaria.armour.detectors", "detectors", whole = true },
   { "lunaria.armour.detectors.detector", "Detector" },
   { "lunaria.armour.evaluations", "evaluations", whole = true },
+  { "lunaria.armour.natural", "natural_robustness", whole = true },
   { "lunaria.armour.privacy", "privacy", whole = true },
 })

@@ -402,6 +402,12 @@ ms.armour.detectors: What tells adversarial samples and the queries of attacks f
 ms.armour.evaluations: Figures and pictures of how well attacks and defences do.
     > x = ms.rand { 1, 8, 8 }
     > ms.armour.evaluations.ssim(x, x):item() --> 1.0
+ms.armour.natural_robustness: Changes of pictures that happen without an attacker, and corruptions by which robustness is measured.
+    > ms.armour.natural_robustness.corrupt(ms.ones { 4, 4 }, "contrast", 1).shape --> (4, 4)
+ms.armour.natural_robustness.transform: Changes of inputs; so far of pictures.
+    > type(ms.armour.natural_robustness.transform.image) --> table
+ms.armour.natural_robustness.transform.image: Changes of pictures: where things are, blur, light, noise.
+    > ms.armour.natural_robustness.transform.image.Contrast(0.5)(ms.ones { 2, 2 })[{ 0, 0 }]:item() --> 0.5
 ms.armour.adv_robustness.defenses: Another name of ms.armour.defenses.
     > ms.armour.adv_robustness.defenses == ms.armour.defenses --> true
 ms.armour.adv_robustness.detectors: Another name of ms.armour.detectors.

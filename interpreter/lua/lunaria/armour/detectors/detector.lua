@@ -11,12 +11,12 @@ local fail, check = arguments.fail, arguments.check
 local Detector = class.Object:extend("Detector")
 Detector._called = "detector"
 Detector._parameters = ""
-Detector._doc = [[What tells adversarial samples from clean ones. A class of your own extends it and has a method marks(self, inputs), which
+Detector._doc = [[What tells adversarial samples from clean ones. A class of your own extends it and has a method _marks(self, inputs), which
 gives a number for each sample, the larger the more suspicious. It has rate, the share of clean samples that may lie above the threshold
 (0.01 without it).
 
   > Bright = ms.armour.Detector:extend("Bright")
-  > Bright.marks = function(self, x) return ms.ops.mean(x, 1) end
+  > Bright._marks = function(self, x) return ms.ops.mean(x, 1) end
   > bright = Bright()
   > bright:fit(ms.tensor { { 0.25 }, { 0.5 } })
   > bright:detect(ms.tensor { { 0.25 }, { 0.75 } }):tolist()[2] --> 1]]
@@ -30,7 +30,7 @@ local function name_of(object) return getmetatable(object)._name end
 ---     > detector:fit(ms.tensor { { -1.0, 1.0 }, { 0.0, 2.0 } }) --> 0.5
 function Detector:fit(inputs, labels) -- luacheck: ignore 212
   common.images(name_of(self), inputs)
-  local sorted, n = (ops.sort(self:marks(inputs):astype(ms.float64), 0)), inputs.shape[1]
+  local sorted, n = (ops.sort(self:_marks(inputs):astype(ms.float64), 0)), inputs.shape[1]
   self.threshold = sorted[n - 1 - math.min(n - 1, math.floor(n * self.rate + 1e-9))]:item()
   return self.threshold
 end
@@ -39,7 +39,7 @@ end
 ---     > ms.armour.detectors.ErrorBasedDetector(ms.nn.ReLU()):detect_diff(ms.tensor { { -2.0, 1.0 } }):item() --> 2.0
 function Detector:detect_diff(inputs)
   common.images(name_of(self), inputs)
-  return self:marks(inputs)
+  return self:_marks(inputs)
 end
 
 --- 1 for each sample whose mark lies above the threshold, else 0: (N,) of int32. inputs: samples (N, ...). Before fit or set_threshold it

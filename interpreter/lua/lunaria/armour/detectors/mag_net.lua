@@ -38,7 +38,7 @@ lie above the threshold, from 0 to 1. bounds: { lo, hi } that transform clips to
 
 function ErrorBased:setup(a) keep(self, a) end
 
-function ErrorBased:marks(inputs)
+function ErrorBased:_marks(inputs)
   return ops.mean(ops.square(inputs - reconstructed(self, inputs)):reshape { inputs.shape[1], -1 }, 1)
 end
 
@@ -68,7 +68,7 @@ function DivergenceBased:setup(a)
   self._t = check.number_positive("DivergenceBasedDetector", "t", a.t)
 end
 
-function DivergenceBased:marks(inputs)
+function DivergenceBased:_marks(inputs)
   local function answer(x) return ops.softmax(self._model:logits(x):astype(ms.float64) / self._t, 1) end
   return divergence(answer(inputs), answer(reconstructed(self, inputs)))
 end

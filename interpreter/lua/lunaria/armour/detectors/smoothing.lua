@@ -33,7 +33,7 @@ function Smoothing:setup(a)
   self.rate = check.probability(name, "false_positive_ratio", a.false_positive_ratio)
 end
 
-function Smoothing:marks(inputs)
+function Smoothing:_marks(inputs)
   local before, after = self._predict(inputs), self._predict(self:transform(inputs))
   if not ms.is_tensor(before) or before.ndim < 2 or before.shape[1] ~= inputs.shape[1] then
     fail("SpatialSmoothing", "model must give a tensor (N, classes), got " .. arguments.describe(before))

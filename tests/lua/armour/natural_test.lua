@@ -1,0 +1,189 @@
+-- Natural changes of pictures: what each does to pictures for which it is known, forms, seeds, mistakes. Three seconds.
+package.path = "tests/lua/?.lua;" .. package.path
+local t = require "harness"
+local ms = require "lunaria"
+local I, ops = ms.armour.natural_robustness.transform.image, ms.ops
+
+ms.set_seed(2)
+local names = { "Contrast", "Curve", "GaussianBlur", "GaussianNoise", "GradientBlur", "GradientLuminance", "MotionBlur", "NaturalNoise",
+  "Perspective", "Rotate", "SaltAndPepperNoise", "Scale", "Shear", "Translate", "UniformNoise" }
+local x = ms.rand { 1, 7, 9 }
+
+t.test("a picture moves by whole pixels and by shares of them", function()
+  t.near(I.Translate(2 / 9, 1 / 7)(x)[{ 0, ms.slice(1, 7), ms.slice(2, 9) }], x[{ 0, ms.slice(0, 6), ms.slice(0, 7) }], 1e-5)
+  t.near(I.Translate(2 / 9, 1 / 7)(x)[{ 0, 0 }], ms.zeros { 9 }, 0)
+  t.near(I.Translate(0.5 / 9, 0)(x)[{ 0, 3, 4 }]:item(), (x[{ 0, 3, 3 }]:item() + x[{ 0, 3, 4 }]:item()) / 2, 1e-5)
+end)
+
+t.test("turning by right angles, sizes, identities", function()
+  local square = ms.rand { 5, 5 }
+  t.near(I.Rotate(90)(square), ops.rot90(square, 1, { 0, 1 }), 1e-5)
+  t.near(I.Rotate(180)(x), ops.flip(x, { 1, 2 }), 1e-5)
+  for _, same in ipairs { I.Rotate(0), I.Scale(), I.Shear(0), I.Shear(0, "vertical"), I.Translate(), I.Curve(3, 0), I.Contrast() } do
+    t.near(same(x), x, 1e-5)
+  end
+  -- Half as large around the middle: pixels 2, 4, 6 of a row of 9 come from 0, 4, 8.
+  t.near(I.Scale(0.5, 1)(x)[{ 0, 3, ms.tensor { 2, 4, 6 } }], x[{ 0, 3, ms.tensor { 0, 4, 8 } }], 1e-5)
+  -- The middle row of a sheared picture is squeezed only.
+  local sheared = I.Shear(0.5)(ms.ones { 5, 5 })
+  t.near(sheared[{ 2, 2 }]:item(), 1, 1e-6)
+  t.equal(sheared[{ 0, 0 }]:item() == 0 or sheared[{ 0, 4 }]:item() == 0, true)
+end)
+
+t.test("a perspective brings points where they are to be", function()
+  local from, to = { { 1, 1 }, { 1, 5 }, { 7, 1 }, { 7, 5 } }, { { 2, 1 }, { 0, 6 }, { 7, 2 }, { 8, 5 } }
+  for i, point in ipairs(from) do
+    local dot = ms.zeros { 7, 9 }
+    dot[{ point[2], point[1] }] = 1.0
+    local seen = I.Perspective(from, to)(dot)
+    t.near(seen[{ to[i][2], to[i][1] }]:item(), 1, 1e-4)
+  end
+  t.near(I.Perspective(from, from)(x), x, 1e-4)
+  t.fails({ "three lie on a line" }, I.Perspective({ { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 3 } }, from), x)
+end)
+
+t.test("lines become waves", function()
+  local rows = ops.broadcast_to(ops.arange(9):astype(ms.float32):reshape { 1, 9 } / 10, { 8, 9 })
+  local curved = I.Curve(1, 1, "vertical")(rows)
+  for v = 0, 7 do t.near(curved[{ v, 4 }]:item(), (4 + math.sin(2 * math.pi * v / 8)) / 10, 1e-5) end
+end)
+
+t.test("filters keep what is even, and spread a point as their kernel has it", function()
+  local even, point = ms.full({ 1, 11, 11 }, 0.25), ms.zeros { 11, 11 }
+  point[{ 5, 5 }] = 1.0
+  for _, blur in ipairs { I.GaussianBlur(2), I.MotionBlur(4, 30), I.GradientBlur({ 3, 3 }, 2), I.GradientBlur({ 3, 3 }, 2, false) } do
+    t.near(blur(even), even, 1e-6)
+  end
+  for _, blur in ipairs { I.GaussianBlur(2), I.MotionBlur(4, 30), I.MotionBlur(5, 70) } do t.near(ops.sum(blur(point)):item(), 1, 1e-5) end
+  local weights, sum = {}, 0
+  for k = -2, 2 do
+    weights[k] = math.exp(-k * k / (2 * 1.1 ^ 2))
+    sum = sum + weights[k]
+  end
+  t.near(I.GaussianBlur(2)(point)[{ 5, 7 }]:item(), weights[0] * weights[2] / sum ^ 2, 1e-6)
+  local upright, across = I.MotionBlur(5, 0)(point), I.MotionBlur(5, 90)(point)
+  for k = 3, 7 do
+    t.near(upright[{ k, 5 }]:item(), 0.2, 1e-6)
+    t.near(across[{ 5, k }]:item(), 0.2, 1e-6)
+  end
+  -- Against the clock: at 45 degrees the line goes from below right to above left, which is what turning an upright line so makes of it.
+  t.equal(I.MotionBlur(3, 45)(point)[{ 4, 4 }]:item() > 0.1, true)
+  -- Sharp where the point is, or elsewhere.
+  local noisy = ms.rand { 11, 11 }
+  t.near(I.GradientBlur({ 5, 5 }, 3)(noisy)[{ 5, 5 }]:item(), noisy[{ 5, 5 }]:item(), 0)
+  t.equal(math.abs(I.GradientBlur({ 5, 5 }, 3, false)(noisy)[{ 5, 5 }]:item() - noisy[{ 5, 5 }]:item()) > 1e-3, true)
+end)
+
+t.test("light", function()
+  t.near(I.Contrast(0.5, 25.5)(x), ops.clamp(x * 0.5 + 0.1, 0.0, 1.0), 1e-6)
+  local black = ms.zeros { 1, 8, 8 }
+  local circle = I.GradientLuminance({ 255, 255, 255 }, { 0, 0, 0 }, { 2, 2 }, { bright_rate = 0.5 })(black)
+  t.near(circle[{ 0, 2, 2 }]:item(), 0.5, 1e-6)
+  t.near(circle[{ 0, 2, 4 }]:item(), 0.5 * (1 - 2 / (math.sqrt(72) * 0.5)), 1e-6)
+  local dark = I.GradientLuminance({ 0, 0, 0 }, { 255, 255, 255 }, { 0, 0 }, { pattern = "dark", bright_rate = 0.25, mode = "horizontal" })
+  t.near(dark(black)[{ 0, 3, 4 }]:item(), 0.75 * 0.5, 1e-6)
+end)
+
+t.test("noise is as strong as it says", function()
+  local grey = ms.full({ 1, 100, 100 }, 0.5)
+  local uniform, normal = I.UniformNoise(0.1, { seed = 1 })(grey) - 0.5, I.GaussianNoise(0.1, { seed = 1 })(grey) - 0.5
+  t.equal(ops.max(ops.abs(uniform)):item() <= 0.1 + 1e-6, true)
+  for _, noise in ipairs { uniform, normal } do
+    t.equal(math.abs(ops.std(noise):item() * math.sqrt(3) / 0.1 - 1) < 0.03, true)
+    t.equal(math.abs(ops.mean(noise):item()) < 0.003, true)
+  end
+  local salted = I.SaltAndPepperNoise(0.2, { seed = 1 })(grey)
+  local function share(value) return ops.mean(ops.equal(salted, value):astype(ms.float32)):item() end
+  t.equal(math.abs(share(0) - 0.1) < 0.015 and math.abs(share(1) - 0.1) < 0.015, true)
+  t.near(I.SaltAndPepperNoise()(grey), grey, 0)
+  local specks = I.NaturalNoise(0.01, { 1, 3 }, { 2, 5 }, { seed = 1 })(ms.ones { 3, 50, 50 })
+  local touched = ops.less(specks, 1)
+  t.equal(ops.max(ops.where(touched, specks, ops.zeros_like(specks))):item() < 100 / 255, true)
+  local part = ops.mean(touched:astype(ms.float32)):item()
+  t.equal(part > 0.01 and part < 0.3, true)
+  -- The same for all channels.
+  t.near(specks[0], specks[2], 0)
+end)
+
+t.test("all take all forms and give them back, and seeds tell the same draws", function()
+  for _, name in ipairs(names) do
+    local function change() return I[name] { auto_param = true, seed = 5 } end
+    local image = ms.rand { 2, 3, 12, 10 }
+    for _, form in ipairs { image, image[0], image[{ 0, 0 }], (image[0] * 255):astype(ms.uint8):transpose { 1, 2, 0 },
+      image:transpose { 0, 2, 3, 1 }, image:astype(ms.float64) } do
+      local got = change()(form)
+      t.equal({ name, tostring(got.shape), tostring(got.dtype) }, { name, tostring(form.shape), tostring(form.dtype) })
+    end
+    local one, two = change(), change()
+    t.equal(one(image), two(image))
+    t.equal(ops.min(one(image)):item() >= 0 and ops.max(two(image)):item() <= 1, true)
+  end
+  local bytes = ms.tensor({ { 0, 128 }, { 200, 255 } }, ms.uint8)
+  t.equal(I.Contrast(1, 0)(bytes), bytes)
+end)
+
+t.test("a batch is changed picture by picture", function()
+  local batch = ms.rand { 3, 1, 6, 6 }
+  for _, change in ipairs { I.Rotate(30), I.GaussianBlur(1), I.GradientLuminance() } do
+    t.near(change(batch)[1], change(batch[1]), 1e-6)
+  end
+end)
+
+local R = ms.armour.natural_robustness
+local scene = R.corrupt(ms.rand { 2, 3, 32, 32 }, "gaussian_blur", 5, 1)
+
+t.test("corruptions keep form and range, follow their seed, and are the stronger the higher the severity", function()
+  t.equal({ #R.corruptions("noise"), #R.corruptions("blur"), #R.corruptions("weather"), #R.corruptions("digital") }, { 3, 4, 4, 4 })
+  local bytes = (scene[0] * 255):astype(ms.uint8):transpose { 1, 2, 0 }
+  -- At few pixels a side these count their steps in whole pixels.
+  local by_steps = { glass_blur = true, pixelate = true, elastic_transform = true, fog = true, spatter = true, saturate = true }
+  for _, name in ipairs(R.corruptions()) do
+    local before = 0
+    for severity = 1, 5 do
+      local got = R.corrupt(scene, name, severity, 7)
+      t.equal({ name, tostring(got.shape), ops.min(got):item() >= 0 and ops.max(got):item() <= 1 }, { name, "(2, 3, 32, 32)", true })
+      local change = ops.mean(ops.square(got - scene)):item()
+      t.equal({ name, severity, by_steps[name] or change > before }, { name, severity, true })
+      t.equal({ name, change > 0 }, { name, true })
+      before = change
+    end
+    t.equal(R.corrupt(scene, name, 3, 7), R.corrupt(scene, name, 3, 7))
+    local as_bytes = R.corrupt(bytes, name, 3, 7)
+    t.equal({ tostring(as_bytes.shape), tostring(as_bytes.dtype) }, { "(32, 32, 3)", "UInt8" })
+  end
+end)
+
+t.test("corruptions are what they are called", function()
+  local grey = ms.full({ 1, 1, 60, 60 }, 0.5)
+  local shot = R.corrupt(grey, "shot_noise", 1, 3)
+  -- Poisson numbers of rate 30, over 60.
+  t.equal(math.abs(ops.mean(shot):item() - 0.5) < 0.006, true)
+  t.equal(math.abs(ops.std(shot):item() - math.sqrt(30) / 60) < 0.003, true)
+  t.near(ops.std(R.corrupt(grey, "gaussian_noise", 1, 3)):item(), 0.08, 3e-3)
+  t.near(R.corrupt(ms.tensor { { { { 0.2 } }, { { 0.4 } }, { { 0.1 } } } }, "brightness", 2):reshape { 3 }, ms.tensor { 0.3, 0.6, 0.15 }, 1e-5)
+  t.near(R.corrupt(scene, "contrast", 3)[{ 0, 0, 3, 4 }]:item(),
+    (scene[{ 0, 0, 3, 4 }] - ops.mean(scene[{ 0, 0 }])):item() * 0.2 + ops.mean(scene[{ 0, 0 }]):item(), 1e-5)
+  local small = R.corrupt(scene, "pixelate", 2)
+  t.near(small[{ 1, 2, 0, 0 }]:item(), ops.mean(scene[{ 1, 2, ms.slice(0, 2), ms.slice(0, 2) }]):item(), 1e-5)
+  t.near(R.corrupt(grey, "zoom_blur", 3)[{ 0, 0, 30, 30 }]:item(), 0.5, 1e-6)
+  t.fails({ "there is no corruption the string 'fogg'", "did you mean 'fog'" }, R.corrupt, grey, "fogg", 1)
+  t.fails({ "severity must be from 1 to 5, got 6" }, R.corrupt, grey, "fog", 6)
+  t.fails({ "has no saturation" }, R.corrupt, grey, "saturate", 1)
+end)
+
+t.test("what is wrong is said", function()
+  t.fails({ "goes from 0 to 1, got values from 2 to 2", "x / 255" }, I.Rotate(), ms.full({ 4, 4 }, 2.0))
+  t.fails({ "must be (H, W), (C, H, W)" }, I.Rotate(), ms.ones { 5, 4, 4 })
+  t.fails({ "uint8" }, I.Rotate(), ms.ones({ 4, 4 }, ms.int32))
+  t.fails({ "tensor with pixels" }, I.Rotate(), ms.ones { 0, 4 })
+  t.fails({ "factor_x must be a positive number" }, I.Scale, 0)
+  t.fails({ "direction must be one of" }, I.Shear, 0.1, "across")
+  t.fails({ "a list of four points" }, I.Perspective)
+  t.fails({ "pattern must be one of" }, I.GradientLuminance, { pattern = "dim" })
+  t.fails({ "levels from 0 to 255" }, I.GradientLuminance, { 256, 0, 0 })
+  t.fails({ "ksize must be positive" }, I.GaussianBlur, 0)
+  t.fails({ "{ least, less than }" }, I.NaturalNoise, { k_x_range = { 3, 3 } })
+  t.fails({ "did you mean 'angle'" }, I.Rotate, { angl = 3 })
+end)
+
+t.finish()
