@@ -51,7 +51,9 @@ end)
 
 for name, make in pairs {
   NaturalAdversarialDefense = function(net, opt) return D.NaturalAdversarialDefense(net, nil, opt, { eps = eps, replace_ratio = 1.0 }) end,
-  TradesDefense = function(net, opt) return D.TradesDefense(net, opt, { eps = eps, eps_iter = 0.04, nb_iter = 4, beta = 2.0, seed = 1 }) end,
+  TradesDefense = function(net, opt)
+    return D.TradesDefense(net, opt, { eps = eps, eps_iter = 0.04, nb_iter = 4, beta = 2.0, seed = 1 })
+  end,
   MartDefense = function(net, opt) return D.MartDefense(net, opt, { eps = eps, eps_iter = 0.04, nb_iter = 4, seed = 1 }) end,
   FastAdversarialDefense = function(net, opt) return D.FastAdversarialDefense(net, nil, opt, { eps = eps, alpha = 0.12, seed = 1 }) end,
   FreeAdversarialDefense = function(net, opt) return D.FreeAdversarialDefense(net, nil, opt, { eps = eps, replays = 2 }) end,
@@ -115,7 +117,8 @@ end)
 t.test("the same seeds give the same weights", function()
   local function weights()
     local net = network(8)
-    D.NaturalAdversarialDefense(net, { seed = 2, replace_ratio = 0.5 }):batch_defense(images, labels, { epochs = 1, seed = 1 })
+    local defense = D.ProjectedAdversarialDefense(net, { seed = 2, nb_iter = 2, replace_ratio = 0.5 })
+    defense:batch_defense(images, labels, { epochs = 1, seed = 1 })
     return net[1].weight
   end
   t.equal(weights(), weights())

@@ -17,7 +17,8 @@ local function made()
   local region = D.RegionBasedDetector(net, { number_points = 7, max_radius = 0.2, search_step = 0.05, degrade_limit = 0.1, seed = 3 })
   local median = D.SpatialSmoothing(net, { ksize = 3 })
   local similar = D.SpatialSmoothing(net, { ksize = 3, is_local_smooth = false, metric = "l2" })
-  local ensemble = D.EnsembleDetector({ D.ErrorBasedDetector(encoder, 0.2), D.SpatialSmoothing(net), D.SpatialSmoothing(net, { ksize = 2 }) })
+  local ensemble = D.EnsembleDetector({ D.ErrorBasedDetector(encoder, 0.2), D.SpatialSmoothing(net),
+    D.SpatialSmoothing(net, { ksize = 2 }) })
   local list = { error_based, divergence, region, median, similar, ensemble }
   for _, detector in ipairs(list) do detector:fit(clean, classes) end
   return list
@@ -161,7 +162,9 @@ t.test("what is wrong is said", function()
   t.fails({ "false_positive_rate must be a probability" }, D.ErrorBasedDetector, encoder, { false_positive_rate = 2 })
   t.fails({ "policy must be one of" }, D.EnsembleDetector, { D.ErrorBasedDetector(encoder) }, "most")
   t.fails({ "detectors[1] must be a detector" }, D.EnsembleDetector, { net })
-  t.fails({ "there are 40 samples, and 40 neighbours" }, function() D.SimilarityDetector(nn.Flatten(), { max_k_neighbor = 40 }):fit(clean) end)
+  t.fails({ "there are 40 samples, and 40 neighbours" }, function()
+    D.SimilarityDetector(nn.Flatten(), { max_k_neighbor = 40 }):fit(clean)
+  end)
   t.fails({ "initial_radius is 2" }, D.RegionBasedDetector, net, { initial_radius = 2 })
   t.fails({ "already at the initial radius" }, function()
     D.RegionBasedDetector(net, { initial_radius = 0.9 }):fit(clean, classes)

@@ -33,7 +33,8 @@ t.test("without success figures are those that mean none", function()
   local right = ms.tensor({ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 }, { 1, 0, 0 } }, ms.float64)
   local evaluation = E.AttackEvaluate(clean, labels, changed, right)
   t.equal(evaluation:mis_classification_rate(), 0.0)
-  t.equal({ evaluation:avg_conf_adv_class(), evaluation:avg_conf_true_class(), evaluation:avg_ssim(), evaluation:nte() }, { 0.0, 0.0, -1.0, -1.0 })
+  t.equal({ evaluation:avg_conf_adv_class(), evaluation:avg_conf_true_class(), evaluation:avg_ssim(), evaluation:nte() },
+    { 0.0, 0.0, -1.0, -1.0 })
   t.equal({ evaluation:avg_lp_distance() }, { -1.0, -1.0, -1.0 })
 end)
 

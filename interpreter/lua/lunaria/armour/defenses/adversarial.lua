@@ -220,4 +220,19 @@ function Natural:setup(a)
   keep_attacks(self, a, { ms.armour.attacks.FastGradientSignMethod(a.network, { eps = a.eps, bounds = a.bounds, loss_fn = a.loss_fn }) })
 end
 
+local Projected = class.define(WithAttacks, "ProjectedAdversarialDefense", "network, loss_fn=nil, optimizer=nil, bounds=nil, "
+  .. "replace_ratio=0.5, eps=0.3, eps_iter=0.1, nb_iter=5, norm_level=\"inf\", seed=nil",
+  [[Training with projected gradient descent (Madry et al., 2018, whose replace_ratio is 1).
+
+]] .. network_text .. [[ bounds, replace_ratio, seed: as for AdversarialDefenseWithAttacks. eps, eps_iter, nb_iter, norm_level: of the
+attack, see ms.armour.attacks.ProjectedGradientDescent.
+
+  > defense = ms.armour.defenses.ProjectedAdversarialDefense(ms.nn.Dense(4, 3), { replace_ratio = 1.0 })
+  > defense:defense(ms.rand { 2, 4 }, ms.tensor { 0, 2 }) > 0 --> true]])
+defenses.ProjectedAdversarialDefense = Projected
+function Projected:setup(a)
+  keep_attacks(self, a, { ms.armour.attacks.ProjectedGradientDescent(a.network, { eps = a.eps, eps_iter = a.eps_iter,
+    nb_iter = a.nb_iter, norm_level = a.norm_level, bounds = a.bounds, loss_fn = a.loss_fn, seed = a.seed }) })
+end
+
 return defenses

@@ -3,7 +3,7 @@ local parts = require "lunaria.parts"
 
 return parts("ms.armour.defenses", "defence", {
   { "lunaria.armour.defenses.adversarial", "AdversarialDefense AdversarialDefenseWithAttacks Defense EnsembleAdversarialDefense "
-    .. "NaturalAdversarialDefense" },
+    .. "NaturalAdversarialDefense ProjectedAdversarialDefense" },
   { "lunaria.armour.defenses.callback", "AdversarialTraining" },
   { "lunaria.armour.defenses.regularized", "FastAdversarialDefense FreeAdversarialDefense MartDefense TradesDefense" },
 })

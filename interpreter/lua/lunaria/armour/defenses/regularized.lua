@@ -55,7 +55,7 @@ local function ascend(ball, model, x, start, y)
   return ops.stop_gradient(adv)
 end
 
-local ball_text = "eps=0.03137254901960784, eps_iter=0.00784313725490196, nb_iter=10"
+local ball_text = "eps=8/255, eps_iter=2/255, nb_iter=10"
 
 local Trades = class.define(Defense, "TradesDefense",
   "network, optimizer=nil, " .. ball_text .. ", beta=6.0, norm_level=\"inf\", bounds=nil, seed=nil",
@@ -142,7 +142,7 @@ function Mart:adversarial(inputs, labels)
 end
 
 local Fast = class.define(Defense, "FastAdversarialDefense",
-  "network, loss_fn=nil, optimizer=nil, eps=0.03137254901960784, alpha=0.0392156862745098, bounds=nil, seed=nil",
+  "network, loss_fn=nil, optimizer=nil, eps=8/255, alpha=10/255, bounds=nil, seed=nil",
   [[Fast adversarial training (Wong et al., 2020): one step of signs of length alpha from a random point of the ball, brought back into it.
 
 network, loss_fn, optimizer: as for AdversarialDefense. eps: the radius for the norm of infinity, alpha: the step, shares of the range of
@@ -175,7 +175,7 @@ function Fast:adversarial(inputs, labels)
 end
 
 local Free = class.define(Defense, "FreeAdversarialDefense",
-  "network, loss_fn=nil, optimizer=nil, eps=0.03137254901960784, replays=4, bounds=nil",
+  "network, loss_fn=nil, optimizer=nil, eps=8/255, replays=4, bounds=nil",
   [[Free adversarial training (Shafahi et al., 2019): each batch is trained with replays times, and each gradient moves both the weights
 and the perturbation, which the next batch of the same shape begins with.
 

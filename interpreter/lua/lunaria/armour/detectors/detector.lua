@@ -11,9 +11,9 @@ local fail, check = arguments.fail, arguments.check
 local Detector = class.Object:extend("Detector")
 Detector._called = "detector"
 Detector._parameters = ""
-Detector._doc = [[What tells adversarial samples from clean ones. A class of your own extends it and has a method _marks(self, inputs), which
-gives a number for each sample, the larger the more suspicious. It has rate, the share of clean samples that may lie above the threshold
-(0.01 without it).
+Detector._doc = [[What tells adversarial samples from clean ones. A class of your own extends it and has a method _marks(self, inputs),
+which gives a number for each sample, the larger the more suspicious. It has rate, the share of clean samples that may lie above the
+threshold (0.01 without it).
 
   > Bright = ms.armour.Detector:extend("Bright")
   > Bright._marks = function(self, x) return ms.ops.mean(x, 1) end

@@ -7,7 +7,6 @@ local common = require "lunaria.armour.common"
 local filters = require "lunaria.armour.filters"
 local Detector = require "lunaria.armour.detectors.detector".Detector
 
-local ops = ms.ops
 local fail, check = arguments.fail, arguments.check
 
 local Smoothing = class.define(Detector, "SpatialSmoothing",

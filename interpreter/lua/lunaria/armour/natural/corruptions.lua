@@ -193,7 +193,7 @@ corruption("digital", "jpeg_compression", { 25, 18, 15, 10, 7 }, function(x, c) 
 
 corruption("extra", "speckle_noise", { 0.15, 0.2, 0.35, 0.45, 0.6 }, function(x, c, draws) return x + x * normal(x, draws) * c end)
 
-corruption("extra", "gaussian_blur", { 1, 2, 3, 4, 6 }, function(x, c, _, scale) return smoothed(x, math.max(0.3, c * scale)) end)
+corruption("extra", "gaussian_blur", { 1, 2, 3, 4, 6 }, function(x, c, _, scale) return smoothed(x, 0.25 + c * scale) end)
 
 corruption("extra", "spatter", { { 0.65, 0.3, 4, 0.69, false }, { 0.65, 0.3, 3, 0.68, false }, { 0.65, 0.3, 2, 0.68, false },
   { 0.65, 0.3, 1, 0.65, true }, { 0.67, 0.4, 1, 0.65, true } }, function(x, c, draws, scale)
