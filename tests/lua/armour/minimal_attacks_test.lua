@@ -2,7 +2,7 @@
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
-local ops, nn, attacks = ms.ops, ms.nn, ms.armour.attacks
+local ops, attacks = ms.ops, ms.armour.attacks
 
 local classes, shape = 3, { 5, 2, 3, 4 }
 local size = 24
@@ -37,12 +37,36 @@ local function norms(d, norm)
   return ops.amax(ops.abs(flat), 1):tolist()
 end
 
-t.test("DeepFool reaches the nearest boundary of a linear network in one step, in each norm", function()
-  for _, norm in ipairs { 1, 2, "inf" } do
+t.test("DeepFool reaches the nearest boundary of a linear network in one step", function()
+  for _, norm in ipairs { 2, "inf" } do
     local adv = attacks.DeepFool(linear, classes, { norm_level = norm, max_iters = 1 }):generate(x, y)
     all_others(adv)
     local got, exact = norms(adv - x, norm), nearest(norm)
     for i = 1, shape[1] do t.near(got[i], (exact[i] + 1e-4) * 1.02, 1e-6) end
+  end
+end)
+
+t.test("FAB finds the nearest adversarial sample of a linear network, in each norm", function()
+  for _, norm in ipairs { 1, 2, "inf" } do
+    for _, targets in ipairs { false, classes } do
+      local attack = attacks.FastAdaptiveBoundary(linear, { norm_level = norm, nb_iter = 15, n_target_classes = targets or nil })
+      local adv = attack:generate(x, y)
+      all_others(adv)
+      local got, exact = norms(adv - x, norm), nearest(norm)
+      -- Exact where the box does not bind, as one element of a step of norm 1 may leave it.
+      for i = 1, shape[1] do assert(got[i] > exact[i] * 0.999 and (norm == 1 or got[i] < exact[i] * 1.01), norm .. " " .. got[i]) end
+    end
+  end
+end)
+
+t.test("FAB stays in the box, exactly on the way to it", function()
+  local low, high = 0.45, 0.6
+  local inside = ops.clip(x, low, high)
+  local own = ops.argmax(linear(inside), 1):astype(ms.int32)
+  for _, norm in ipairs { 1, 2, "inf" } do
+    local attack = attacks.FastAdaptiveBoundary(linear, { norm_level = norm, nb_iter = 20, nb_restarts = 2, bounds = { low, high } })
+    local adv = attack:generate(inside, own)
+    assert(ops.min(adv):item() >= low and ops.max(adv):item() <= high)
   end
 end)
 

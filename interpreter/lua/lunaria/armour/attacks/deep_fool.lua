@@ -17,8 +17,8 @@ local DeepFool = class.define(common.Attack, "DeepFool",
 that gives boxes (N, B, 4), each { left, top, right, bottom }, and their logits (N, B, classes). num_classes: how many classes there
 are. For detection labels are { boxes (N, G, 4), classes (N, G) }, with class -1 where there are fewer objects; steps go to where the
 leads of the right classes in all boxes that find objects add up to 0, until at most reserve_ratio of the objects are found. max_iters:
-how many steps at most. overshoot: by which share the way is lengthened, to cross the boundary. norm_level: 1, 2 or "inf", the norm that
-is to be small. bounds: { low, high } of the inputs, nil where they have none. sparse: true takes labels as class numbers only, false as
+how many steps at most. overshoot: by which share the way is lengthened, to cross the boundary. norm_level: 2 or "inf", the norm that is
+to be small. bounds: { low, high } of the inputs, nil where they have none. sparse: true takes labels as class numbers only, false as
 one-hot only. Samples whose class is not the label come back as they were.
 
   > net = ms.nn.SequentialCell(ms.nn.Dense(4, 3))
@@ -35,6 +35,9 @@ function DeepFool:setup(a)
   self.max_iters = check.positive("DeepFool", "max_iters", a.max_iters)
   self.overshoot = check.number_not_negative("DeepFool", "overshoot", a.overshoot)
   self.norm = common.norm_kind("DeepFool", a.norm_level)
+  if self.norm == 1 then
+    fail("DeepFool", "norm_level must be 2 or 'inf', got 1", "ms.armour.attacks.FastAdaptiveBoundary has the norm 1 too")
+  end
   self.sparse, self.beyond = a.sparse, BEYOND
   detection.keep(self, a)
   self.low, self.high = common.bounds("DeepFool", a.bounds)
@@ -44,15 +47,7 @@ function DeepFool:setup(a)
 end
 
 -- The norm whose product with another bounds that of two vectors.
-local dual = { [1] = "inf", [2] = 2, inf = 1 }
-
--- The direction (N, ...) of length 1 in which the slopes rise the most.
-local function steepest(slope, norm)
-  if norm ~= 1 then return common.steepest(slope, norm) end
-  local flat = slope:reshape { slope.shape[1], -1 }
-  local largest = margins.mask(ops.argmax(ops.abs(flat), 1), flat.shape[2])
-  return ops.where(largest, ops.sign(flat), 0):reshape(slope.shape)
-end
+local dual = { [2] = 2, inf = 1 }
 
 -- The way (N, ...) to the nearest of the boundaries f_k = 0 with slopes w_k: f (N, K), w (N, K, ...); the label's own is left out by mask.
 local function way(self, f, w, mask)
@@ -64,7 +59,7 @@ local function way(self, f, w, mask)
   local nearest = ops.argmin(distance, 1)
   local slope = ops.gather(rows, nearest + ops.arange(count) * classes, 0)
   local step = ops.amin(distance, 1) + self.beyond
-  return steepest(slope, self.norm) * step:reshape { count, 1 }
+  return common.steepest(slope, self.norm) * step:reshape { count, 1 }
 end
 
 function DeepFool:_generate(inputs, labels)
@@ -121,7 +116,7 @@ function DeepFool:_hide(x, boxes, classes)
     local goes_on = ops.greater(found:astype(x.dtype), most)
     if not ops.any(goes_on):item() then break end
     local far = leads / ops.maximum(common.norms(slope, dual[self.norm]), 1e-30) + self.beyond
-    local step = steepest(slope, self.norm) * common.beside(x, far)
+    local step = common.steepest(slope, self.norm) * common.beside(x, far)
     total = total - margins.choose(goes_on, step, ops.zeros_like(x))
     point = margins.choose(goes_on, common.clip(x + total * (1 + self.overshoot), self.low, self.high), point)
   end

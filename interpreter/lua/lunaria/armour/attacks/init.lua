@@ -12,5 +12,7 @@ return require "lunaria.parts" ("ms.armour.attacks", "attack", {
   { "lunaria.armour.attacks.deep_fool", "DeepFool" },
   { "lunaria.armour.attacks.jsma", "JSMAAttack" },
   { "lunaria.armour.attacks.lbfgs", "LBFGS" },
+  { "lunaria.armour.attacks.boundary", "FastAdaptiveBoundary" },
+  { "lunaria.armour.attacks.ensemble", "AutoAttack" },
   { "lunaria.armour.black", "black", whole = true },
 })
