@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/operator/ranks.h"
 
 namespace lunaria::gpu {
 
@@ -113,7 +114,8 @@ class Opener {
         if (count == 0) return str(kFile, " finds no processor");
         char name[256] = "";
         int major = 0, minor = 0;
-        driver_.device_get(&driver_.device, 0);
+        // Ranks of one host take its processors in turn.
+        driver_.device_get(&driver_.device, ranks().local_rank() % count);
         driver_.device_name(name, sizeof name, driver_.device);
         driver_.device_attribute(&major, kMajorAttribute, driver_.device);
         driver_.device_attribute(&minor, kMinorAttribute, driver_.device);

@@ -42,6 +42,8 @@ void LibraryOpener::set_version(int version, int oldest, const std::string& text
     if (version < oldest) state_.missing = str(what_, " is too old: ", file_, " is ", text, "; it takes ", oldest_text);
 }
 
-std::vector<LibraryState> library_states() { return {product_library(), convolution_library()}; }
+std::vector<LibraryState> library_states() {
+    return {product_library(), convolution_library(), communication_library()};
+}
 
 }  // namespace lunaria::gpu

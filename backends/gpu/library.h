@@ -93,5 +93,6 @@ inline void* pointer_to(Address address) { return reinterpret_cast<void*>(addres
 
 const LibraryState& product_library();
 const LibraryState& convolution_library();
+const LibraryState& communication_library();
 
 }  // namespace lunaria::gpu

@@ -208,6 +208,7 @@ const KernelTable& kernel_table() {
         add_scan_kernels(*made);
         add_softmax_kernels(*made);
         add_attention_kernels(*made);
+        add_communication_kernels(*made);
         return made;
     }();
     return *table;
@@ -229,15 +230,15 @@ static bool has_foreign_type(const KernelCall& call) {
 }
 
 bool run_operator(Queue& queue, const std::string& target, const KernelCall& call) {
-    if (!graph::can_generate() || has_foreign_type(call)) return false;
     const KernelTable::Entry own = kernel_table().find(call.op);
+    if (!own.asks_ranks && (!graph::can_generate() || has_foreign_type(call))) return false;
     const bool may_be_loop = call.op.fuses_as != Fusion::none;
     if (may_be_loop && (!own.kernel || own.is_last) && run_as_loop(queue, target, call)) return true;
     if (!own.kernel) return false;
     bool is_empty = !call.out.empty();
     for (const Tensor& t : call.out) is_empty &= t && t.size() == 0;
     // There is nothing to compute, but operands may still be refused.
-    if (is_empty) return !call.op.may_raise(call.dtype);
+    if (is_empty && !own.asks_ranks) return !call.op.may_raise(call.dtype);
     Launcher launcher(queue, target, call.op.name());
     return own.kernel(launcher, call);
 }

@@ -24,10 +24,14 @@ class KernelTable {
     // A kernel that computes in float16 and bfloat16, unlike the operator's other kernels.
     void add_for_halves(std::string_view op, OperatorKernel kernel) { kernels_[op] = {kernel, false, true}; }
 
+    // A request to other ranks.
+    void add_request(std::string_view op, OperatorKernel kernel) { kernels_[op] = {kernel, false, true, true}; }
+
     struct Entry {
         OperatorKernel kernel = nullptr;
         bool is_last = false;
         bool takes_halves = false;
+        bool asks_ranks = false;  // also where this rank has nothing: the others count on its part
     };
     Entry find(const Op& op) const;  // without a kernel: there is none
 
@@ -51,6 +55,7 @@ void add_sort_kernels(KernelTable& table);
 void add_scan_kernels(KernelTable& table);
 void add_softmax_kernels(KernelTable& table);
 void add_attention_kernels(KernelTable& table);
+void add_communication_kernels(KernelTable& table);
 
 // Calls another operator instead; false where that is not a loop.
 bool run_loop_of(const KernelCall& call, const Launcher& launcher);

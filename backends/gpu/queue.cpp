@@ -173,7 +173,18 @@ Address Queue::place_for_refusal(std::string_view what) {
     return refusals_ + static_cast<size_t>(found - refused_.begin()) * sizeof(int64_t);
 }
 
+void Queue::fail(const std::string& why) {
+    const std::lock_guard lock(foreign_mutex_);
+    if (foreign_failure_.empty()) foreign_failure_ = why;
+}
+
 void Queue::tell_refusals() {
+    {
+        const std::lock_guard lock(foreign_mutex_);
+        if (!foreign_failure_.empty())
+            throw state_error("communication", std::exchange(foreign_failure_, {}))
+                .hint("what was computed since the last result that was read is of no use");
+    }
     if (!std::exchange(may_refuse_, false)) return;
     int64_t set[kRefusals] = {};
     check(staging_.download(reinterpret_cast<char*>(set), refusals_, sizeof set), "to");

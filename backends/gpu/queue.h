@@ -60,6 +60,9 @@ class Queue {
     // Gathers the work of runs of one graph (core/loops/graph_backend.h).
     std::unique_ptr<graph::Replay> make_replay();
 
+    // The next call that waits throws this, once: work by others than the driver has failed.
+    void fail(const std::string& why);
+
     void synchronize();
     uint64_t record();
     double done_at(uint64_t place);
@@ -104,6 +107,8 @@ class Queue {
     static constexpr size_t kRefusals = 256;
     Address refusals_ = 0;  // 0: none in this context
     std::vector<Launch> refused_;
+    std::string foreign_failure_;  // as fail() was told; it comes from any thread
+    std::mutex foreign_mutex_;
     bool may_refuse_ = false;       // some may be set and were not read yet
     std::vector<Launch> launches_;  // since the last call that waited: the last ones
     size_t launched_ = 0;

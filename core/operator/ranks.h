@@ -8,6 +8,10 @@
 
 namespace lunaria {
 
+namespace parallel {
+class DeviceLinks;
+}
+
 class Ranks {
   public:
     struct Place {
@@ -19,6 +23,11 @@ class Ranks {
     virtual Place place(std::string_view where, std::string_view group) = 0;
     // Carries out an operator of core/ops/communication.cpp.
     virtual void run(const KernelCall& call) = 0;
+    // The same for operands and results of a device, by the library of that device (device_link.h).
+    // False: this request goes by way of the host; all ranks of the group decide the same.
+    virtual bool run_on(parallel::DeviceLinks&, const KernelCall&) { return false; }
+    // The number of this rank among those of its host.
+    virtual int local_rank() { return 0; }
 };
 
 // The ranks of this program; never null.

@@ -257,6 +257,7 @@ Communicator::Entered Communicator::enter(const Request& request) {
     mark.parameter = names_.number(*log_, request.label.parameter);
     mark.operation = request.operation;
     mark.dtype = request.operation == Collective::barrier ? DType::boolean : request.dtype;
+    mark.is_elsewhere = request.is_elsewhere;
     mark.combine = combines(request.operation) ? request.combine : Combine::sum;
     const uint64_t number = log_->written.load(std::memory_order_relaxed);
     RankLog::Entry& entry = log_->ring[number % RankLog::kEntries];
@@ -265,15 +266,14 @@ Communicator::Entered Communicator::enter(const Request& request) {
     entry.end.store(0, std::memory_order_relaxed);
     entry.begin.store(nanoseconds_now(), std::memory_order_relaxed);
     log_->written.store(number + 1, std::memory_order_release);
-    return {mark, number};
+    return {mark, bytes_received(request), number};
 }
 
 void Communicator::leave(const Request& request, const Entered& entered) {
-    const auto bytes = static_cast<uint64_t>(bytes_received(request));
     std::lock_guard lock(mutex_);
     Traffic& traffic = traffic_[static_cast<size_t>(request.operation)];
     ++traffic.calls;
-    traffic.bytes += bytes;
+    traffic.bytes += static_cast<uint64_t>(entered.bytes);
     if (log_->written.load(std::memory_order_relaxed) - entered.entry <= RankLog::kEntries)
         log_->ring[entered.entry % RankLog::kEntries].end.store(nanoseconds_now(), std::memory_order_relaxed);
 }
@@ -405,6 +405,7 @@ std::shared_ptr<Pending::State> Communicator::add_transfer(const Request& reques
     check(request);
     auto state = std::make_shared<Pending::State>(*this, request);
     state->entered = enter(request);
+    if (request.is_elsewhere) state->request.count = 0;  // the mark has the number
     {
         std::lock_guard lock(transfers_mutex_);
         state->transfer = post(state->request, state->entered.mark);

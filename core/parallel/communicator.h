@@ -69,6 +69,8 @@ struct Request {
     // empty: all are `count`). Of all_to_all_v: what this rank sends to each, and what it gets from each.
     std::span<const int64_t> counts, receive_counts;
     Label label;
+    // The data travel by another way: the ranks only compare what they ask for.
+    bool is_elsewhere = false;
 };
 
 // The bytes that a rank gets from others by a request, at the least that any engine needs: of n ranks and a whole of s
@@ -132,6 +134,9 @@ class Communicator {
     // Several sends and receives that may wait for one another; returns when all are done.
     void run_together(std::span<const Request> transfers);
 
+    // Why a rank will never do its part of anything any more: "rank 2 (process 812) was killed by ..."; empty: none is
+    // known. For those that wait for the other ranks by other ways. May be called by any thread.
+    virtual std::string casualty() { return ""; }
     // The program of this rank has failed for a reason of its own: those that wait for it are told the text.
     void tell_failure(std::string_view text);
 
@@ -163,6 +168,7 @@ class Communicator {
     friend struct Pending::State;
     struct Entered {
         Mark mark;
+        int64_t bytes;   // to be received
         uint64_t entry;  // its number in the record
     };
     void check(const Request& request) const;

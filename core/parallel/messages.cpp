@@ -84,6 +84,7 @@ class MessageCommunicator::Collectives {
 
     void run() {
         agree();
+        if (request_.is_elsewhere) return;
         switch (request_.operation) {
             case Collective::all_reduce:
                 return all_reduce();
@@ -350,7 +351,9 @@ class MessageTransfer : public Transfer {
     void compare() const {
         watch_.heard(told_);
         const Mark &a = own_.mark, &b = told_.mark;
-        if (a.count == b.count && a.dtype == b.dtype && a.tag == b.tag && a.group == b.group) return;
+        if (a.count == b.count && a.dtype == b.dtype && a.tag == b.tag && a.group == b.group &&
+            a.is_elsewhere == b.is_elsewhere)
+            return;
         throw state_error(name_of(own_.mark.operation), str("rank ", own_.rank, " asks for ", own_.text(),
                                                             "; but rank ", other_, " asks for ", told_.text()))
             .hint(kHint);

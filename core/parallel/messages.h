@@ -23,6 +23,7 @@ class MessageCommunicator : public Communicator {
                                  bool is_ended_with_others = false);
     ~MessageCommunicator() override;
     std::string_view engine() const override { return transport_->name(); }
+    std::string casualty() override { return watch_.casualty(); }
 
   protected:
     void execute(const Request& request, const Mark& mark) override;

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/operator/op.h"
+#include "core/parallel/device_requests.h"
+#include "core/parallel/environment.h"
 #include "core/parallel/gradients.h"
 #include "core/parallel/phantom.h"
 
@@ -17,7 +22,13 @@ namespace {
 
 thread_local std::vector<Pending>* started = nullptr;
 
-// A call as a request to the group that it names; operands and results are dense tensors of this host.
+// The requests of this thread's call by the library of the device that its tensors lie on; null: by way of the host.
+thread_local DeviceRequests* on_device = nullptr;
+
+// Memory beside the operands, where these lie.
+Tensor empty_like(const Tensor& x, const Shape& shape) { return Tensor::empty(x.dtype(), shape, x.device()); }
+
+// A call as a request to the group that it names; operands and results are dense tensors of one device.
 class Asking {
   public:
     Asking(const KernelCall& call, Collective operation, size_t group)
@@ -48,7 +59,9 @@ class Asking {
     }
     Request& request() { return request_; }
     void run() {
-        if (started)
+        if (on_device)
+            on_device->run(request_, call_.op.name());
+        else if (started)
             started->push_back(world_.start(request_));
         else
             world_.run(request_);
@@ -86,7 +99,7 @@ int axis_at(const KernelCall& call, size_t argument) {
 void run_along(Asking& asking, const KernelCall& call, int in_axis, int out_axis) {
     const Tensor in = in_front(call.tensor(0), in_axis).contiguous();
     const Tensor view = in_front(call.out[0], out_axis);
-    const Tensor out = out_axis > 0 ? Tensor::empty(view.dtype(), view.shape()) : view;
+    const Tensor out = out_axis > 0 ? empty_like(view, view.shape()) : view;
     asking.request().in = in.raw();
     asking.request().out = out.raw();
     asking.run();
@@ -133,7 +146,7 @@ void all_to_all(const KernelCall& call) {
     Asking asking(call, Collective::all_to_all, 3);
     const int n = asking.size(), split = axis_at(call, 1), concat = axis_at(call, 2);
     const Tensor in = in_front(call.tensor(0), split).contiguous();
-    const Tensor got = Tensor::empty(in.dtype(), in.shape());
+    const Tensor got = empty_like(in, in.shape());
     asking.request().in = in.raw();
     asking.request().out = got.raw();
     asking.request().count = in.size() / n;
@@ -168,7 +181,9 @@ void broadcast_from(const KernelCall& call) {
 }
 
 void clear(const Tensor& out) {
-    if (out.nbytes() > 0) std::memset(out.raw(), 0, out.nbytes());
+    if (out.nbytes() == 0) return;
+    if (out.device()) return copy_elements(Tensor::zeros(out.dtype(), out.shape()).to(out.device()), out);
+    std::memset(out.raw(), 0, out.nbytes());
 }
 
 void reduce_to(const KernelCall& call) {
@@ -224,6 +239,9 @@ void give_gradient(const KernelCall& call) {
 struct Entry {
     std::string_view name;
     void (*run)(const KernelCall& call);
+    // What can lie on a device. Sends and receives that are started together may wait for one another, which those of a
+    // device's library, one behind the other, may not.
+    enum class Reach { host, alone, always } on_device = Reach::always;
 };
 constexpr Entry kEntries[] = {
     {"all_reduce", all_reduce},
@@ -235,11 +253,17 @@ constexpr Entry kEntries[] = {
     {"reduce_to", reduce_to},
     {"gather_to", gather_to},
     {"scatter_from", scatter_from},
-    {"send", send},
-    {"recv", recv},
+    {"send", send, Entry::Reach::alone},
+    {"recv", recv, Entry::Reach::alone},
     {"barrier", barrier},
-    {"give_gradient", give_gradient},
+    {"give_gradient", give_gradient, Entry::Reach::host},
 };
+
+const Entry& entry_of(const KernelCall& call) {
+    for (const Entry& entry : kEntries)
+        if (entry.name == call.op.name()) return entry;
+    throw state_error(call.op.name(), "is no request to other ranks");
+}
 
 class WorldRanks : public Ranks {
   public:
@@ -249,11 +273,37 @@ class WorldRanks : public Ranks {
             throw value_error(where, str("rank ", own_world().rank(), " is not in the group \"", name, "\""));
         return {group.rank(), group.size()};
     }
-    void run(const KernelCall& call) override {
-        for (const Entry& entry : kEntries)
-            if (entry.name == call.op.name()) return entry.run(call);
-        throw state_error(call.op.name(), "is no request to other ranks");
+    void run(const KernelCall& call) override { entry_of(call).run(call); }
+    bool run_on(DeviceLinks& links, const KernelCall& call) override {
+        const Entry::Reach reach = entry_of(call).on_device;
+        if (reach == Entry::Reach::host || (started && reach == Entry::Reach::alone)) return false;
+        Communicator& communicator = own_world();
+        DeviceRequests& requests = requests_of(communicator, links);
+        if (!requests.takes(call.tensor(0).dtype())) return false;
+        const std::string& name = call.args[call.args.size() - 1].string();
+        if (!requests.serves(communicator.named_group(call.op.name(), name))) return false;
+        const Scope scope(requests);
+        run(call);
+        return true;
     }
+    int local_rank() override { return static_cast<int>(environment().local_rank); }
+
+  private:
+    struct Scope {
+        explicit Scope(DeviceRequests& requests) { on_device = &requests; }
+        ~Scope() { on_device = nullptr; }
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+    };
+    // Of a communicator that is in use for the life of the process; another one takes its place in tests.
+    DeviceRequests& requests_of(Communicator& communicator, DeviceLinks& links) {
+        const std::lock_guard lock(mutex_);
+        auto& requests = requests_[&communicator];
+        if (!requests) requests = std::make_unique<DeviceRequests>(communicator, links);
+        return *requests;
+    }
+    std::mutex mutex_;
+    std::map<const Communicator*, std::unique_ptr<DeviceRequests>> requests_;
 };
 
 }  // namespace
@@ -268,8 +318,9 @@ Communicator& own_world() {
 }
 
 void serve_operators() {
-    static WorldRanks served;
-    set_ranks(&served);
+    // Never destroyed: libraries of devices are not to be closed at the very end.
+    static auto* served = new WorldRanks;
+    set_ranks(served);
 }
 
 }  // namespace lunaria::parallel

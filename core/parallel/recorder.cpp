@@ -29,8 +29,9 @@ uint64_t Mark::fingerprint() const {
     const auto mixed = [](uint64_t h, uint64_t x) { return (h ^ x) * 0x9e3779b97f4a7c15u; };
     uint64_t h = mixed(sequence, static_cast<uint64_t>(count));
     h = mixed(h ^ (h >> 32), uint64_t{group} << 32 | static_cast<uint32_t>(root));
-    return mixed(h ^ (h >> 32), uint64_t{static_cast<uint32_t>(tag)} << 32 | static_cast<uint64_t>(operation) << 16 |
-                                    static_cast<uint64_t>(dtype) << 8 | static_cast<uint64_t>(combine));
+    return mixed(h ^ (h >> 32), uint64_t{static_cast<uint32_t>(tag)} << 32 | uint64_t{is_elsewhere} << 31 |
+                                    static_cast<uint64_t>(operation) << 16 | static_cast<uint64_t>(dtype) << 8 |
+                                    static_cast<uint64_t>(combine));
 }
 
 uint16_t NameTable::number(RankLog& log, std::string_view name) {
@@ -70,6 +71,7 @@ std::string describe(const RankLog& log, const Mark& mark) {
         const bool has_root = mark.operation == Collective::broadcast || mark.operation == Collective::reduce ||
                               mark.operation == Collective::gather || mark.operation == Collective::scatter;
         if (has_root) text += str(", root ", mark.root);
+        if (mark.is_elsewhere) text += ", on a device";
         text += ")";
     }
     if (const std::string parameter = name_in(log, mark.parameter); !parameter.empty()) text += " of " + parameter;

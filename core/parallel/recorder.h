@@ -9,28 +9,14 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/operator/collective.h"
 #include "core/tensor/dtype_list.h"
 
 namespace lunaria::parallel {
 
-enum class Collective : uint8_t {
-    barrier,
-    all_reduce,
-    reduce,
-    reduce_scatter,
-    all_gather,
-    gather,
-    scatter,
-    broadcast,
-    all_to_all,
-    all_to_all_v,
-    send,
-    recv
-};
 inline constexpr size_t kCollectives = 12;
 std::string_view name_of(Collective operation);
 
-enum class Combine : uint8_t { sum, product, max, min, mean };
 std::string_view name_of(Combine combine);
 
 // A request as it is told to others. Names are numbers in the table of the rank that made it.
@@ -44,7 +30,7 @@ struct Mark {
     Collective operation = Collective::barrier;
     DType dtype = DType::f32;
     Combine combine = Combine::sum;
-    uint8_t padding = 0;
+    bool is_elsewhere = false;  // the data lie on a device and travel by its library
     // What has to be equal in all ranks of a group, as one number; engines may add to it.
     uint64_t fingerprint() const;
 };

@@ -45,6 +45,10 @@ class SharedCommunicator::Steps {
           out_(static_cast<unsigned char*>(request.out)) {}
 
     void run() {
+        if (request_.is_elsewhere) {
+            next(0);
+            return meet();
+        }
         switch (request_.operation) {
             case Collective::barrier:
                 next(0);

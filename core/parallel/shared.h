@@ -18,6 +18,7 @@ class SharedCommunicator : public Communicator {
     SharedCommunicator(std::shared_ptr<Arena> arena, int rank);
     ~SharedCommunicator() override;
     std::string_view engine() const override { return "shared memory"; }
+    std::string casualty() override { return watch_.casualty(); }
 
   protected:
     void execute(const Request& request, const Mark& mark) override;

@@ -107,7 +107,8 @@ class SharedTransfers::Receive : public Transfer {
     bool accepts(const Mark& sent) const { return !has_begun_ && sent.group == mark_.group && sent.tag == mark_.tag; }
     void begin(const Mark& sent) {
         has_begun_ = true;
-        if (sent.dtype != mark_.dtype || sent.count != mark_.count) owner_.disagree(mark_, from_, sent);
+        if (sent.dtype != mark_.dtype || sent.count != mark_.count || sent.is_elsewhere != mark_.is_elsewhere)
+            owner_.disagree(mark_, from_, sent);
     }
     void take(uint64_t offset, const unsigned char* data, uint64_t bytes) {
         if (bytes > 0) std::memcpy(static_cast<unsigned char*>(request_.out) + offset, data, bytes);

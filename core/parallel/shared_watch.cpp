@@ -43,6 +43,19 @@ void SharedWatch::look_after(int other, const Mark& mark, uint64_t begin) {
     impatience_.look(name_of(mark.operation), now - begin, waiting(other, mark), str(there, " ", last_request(record)));
 }
 
+std::string SharedWatch::casualty() {
+    const std::lock_guard lock(mutex_);
+    for (int other = 0; other < arena_.ranks(); ++other) {
+        if (other == rank_) continue;
+        const RankLog& record = arena_.log(other);
+        const RankState state = record.state.load(std::memory_order_acquire);
+        if (state == RankState::failed) return str("rank ", other, " failed: ", failure_in(record));
+        if (state == RankState::running && peers_[static_cast<size_t>(other)].partner.is_dead(record))
+            return str("rank ", other, " ", end_of(record));
+    }
+    return "";
+}
+
 // Each rank waits for one other: where that leads back to this rank, and nothing has moved meanwhile, it never ends.
 void SharedWatch::look_for_circle(const Mark& mark) {
     uint64_t sign = 0;

@@ -20,6 +20,8 @@ class SharedWatch {
     // Throws if the other rank will never do its part of the request, or has not done it for too long since `begin`.
     // Callable often: looks that cost something are made some times in a second.
     void look_after(int other, const Mark& mark, uint64_t begin);
+    // As Communicator::casualty.
+    std::string casualty();
 
   private:
     struct Peer {

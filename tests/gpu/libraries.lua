@@ -33,7 +33,8 @@ local function check(name, count, f, ...)
 end
 
 t.test("the libraries and their versions are told", function()
-  t.equal(ms.runtime.libraries "GPU", { "cuBLASLt 13.1.0 (libcublasLt.so.13)", "cuDNN 9.19.0 (libcudnn.so.9)" })
+  t.equal(ms.runtime.libraries "GPU",
+    { "cuBLASLt 13.1.0 (libcublasLt.so.13)", "cuDNN 9.19.0 (libcudnn.so.9)", "NCCL 2.28.9 (libnccl.so.2)" })
 end)
 
 for _, s in ipairs { { 1, 1, 1 }, { 3, 5, 7 }, { 65, 130, 67 }, { 1, 20, 9 }, { 20, 1, 9 }, { 5, 4, 1 } } do

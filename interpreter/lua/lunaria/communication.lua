@@ -152,9 +152,13 @@ end
 local Handle = {}
 Handle.__index, Handle.__name, Handle._called, Handle._name = Handle, "handle", "handle", "request"
 --- Waits until the request is done; only then its result may be read.
-function Handle:wait() core.wait(self._started) end
+function Handle:wait()
+  if self._started then core.wait(self._started) end
+  if self._got then ops.assign(self._result, self._got:to(self._result.device)) end
+  self._got = nil
+end
 --- Whether the request is done.
-function Handle:is_completed() return core.is_done(self._started) end
+function Handle:is_completed() return not self._started or core.is_done(self._started) end
 
 -- The tensor as requests that are carried out meanwhile take it: dense and of the host.
 local function dense(where, tensor)
@@ -166,8 +170,15 @@ end
 function M._asked(where, async_op, f, tensor, ...)
   if async_op == nil or async_op == false then return f(tensor, ...), nil end
   if async_op ~= true then fail(where, "async_op must be true or false, got " .. describe(async_op)) end
-  local result, started = core.start(f, dense(where, tensor), ...)
-  return result, setmetatable({ _started = started }, Handle)
+  local result, started
+  local is_of_host = not ms.is_tensor(tensor) or tensor.device == "CPU"
+  -- Another device does what it is asked for in order and meanwhile by itself. Transfers may wait for one another, and travel by way of
+  -- the host.
+  if not is_of_host and f ~= ops.send and f ~= ops.recv then return f(tensor, ...), setmetatable({}, Handle) end
+  result, started = core.start(f, dense(where, tensor), ...)
+  if is_of_host or f == ops.send then return result, setmetatable({ _started = started }, Handle) end
+  local here = tensor:copy()
+  return here, setmetatable({ _started = started, _got = result, _result = here }, Handle)
 end
 M._core, M._group_name = core, group_name
 
@@ -299,7 +310,7 @@ function comm.batch_isend_irecv(p2p_op_list)
     end
   end
   local results = core.together(p2p_op_list)
-  for i = 1, #results do results[i] = results[i] or ms.zeros { 0 } end
+  for i = 1, #results do results[i] = results[i] and results[i]:to(p2p_op_list[i][2].device) or ms.zeros { 0 } end
   return results
 end
 

@@ -52,6 +52,11 @@ int convolutions(lua_State* L) {
         lua_pushinteger(L, find<int64_t(int)>(L, "mock_convolutions", "libcudnn.so.9")(i));
     return kNumbers;
 }
+// collectives(name): how often NCCL was asked for it
+int collectives(lua_State* L) {
+    lua_pushinteger(L, find<int64_t(const char*)>(L, "mock_collectives", "libnccl.so.2")(luaL_checkstring(L, 1)));
+    return 1;
+}
 int blamed(lua_State* L) {
     lua_pushstring(L, find<const char*()>(L, "mock_blamed")());
     return 1;
@@ -68,6 +73,7 @@ extern "C" [[gnu::visibility("default")]] int luaopen_mock_control(lua_State* L)
                                   {"alive", number<kAlive>},
                                   {"products", products},
                                   {"convolutions", convolutions},
+                                  {"collectives", collectives},
                                   {"blamed", blamed},
                                   {nullptr, nullptr}};
     luaL_newlib(L, functions);

@@ -81,6 +81,7 @@ examples.shell = {
   LUNARIA_NUM_THREADS = { { "LUNARIA_NUM_THREADS=2 lunaria -l ms=lunaria -e 'print(ms.get_num_threads())'", "2" } },
   LUNARIA_ISA = { { "LUNARIA_ISA=v2 lunaria -l ms=lunaria -e 'print(ms.ones({ 2 }):sum():item())'", "2.0" } },
   LUNARIA_ENGINE = { { "LUNARIA_ENGINE=shared lunaria launch -n 2 sum.lua", "12" } },
+  LUNARIA_DEVICE_ENGINE = { { "LUNARIA_DEVICE_ENGINE=host lunaria launch -n 2 sum.lua", "12" } },
   LUNARIA_COMMUNICATION_TIMEOUT = { { "LUNARIA_COMMUNICATION_TIMEOUT=5 lunaria sum.lua", "12" } },
   OMP_NUM_THREADS = { { "OMP_NUM_THREADS=3 lunaria -l ms=lunaria -e 'print(ms.get_num_threads())'", "3" } },
   XDG_CACHE_HOME = { { "XDG_CACHE_HOME=$PWD/cache lunaria step.lua && ls cache/lunaria", "kernels" } },
