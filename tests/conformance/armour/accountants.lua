@@ -1,4 +1,4 @@
--- Histories of sampled Gaussian steps: the tight accountant lies between what Fourier accountants say; the bounds by divergences are theirs.
+-- Histories of sampled Gaussian steps: the tight accountant lies between what Fourier accountants say, divergences give at most theirs.
 local ms = require "lunaria"
 local A = ms.armour.privacy.accountants
 

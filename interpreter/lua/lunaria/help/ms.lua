@@ -418,6 +418,11 @@ ms.armour.privacy.accountants: What a history of noisy steps has cost, as (epsil
     > accountant = ms.armour.privacy.accountants.Accountant { mechanism = "prv" }
     > accountant:step { noise_multiplier = 1.1, sample_rate = 256 / 60000, steps = 14040 }
     > ("%.2f"):format(accountant:epsilon(1e-5)) --> 2.38
+ms.armour.privacy.statistics: Counts, sums, means, histograms and quantiles with noise that hides every single row.
+    > n = ms.armour.privacy.statistics.count(ms.ones { 500 }, { epsilon = 2.0, seed = 1 })
+    > math.abs(n - 500) < 20 --> true
+ms.armour.privacy.local_privacy: Values that are made private where they are: randomized response, unary codes, noise, embeddings as bits.
+    > ("%.3f"):format(ms.armour.privacy.local_privacy.keep_probability(2, 1.0)) --> 0.731
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true
 ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.
