@@ -287,6 +287,43 @@ function kinds.image(self, ...)
   return given
 end
 
+-- The values of a radar as shares of its domain.
+local function shares(values, low, high, count)
+  if #values ~= count then
+    fail("plot.radar", ("there are %d names and %d values of a series: each name needs one"):format(count, #values))
+  end
+  local list = {}
+  for i, value in ipairs(values) do
+    if not data.is_finite(value) or value < low or value > high then
+      fail("plot.radar", ("values must lie from %g to %g, got %s"):format(low, high, tostring(value)), "y_domain = { low, high }")
+    end
+    list[i] = (value - low) / (high - low)
+  end
+  return list
+end
+
+own.radar = { y = true, names = true, label = true, color = "color", rings = true }
+function kinds.radar(self, ...)
+  local where = "plot.radar"
+  local given = read(where, { "y" }, own.radar, ...)
+  local low, high = table.unpack(given.y_domain or { 0, 1 })
+  local names = required(where, given, "names")
+  if type(names) ~= "table" or #names < 3 then fail(where, "names must be a list of at least 3 names, got " .. describe(names)) end
+  local rings = {}
+  for i, value in ipairs(given.rings == nil and {} or data.numbers(given.rings, where, "rings")) do
+    rings[i] = { at = shares({ value }, low, high, 1)[1], label = ("%.6g"):format(value) }
+  end
+  local texts = {}
+  for i, name in ipairs(names) do texts[i] = tostring(name) end
+  self._web = { names = texts, rings = rings }
+  for i, series in ipairs(data.series(required(where, given, "y"), where, "y")) do
+    local x, y = require("lunaria.plot.radar").polygon(shares(series.values, low, high, #names))
+    local name = type(given.label) == "table" and given.label[i] or type(given.label) == "string" and given.label or series.name
+    self._layers[#self._layers + 1] = { kind = "radar", name = name and tostring(name), x = x, y = y, size = 2, color = color_of(given) }
+  end
+  return given
+end
+
 -- Adds the layers of one call and takes over its options for the axes.
 local function add(self, kind, ...)
   if getmetatable(self) ~= Plot then
@@ -367,6 +404,16 @@ function plot.image(...)
   return add(new(), "image", ...)
 end
 
+--- A radar: values on spokes around a middle, radar(y, { names = , ... }); y is a list of numbers with one for each name, or several of
+--- them: a table from names to lists, or a tensor with a row for each. Options: names (at least 3), label (one, or a list), color, rings
+--- (values at which rings with numbers are drawn), y_domain ({ 0, 1 }: the values in the middle and at the border; others are an error),
+--- and title, width, height, legend.
+---     > p = ms.plot.radar({ 0.5, 1, 0.25 }, { names = { "a", "b", "c" }, rings = { 0.5 } })
+---     > p:svg():match(">b</text>") --> >b</text>
+function plot.radar(...)
+  return add(new(), "radar", ...)
+end
+
 for kind in pairs(kinds) do
   Plot[kind] = function(self, ...)
     return add(self, kind, ...)
@@ -380,9 +427,18 @@ function Plot:_frame()
   local x_options = { log = options.x_scale == "log", domain = options.x_domain }
   local y_options = { log = options.y_scale == "log", domain = options.y_domain }
   local named, colors = nil, 0
+  if self._web then
+    local radar = require "lunaria.plot.radar"
+    frame.radar, frame.aspect = self._web, 1
+    x_options, y_options = { exact = true }, { exact = true }
+    xs[1], ys[1] = { -radar.reach, radar.reach }, { -radar.reach, radar.reach }
+  end
   for _, layer in ipairs(self._layers) do
     local kind = layer.kind
-    if kind == "line" or kind == "scatter" or kind == "bar" then
+    if (kind == "radar") ~= (self._web ~= nil) then fail("plot", "a radar has no axes that other layers could stand on") end
+    if kind == "radar" then
+      named = false
+    elseif kind == "line" or kind == "scatter" or kind == "bar" then
       if named ~= nil and named ~= layer.named then
         fail("plot", "one layer has names on its x axis and another has numbers")
       end
@@ -526,7 +582,7 @@ end
 
 return setmetatable(plot, {
   _head = "ms.plot",
-  _doc = [[Plots: line, scatter, bar, hist, heatmap, contour, image, and live for curves that grow (?ms.plot.line tells the options).
+  _doc = [[Plots: line, scatter, bar, hist, heatmap, contour, image, radar, and live for curves that grow (?ms.plot.line tells the options).
 A plot is shown when it is the last expression of a cell or given to display. Methods of the same names add layers to it;
 p:save("x.svg") writes .svg, .png, .html or .json (Vega-Lite); p:svg(), p:png(), p:text() and p:vega() give the same as values.
 
@@ -537,6 +593,6 @@ p:save("x.svg") writes .svg, .png, .html or .json (Vega-Lite); p:svg(), p:png(),
       return plot.live
     end
     fail("ms.plot", ("there is no plot '%s'"):format(tostring(name)),
-      arguments.nearest(tostring(name), { "line", "scatter", "bar", "hist", "heatmap", "contour", "image", "live" }))
+      arguments.nearest(tostring(name), { "line", "scatter", "bar", "hist", "heatmap", "contour", "image", "radar", "live" }))
   end,
 })

@@ -29,6 +29,13 @@ end
 
 local function ticks_and_margins(frame, width, height)
   local options = frame.options
+  if frame.radar then
+    local longest = 0
+    for _, layer in ipairs(frame.legend) do longest = math.max(longest, text_width(layer.name, 11)) end
+    local room = #frame.legend > 0 and 34 + math.min(longest, width / 3) or 8
+    local side = math.max(20, math.min(width - 8 - room, height - 16 - (options.title and 26 or 0)))
+    return { left = math.max(8, (width - room - side) / 2), top = options.title and 34 or 8, width = side, height = side }
+  end
   local y_ticks = frame.y:ticks(math.max(2, height // 55))
   local widest = 0
   for _, tick in ipairs(y_ticks) do
@@ -52,6 +59,12 @@ local function ticks_and_margins(frame, width, height)
   box.width = math.max(20, width - box.left - box.right)
   box.height = math.max(20, height - box.top - box.bottom)
   return box, frame.x:ticks(math.max(2, box.width // 75)), y_ticks
+end
+
+local function draw_title(canvas, frame, box)
+  if frame.options.title then
+    canvas:text(box.left + box.width / 2, 21, frame.options.title, { size = 14, bold = true })
+  end
 end
 
 local function draw_axes(canvas, frame, box, x_ticks, y_ticks)
@@ -101,9 +114,7 @@ local function draw_axes(canvas, frame, box, x_ticks, y_ticks)
   if options.y_label then
     canvas:text(16, box.top + box.height / 2, options.y_label, { size = 12, turned = true })
   end
-  if options.title then
-    canvas:text(box.left + box.width / 2, 21, options.title, { size = 14, bold = true })
-  end
+  draw_title(canvas, frame, box)
 end
 
 local draw = {}
@@ -120,6 +131,11 @@ local function path_of(frame, box, x, y)
     end
   end
   return table.concat(parts)
+end
+
+function draw.radar(canvas, frame, box, layer)
+  canvas:add("<path d=\"%sZ\" fill=\"%s\" fill-opacity=\"0.1\" stroke=\"%s\" stroke-width=\"%s\" stroke-linejoin=\"round\"/>",
+    path_of(frame, box, layer.x, layer.y), layer.color, layer.color, n(layer.size))
 end
 
 local function dots(canvas, frame, box, x, y, size, color)
@@ -273,7 +289,12 @@ return function(frame)
   canvas:add("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"%s\" "
     .. "fill=\"#222222\">", width, height, width, height, FONT)
   canvas:add("<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>", width, height)
-  draw_axes(canvas, frame, box, x_ticks, y_ticks)
+  if frame.radar then
+    require "lunaria.plot.radar".svg(canvas, frame, box, n)
+    draw_title(canvas, frame, box)
+  else
+    draw_axes(canvas, frame, box, x_ticks, y_ticks)
+  end
   -- An svg within cuts off what lies outside it, without a name that another picture on the page could have too.
   canvas:add("<svg x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" overflow=\"hidden\">", n(box.left), n(box.top), n(box.width),
     n(box.height))

@@ -35,6 +35,33 @@ local function painted(text, color)
   return color and ("\27[38;5;%dm%s\27[0m"):format(color, text) or text
 end
 
+-- A line with a text in place of the characters from a column on, counted from 0. Colours take no column.
+local function over(line, column, label)
+  local out, at, i = {}, 0, 1
+  local function put(stop) while at < stop do out[#out + 1], at = " ", at + 1 end end
+  local stop = column + length(label)
+  local is_put = false
+  while i <= #line do
+    local escape = line:match("^\27%[[%d;]*m", i)
+    local unit = escape or line:match("^" .. utf8.charpattern, i)
+    if not escape then
+      if at == column then
+        out[#out + 1], is_put = label, true
+      end
+      if at < column or at >= stop then out[#out + 1] = unit end
+      at = at + 1
+    else
+      out[#out + 1] = unit
+    end
+    i = i + #unit
+  end
+  if not is_put then
+    put(column)
+    out[#out + 1] = label
+  end
+  return table.concat(out)
+end
+
 -- A field of Braille characters, in which every character has the colour of the last dot.
 local Field = {}
 Field.__index = Field
@@ -278,6 +305,37 @@ local function xy_chart(frame, options)
   return with_axes(frame, field:lines(options.color), columns, rows, margin), margin
 end
 
+local function radar(frame, options)
+  local rows = options.height
+  -- A character is twice as high as wide.
+  local columns = math.min(options.width, 2 * rows)
+  local room = (options.width - columns) // 2
+  local field, names = new_field(columns, rows), {}
+  require "lunaria.plot.radar".text(frame, field, function(u, v, name, side)
+    names[#names + 1] = { row = math.floor((1 - v) * (rows - 1) + 0.5) + 1, at = room + u * (columns - 1), text = name, side = side }
+  end)
+  local letters = 0
+  for _, layer in ipairs(frame.layers) do
+    local color = code_of_hex(layer.color)
+    local u, v = draw_points(field, frame, layer, layer.x, layer.y, color, true)
+    if #frame.legend > 1 and layer.name and not options.color then
+      letters = letters + 1
+      field:mark(u, v, string.char(96 + (letters - 1) % 26 + 1), color)
+    end
+  end
+  -- Names go over the picture's edge where they have to; each row is a list of characters.
+  local cells = {}
+  for row, line in ipairs(field:lines(options.color)) do
+    cells[row] = (" "):rep(room) .. line
+  end
+  for _, name in ipairs(names) do
+    local label = cut(name.text, math.max(3, options.width // 3))
+    local start = math.floor(name.at + 0.5) - (name.side < 0 and length(label) or name.side == 0 and length(label) // 2 or 0)
+    cells[name.row] = over(cells[name.row], math.max(0, math.min(start, options.width - length(label))), label)
+  end
+  return cells
+end
+
 local function text(frame, given)
   local options = { width = math.max(20, given.width or 80), height = math.max(3, given.height or 15), color = given.color }
   local first = frame.layers[1]
@@ -286,6 +344,8 @@ local function text(frame, given)
     out = heatmap(first, options)
   elseif first and first.kind == "image" then
     out = first.picture:lines(options)
+  elseif frame.radar then
+    out = radar(frame, options)
   elseif first and first.kind == "bar" then
     out = bar_chart(frame, options, options.color)
   else

@@ -28,6 +28,7 @@ local function axis(frame, side)
     return channel
   end
   channel.type = "quantitative"
+  if frame.radar then channel.axis = ms.json.null end
   channel.scale = { domain = { this.low, this.high }, nice = false, zero = false }
   if this.log then
     channel.scale.type = "log"
@@ -123,6 +124,8 @@ function make.line(frame, layer)
     },
   }
 end
+
+make.radar = make.line
 
 function make.scatter(frame, layer)
   local kept = { x = {}, y = {}, c = {} }
@@ -225,6 +228,11 @@ return function(frame)
   local layers = {}
   for i, layer in ipairs(frame.layers) do
     layers[i] = make[layer.kind](frame, layer)
+  end
+  if frame.radar then
+    local lines, texts = require "lunaria.plot.radar".vega(frame, axis)
+    table.insert(layers, 1, lines)
+    layers[#layers + 1] = texts
   end
   return {
     ["$schema"] = "https://vega.github.io/schema/vega-lite/v5.json",

@@ -6,4 +6,5 @@ return parts("ms.armour.evaluations", "name", {
   { "lunaria.armour.evaluations.defense", "BlackDefenseEvaluate DefenseEvaluate" },
   { "lunaria.armour.evaluations.distances", "psnr relative_distances ssim" },
   { "lunaria.armour.evaluations.neuron", "NeuronMetric" },
+  { "lunaria.armour.evaluations.pictures", "RadarMetric RobustnessCurve attacked_curve certified_curve" },
 })
