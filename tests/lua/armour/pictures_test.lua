@@ -30,7 +30,9 @@ t.test("a radar has names, rings, curves and a legend in each way of drawing", f
   -- Four rings, four spokes and the border; two filled curves.
   t.equal({ count(svg, "<polyline"), count(svg, "fill%-opacity=\"0.1\"") }, { 9, 2 })
   local text = plot:text { width = 40, height = 11 }
-  for _, name in ipairs { "MR", "ACAC", "ASS", "NTE", "a before", "b after" } do t.equal({ name, text:find(name, 1, true) ~= nil }, { name, true }) end
+  for _, name in ipairs { "MR", "ACAC", "ASS", "NTE", "a before", "b after" } do
+    t.equal({ name, text:find(name, 1, true) ~= nil }, { name, true })
+  end
   for line in (text .. "\n"):gmatch "(.-)\n" do t.equal(utf8.len(line) <= 41, true) end
   t.equal(#plot:vega().layer, 4)
   local hidden = E.RadarMetric({ "a", "b", "c" }, ms.tensor { { 0.5, 0.5, 0.5 } }, { "one" }):plot():svg()

@@ -309,6 +309,9 @@ plot:hist: Adds to the plot what ms.plot.hist draws, with the same arguments. Gi
     > ms.plot.hist({ 1, 2, 2 }):svg():match("^<svg") --> <svg
 plot:heatmap: Adds to the plot what ms.plot.heatmap draws, with the same arguments. Gives the plot back.
     > ms.plot.heatmap({ { 1, 2 }, { 3, 4 } }):svg():match("^<svg") --> <svg
+plot:radar: Adds to the plot what ms.plot.radar draws, with the same arguments. Gives the plot back.
+    > p = ms.plot.radar({ 1, 0.5, 0.25 }, { names = { "a", "b", "c" } })
+    > #p:radar({ 0.5, 1, 1 }, { names = { "a", "b", "c" } }):vega().layer --> 4
 plot:contour: Adds to the plot what ms.plot.contour draws, with the same arguments. Gives the plot back.
     > ms.plot.contour({ { 1, 2, 3 }, { 3, 4, 5 }, { 4, 5, 7 } }):svg():match("^<svg") --> <svg
 plot:image: Adds to the plot what ms.plot.image draws, with the same arguments. Gives the plot back.

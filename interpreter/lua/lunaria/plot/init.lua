@@ -420,25 +420,43 @@ for kind in pairs(kinds) do
   end
 end
 
+-- A colour for each layer that has none, and a place in the legend for each that has a name.
+local function take_colors(frame)
+  local colors = 0
+  for _, layer in ipairs(frame.layers) do
+    if layer.map then
+      frame.colorbar = frame.colorbar or layer
+    elseif layer.kind ~= "image" then
+      layer.color = layer.color or scale.colors[colors % #scale.colors + 1]
+      colors = colors + 1
+      if layer.name then frame.legend[#frame.legend + 1] = layer end
+    end
+  end
+  if frame.options.legend == false then frame.legend = {} end
+end
+
+local function radar_frame(self, frame)
+  for _, layer in ipairs(self._layers) do
+    if layer.kind ~= "radar" then fail("plot", "a radar has no axes that other layers could stand on") end
+  end
+  local reach = require("lunaria.plot.radar").reach
+  frame.radar, frame.aspect = self._web, 1
+  frame.x, frame.y = scale.axis(-reach, reach, { exact = true }), scale.axis(-reach, reach, { exact = true })
+  take_colors(frame)
+  return frame
+end
+
 --- The axes, the layers with their colours and what the legend lists: what all ways of drawing start from.
 function Plot:_frame()
   local options, xs, ys, names = self._options, {}, {}, {}
   local frame = { layers = self._layers, options = options, legend = {} }
   local x_options = { log = options.x_scale == "log", domain = options.x_domain }
   local y_options = { log = options.y_scale == "log", domain = options.y_domain }
-  local named, colors = nil, 0
-  if self._web then
-    local radar = require "lunaria.plot.radar"
-    frame.radar, frame.aspect = self._web, 1
-    x_options, y_options = { exact = true }, { exact = true }
-    xs[1], ys[1] = { -radar.reach, radar.reach }, { -radar.reach, radar.reach }
-  end
+  local named
+  if self._web then return radar_frame(self, frame) end
   for _, layer in ipairs(self._layers) do
     local kind = layer.kind
-    if (kind == "radar") ~= (self._web ~= nil) then fail("plot", "a radar has no axes that other layers could stand on") end
-    if kind == "radar" then
-      named = false
-    elseif kind == "line" or kind == "scatter" or kind == "bar" then
+    if kind == "line" or kind == "scatter" or kind == "bar" then
       if named ~= nil and named ~= layer.named then
         fail("plot", "one layer has names on its x axis and another has numbers")
       end
@@ -463,21 +481,8 @@ function Plot:_frame()
       frame.aspect = kind == "image" and height / width or nil
       x_options.exact, y_options.exact, y_options.reversed = true, true, true
     end
-    if layer.map then
-      frame.colorbar = frame.colorbar or layer
-    elseif kind ~= "image" then
-      if not layer.color then
-        layer.color = scale.colors[colors % #scale.colors + 1]
-      end
-      colors = colors + 1
-      if layer.name then
-        frame.legend[#frame.legend + 1] = layer
-      end
-    end
   end
-  if options.legend == false then
-    frame.legend = {}
-  end
+  take_colors(frame)
   for side, option in pairs { x = x_options, y = y_options } do
     if option.log and option.domain and option.domain[1] <= 0 then
       fail("plot", ("%s_domain must be above 0 on a logarithmic axis, got %s"):format(side, option.domain[1]))

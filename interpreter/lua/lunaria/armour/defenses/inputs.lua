@@ -32,7 +32,7 @@ end
 
 --- The network behind the transformation, a function from pictures to what it gives. network: a cell or a function. straight_through:
 --- whether gradients pass the transformation as if it changed nothing (backward pass differentiable approximation, Athalye et al., 2018),
---- as an attacker who knows it would have it: default true. Without it transformations that round have no gradient, and attacks by
+--- as attacks that know it have it: default true. Without it transformations that round have no gradient, and attacks by
 --- gradients seem to fail.
 ---     > transformation = ms.armour.defenses.BitDepthReduction(2)
 ---     > defended = transformation:defend(ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 3)))
