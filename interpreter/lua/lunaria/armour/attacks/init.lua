@@ -13,6 +13,7 @@ return require "lunaria.parts" ("ms.armour.attacks", "attack", {
   { "lunaria.armour.attacks.jsma", "JSMAAttack" },
   { "lunaria.armour.attacks.lbfgs", "LBFGS" },
   { "lunaria.armour.attacks.boundary", "FastAdaptiveBoundary" },
+  { "lunaria.armour.attacks.embedding", "EmbeddingAttack" },
   { "lunaria.armour.attacks.ensemble", "AutoAttack" },
   { "lunaria.armour.black", "black", whole = true },
 })

@@ -11,12 +11,28 @@ local fail, check, describe = arguments.fail, arguments.check, arguments.describ
 
 local asking = {}
 
--- The answers to points (R, ...), in calls of at most `most`: a list of tensors, whose rows belong to the points.
+-- Points are a tensor (R, ...), or a list of R things that are no tensors, as texts.
+local function rows_in(points) return ms.is_tensor(points) and points.shape[1] or #points end
+
+local function rows_of(points, from, to)
+  if from == 0 and to == rows_in(points) then return points end
+  return ms.is_tensor(points) and points[{ ms.slice(from, to) }] or table.move(points, from + 1, to, 1, {})
+end
+
+local function joined(list)
+  if #list == 1 then return list[1] end
+  if ms.is_tensor(list[1]) then return ops.concat(list, 0) end
+  local all = {}
+  for _, points in ipairs(list) do table.move(points, 1, #points, #all + 1, all) end
+  return all
+end
+
+-- The answers to R points, in calls of at most `most`: a list of tensors, whose rows belong to the points.
 local function answers_of(where, predict, points, most)
-  local count, parts = points.shape[1], nil
+  local count, parts = rows_in(points), nil
   for from = 0, count - 1, most do
     local rows = math.min(count, from + most) - from
-    local part = table.pack(predict(rows == count and points or points[{ ms.slice(from, from + rows) }]))
+    local part = table.pack(predict(rows_of(points, from, from + rows)))
     for i, answer in ipairs(part) do
       if not ms.is_tensor(answer) or answer.ndim == 0 or answer.shape[1] ~= rows then
         fail(where, ("the model was asked for %d points and must give a tensor of as many rows, got %s"):format(rows, describe(answer)))
@@ -27,7 +43,7 @@ local function answers_of(where, predict, points, most)
     end
   end
   if not parts then fail(where, "the model gave no tensor") end
-  for i, list in ipairs(parts) do parts[i] = #list == 1 and list[1] or ops.concat(list, 0) end
+  for i, list in ipairs(parts) do parts[i] = joined(list) end
   return parts
 end
 
@@ -53,7 +69,7 @@ function asking.run(where, model, samples, budget, batch_size, attack)
       local ok, points = coroutine.resume(one.routine, table.unpack(one.answers))
       if not ok then raise(where, points) end
       if coroutine.status(one.routine) ~= "dead" then
-        local rows = points.shape[1]
+        local rows = rows_in(points)
         if one.sample.queries + rows > budget then
           coroutine.close(one.routine)
         else
@@ -65,11 +81,11 @@ function asking.run(where, model, samples, budget, batch_size, attack)
       end
     end
     if total > 0 then
-      local all = answers_of(where, predict, #wanted == 1 and wanted[1] or ops.concat(wanted, 0), batch_size)
+      local all = answers_of(where, predict, joined(wanted), batch_size)
       for _, one in ipairs(open) do
         one.answers = {}
         for i, answer in ipairs(all) do
-          one.answers[i] = one.to - one.from == total and answer or answer[{ ms.slice(one.from, one.to) }]
+          one.answers[i] = rows_of(answer, one.from, one.to)
         end
       end
     end

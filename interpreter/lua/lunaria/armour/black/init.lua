@@ -5,4 +5,5 @@ return require "lunaria.parts" ("ms.armour.attacks.black", "attack", {
   { "lunaria.armour.black.evolution", "GeneticAttack PSOAttack" },
   { "lunaria.armour.black.noise", "PointWiseAttack SaltAndPepperNoiseAttack" },
   { "lunaria.armour.black.square", "SquareAttack" },
+  { "lunaria.armour.black.words", "WordSubstitutionAttack" },
 })
