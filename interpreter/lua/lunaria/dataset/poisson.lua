@@ -96,41 +96,49 @@ function PoissonSampler:setup(a)
   self.seed, self.secure = check.not_negative(name, "seed", a.seed), check.boolean(name, "secure", a.secure)
   if self.secure and self.seed ~= 0 then fail(name, ("secure draws have no seed, got seed = %d"):format(self.seed)) end
   self.expected_batch_size = self.sample_rate * self.num_rows
-  if self.seed ~= 0 then self._generator = ms.Generator():manual_seed(self.seed) end
+  self._epoch = 0
+  if self.seed ~= 0 then self._generator = ms.Generator() end
 end
 
 --- How many batches an epoch has.
 ---     > ms.dataset.PoissonSampler({ ms.arange(10) }, 0.5):get_dataset_size() --> 2
 function PoissonSampler:get_dataset_size() return self.num_batches end
 
-function PoissonSampler:_draw()
+-- The draws of a seed are known by the number of the batch, so that a training that is gone on with finds its own again.
+function PoissonSampler:_draw(number)
   if self.secure then return draws.secure_uniform(self.num_rows) end
+  if self._generator then self._generator:set_state(ms.tensor({ self.seed, number }, ms.int64)) end
   return ops.rand({ self.num_rows }, { dtype = ms.float64, generator = self._generator })
 end
 
---- The batches of an epoch: a function that gives the columns of the next one, and nil at the end.
----     > ms.dataset.PoissonSampler({ ms.arange(3) }, 1.0):create_tuple_iterator()():tolist()[3] --> 2
-function PoissonSampler:create_tuple_iterator()
-  local batch = 0
-  return function()
-    if batch == self.num_batches then return nil end
-    batch = batch + 1
-    local chosen = ops.reshape(ops.nonzero(ops.less(self:_draw(), self.sample_rate)), { -1 })
-    local rows = {}
-    for k, column in ipairs(self.columns) do rows[k] = ops.index_select(column, 0, chosen) end
-    return table.unpack(rows)
-  end
+-- The batches of an epoch, as the iterators of data sets are: called, and asked where they are.
+local Batches = {}
+Batches.__index = Batches
+
+function Batches:state() return { epoch = self.epoch, row = self.batch } end
+
+function Batches:restore(state)
+  self.epoch, self.batch = state.epoch, state.row
+  self.sampler._epoch = state.epoch + 1
 end
 
---- Where the numbers of the seed are, for a checkpoint.
----     > #ms.dataset.PoissonSampler({ ms.arange(3) }, 0.5, { seed = 2 }):state_dict().random --> 2
-function PoissonSampler:state_dict() return { random = self._generator and self._generator:get_state():tolist() } end
+function Batches:__call()
+  local sampler = self.sampler
+  if self.batch == sampler.num_batches then return nil end
+  local unit = sampler:_draw(self.epoch * sampler.num_batches + self.batch)
+  self.batch = self.batch + 1
+  local chosen = ops.reshape(ops.nonzero(ops.less(unit, sampler.sample_rate)), { -1 })
+  local rows = {}
+  for k, column in ipairs(sampler.columns) do rows[k] = ops.index_select(column, 0, chosen) end
+  return table.unpack(rows)
+end
 
---- Takes up what state_dict gave. state: that table.
----     > sampler = ms.dataset.PoissonSampler({ ms.arange(3) }, 0.5, { seed = 2 })
----     > sampler:load_state_dict(sampler:state_dict())
-function PoissonSampler:load_state_dict(state)
-  if self._generator and state.random then self._generator:set_state(ms.tensor(state.random, ms.int64)) end
+--- The batches of an epoch: what gives the columns of the next one when it is called, and nil at the end.
+---     > ms.dataset.PoissonSampler({ ms.arange(3) }, 1.0):create_tuple_iterator()():tolist()[3] --> 2
+function PoissonSampler:create_tuple_iterator()
+  local batches = setmetatable({ sampler = self, epoch = self._epoch, batch = 0 }, Batches)
+  self._epoch = self._epoch + 1
+  return batches
 end
 
 return { PoissonSampler = PoissonSampler }

@@ -223,7 +223,7 @@ local function run_epoch(state, epoch, skip, ahead)
   else
     while not run:get_stop_requested() and step(state, next_batch()) do end
   end
-  if args.cur_step_in_epoch == 0 and before == 0 then fail("train", "the data set gives no batch") end
+  if args.cur_step_in_epoch == 0 and before == 0 and not run:get_stop_requested() then fail("train", "the data set gives no batch") end
   return closing
 end
 

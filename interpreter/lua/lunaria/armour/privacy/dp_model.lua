@@ -51,6 +51,12 @@ local function mechanism_of(a, optimizer)
     fail("DPModel", ("norm_bound is %g, that of the noise mechanism is %g: the noise must fit the bound"):format(
       a.norm_bound, mechanism.norm_bound))
   end
+  if mechanism.is_tree and a.poisson_sampling then
+    fail("DPModel", "a tree's noise is for batches that go through the data, and Poisson sampling draws rows again", "poisson_sampling = false")
+  end
+  if mechanism.is_tree and (a.clip_mech ~= nil or a.clipping == "adaptive") then
+    fail("DPModel", "a tree's noise keeps its scale, and an adaptive bound would change it")
+  end
   return mechanism
 end
 

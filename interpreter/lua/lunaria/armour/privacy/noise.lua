@@ -157,6 +157,15 @@ function AdaClippingWithGaussianRandom:__call(empirical_fraction, norm_bound)
   return math.max(norm_bound - self.learning_rate * difference, 1e-6)
 end
 
+--- What a checkpoint keeps: where the numbers of a seed are.
+---     > ms.armour.privacy.diff_privacy.AdaClippingWithGaussianRandom():state_dict().step --> 0
+function AdaClippingWithGaussianRandom:state_dict() return self._noise:state_dict() end
+
+--- Takes up what state_dict gave. state: that table.
+---     > clip = ms.armour.privacy.diff_privacy.AdaClippingWithGaussianRandom()
+---     > clip:load_state_dict(clip:state_dict())
+function AdaClippingWithGaussianRandom:load_state_dict(state) self._noise:load_state_dict(state) end
+
 -- What a factory makes of a name and arguments for classes with different ones.
 local function create(where, what, named, signature, mech_name, ...)
   local names = {}
@@ -205,7 +214,7 @@ function ClipMechanismsFactory:create(mech_name, ...) -- luacheck: ignore 212
 end
 
 return {
-  Noise = Noise, NoiseGaussianRandom = NoiseGaussianRandom, NoiseAdaGaussianRandom = NoiseAdaGaussianRandom,
+  Noise = Noise, decays = decays, setup = setup, NoiseGaussianRandom = NoiseGaussianRandom, NoiseAdaGaussianRandom = NoiseAdaGaussianRandom,
   AdaClippingWithGaussianRandom = AdaClippingWithGaussianRandom, NoiseMechanismsFactory = NoiseMechanismsFactory,
   ClipMechanismsFactory = ClipMechanismsFactory,
 }

@@ -135,11 +135,15 @@ end
 function PrivateStep:divide_by(count) if not self.micro_batches then rawset(self, "divisor", count) end end
 
 --- What a checkpoint keeps beside parameters and optimizer.
-function PrivateStep:training_numbers() return { norm_bound = self.norm_bound, noise = self.noise_mech:state_dict() } end
+function PrivateStep:training_numbers()
+  return { norm_bound = self.norm_bound, noise = self.noise_mech:state_dict(), clip = self.clip_mech and self.clip_mech:state_dict() }
+end
 
-function PrivateStep:set_training_numbers(state)
-  rawset(self, "norm_bound", state.norm_bound)
-  self.noise_mech:load_state_dict(state.noise)
+--- Takes up what training_numbers gave.
+function PrivateStep:set_training_numbers(numbers)
+  rawset(self, "norm_bound", numbers.norm_bound)
+  self.noise_mech:load_state_dict(numbers.noise)
+  if self.clip_mech and numbers.clip then self.clip_mech:load_state_dict(numbers.clip) end
 end
 
 return PrivateStep
