@@ -23,7 +23,7 @@ import machine
 
 BENCH = Path(__file__).resolve().parent
 PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodiff", "vmap", "training", "compiled",
-         "optimizers", "index_rules", "imported", "science", "lite/language", "armour/attacks"]
+         "optimizers", "index_rules", "imported", "science", "lite/language", "armour/attacks", "armour/privacy"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "insight", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
           "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records", "redistribution", "all_reduce"]
