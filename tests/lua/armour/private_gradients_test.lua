@@ -55,15 +55,16 @@ end
 
 same("dense layers", "ghost", seq(nn.Dense(6, 5, double), nn.Tanh(), nn.Dense(5, 3, with { activation = "relu" })), pictures(6))
 same("dense layers by vmap", "vmap", seq(nn.Dense(6, 5, double), nn.Tanh(), nn.Dense(5, 3, double)), pictures(6), { mode = "vmap" })
--- Few weights and many positions in the first layer (the gradients themselves), many and few in the second (ghost norms).
+-- Few weights and many positions in the first layer (the gradients themselves), many and few in the last (ghost norms).
 same("convolutions and group norm", "ghost", seq(
   nn.Conv2d(2, 4, 3, with { has_bias = true }), nn.Tanh(), nn.GroupNorm(2, 4, double),
-  nn.Conv2d(4, 24, { 3, 2 }, with { stride = 3, pad_mode = "pad", padding = { 1, 0, 2, 1 }, dilation = { 1, 2 }, has_bias = true }),
-  nn.Flatten(), nn.Dense(24 * 3 * 3, 3, double)), pictures(2, 9, 8))
+  nn.Conv2d(4, 60, { 3, 2 }, with { stride = 3, pad_mode = "pad", padding = { 1, 0, 2, 1 }, dilation = { 1, 2 }, has_bias = true }),
+  nn.Tanh(), nn.Conv2d(60, 64, 3, with { stride = 2, has_bias = true }), nn.Flatten(), nn.Dense(64 * 2 * 2, 3, double)), pictures(2, 9, 8))
 same("groups of channels", "ghost", seq(nn.Conv2d(2, 4, 2, with { group = 2, has_bias = true }), nn.Flatten(), nn.Dense(64, 3, double)),
   pictures(2, 4, 4))
 same("convolutions over one axis", "ghost", seq(nn.Conv1d(2, 4, 3, with { has_bias = true }),
-  nn.Conv1d(4, 5, 2, with { stride = 2, pad_mode = "valid" }), nn.Flatten(), nn.Dense(20, 3, double)), pictures(2, 8))
+  nn.Conv1d(4, 70, 2, with { stride = 2, pad_mode = "valid" }), nn.Conv1d(70, 130, 2, with { stride = 2, pad_mode = "valid" }),
+  nn.Flatten(), nn.Dense(260, 3, double)), pictures(2, 8))
 same("convolutions over three axes", "ghost", seq(nn.Conv3d(1, 2, 2, double), nn.Flatten(), nn.Dense(54, 3, double)), pictures(1, 3, 3, 3))
 same("a layer without a rule", "ghost", seq(nn.Conv2dTranspose(1, 2, 2, with { stride = 2, has_bias = true }), nn.Flatten(),
   nn.Dense(72, 3, double)), pictures(1, 3, 3))

@@ -46,10 +46,11 @@ local function materialised(parameter, each)
   }
 end
 
--- The parts of a product: a (n, T, p), b (n, T, q). sum(weights): of the weight's gradients, where they are not there one by one.
-local function product_part(parameter, a, b, sum, from_flat)
+-- The part of a product: a (n, T, p), b (n, T, q). sum(weights): of the gradients, where they are not there one by one.
+local function product_part(parameter, a, b, sum)
   local T, p, q = a.shape[2], a.shape[3], b.shape[3]
-  if T > 1 and 2 * T * T >= p * q then return materialised(parameter, from_flat(ops.matmul(ops.swapaxes(b, 1, 2), a))) end
+  local function each() return ops.matmul(ops.swapaxes(b, 1, 2), a) end
+  if T > 1 and 2 * T * T >= p * q then return materialised(parameter, each()) end
   local norm2
   if T == 1 then
     norm2 = squares(a) * squares(b)
@@ -58,8 +59,7 @@ local function product_part(parameter, a, b, sum, from_flat)
     -- Of no negative rounding error is a root taken.
     norm2 = ops.maximum(ops.sum(gram, { 1, 2 }), 0.0)
   end
-  return { parameter = parameter, norm2 = norm2, sum = sum,
-    each = function() return from_flat(ops.matmul(ops.swapaxes(b, 1, 2), a)) end }
+  return { parameter = parameter, norm2 = norm2, sum = sum, each = each }
 end
 
 local function add(parts, part)
@@ -88,7 +88,7 @@ function rules.Dense.parts(cell, a, b)
       local weighted = b * over(weights, b.ndim)
       if rows then return ops.matmul(ops.swapaxes(weighted, 0, 1), a) end
       return ops.matmul(ops.swapaxes(ops.reshape(weighted, { -1, shape[1] }), 0, 1), ops.reshape(a, { -1, shape[2] }))
-    end, function(each) return each end))
+    end))
   end
   if cell.bias and cell.bias.requires_grad then
     add(parts, materialised(cell.bias, rows and b or ops.sum(as_positions(b), 1)))
@@ -115,7 +115,7 @@ local function padding_of(cell, sizes, kernel)
   return list
 end
 
--- The patches that a convolution over one or two axes sees: (n, T, channels * window).
+-- The patches that a convolution over one or two axes sees: (n, channels * window, T).
 local function patches(cell, a, padding)
   local kernel, stride, dilation = cell.kernel_size, cell.stride, cell.dilation
   if #kernel == 1 then
@@ -123,36 +123,37 @@ local function patches(cell, a, padding)
     kernel, stride, dilation = { 1, kernel[1] }, { 1, stride[1] }, { 1, dilation[1] }
   end
   if math.max(table.unpack(padding)) > 0 then a = ops.pad(a, { padding[3], padding[4], padding[1], padding[2] }) end
-  local columns = ops.unfold(a, kernel, dilation, 0, stride)
-  -- Where the stride does not come out even, the window stops before the end, as the convolution does.
-  return ops.swapaxes(columns, 1, 2)
+  return ops.unfold(a, kernel, dilation, 0, stride)
 end
+
+-- Gradients of so few weights are made one by one: a library does so faster than it tells the patches.
+local FEW = 1 << 14
 
 local function conv_parts(cell, a, b)
   local parts, weight = {}, cell.weight
   local n, shape = b.shape[1], weight.shape
   local padding = padding_of(cell, a.shape, cell.kernel_size)
   local positions = product(b.shape, 3)
+  local rows = ops.reshape(b, { n, shape[1], positions })
   if weight.requires_grad then
     local function gradient(input, cotangent)
       return ops.conv_weight_grad(input, cotangent, shape, cell.stride, padding, cell.dilation, cell.group)
     end
-    if cell.group == 1 and #cell.kernel_size <= 2 then
-      local b_rows = ops.swapaxes(ops.reshape(b, { n, shape[1], positions }), 1, 2)
-      local full = { n }
-      for i, size in ipairs(shape) do full[i + 1] = size end
-      add(parts, product_part(weight, patches(cell, a, padding), b_rows, function(weights)
-        return gradient(a, b * over(weights, b.ndim))
-      end, function(each) return ops.reshape(each, full) end))
+    -- One convolution with a group of channels for each sample.
+    local function each()
+      return ms.vmap(function(x, d) return gradient(ops.expand_dims(x, 0), ops.expand_dims(d, 0)) end)(a, b)
+    end
+    local weights_count = product(shape, 1)
+    if cell.group == 1 and #cell.kernel_size <= 2 and weights_count > FEW and 2 * positions * positions < weights_count then
+      local columns = patches(cell, a, padding)
+      local gram = ops.matmul(ops.swapaxes(columns, 1, 2), columns) * ops.matmul(ops.swapaxes(rows, 1, 2), rows)
+      add(parts, { parameter = weight, norm2 = ops.maximum(ops.sum(gram, { 1, 2 }), 0.0), each = each,
+        sum = function(weights) return gradient(a, b * over(weights, b.ndim)) end })
     else
-      add(parts, materialised(weight, ms.vmap(function(x, d)
-        return gradient(ops.expand_dims(x, 0), ops.expand_dims(d, 0))
-      end)(a, b)))
+      add(parts, materialised(weight, each()))
     end
   end
-  if cell.bias and cell.bias.requires_grad then
-    add(parts, materialised(cell.bias, ops.sum(ops.reshape(b, { n, shape[1], positions }), 2)))
-  end
+  if cell.bias and cell.bias.requires_grad then add(parts, materialised(cell.bias, ops.sum(rows, 2))) end
   return parts
 end
 

@@ -220,7 +220,8 @@ function PerSampleGradients:setup(a)
   self.asked = check.choice(name, "mode", a.mode, { "auto", "ghost", "vmap" })
   self.mode = self.asked == "vmap" and "vmap" or nil
   self.units = find_units(name, a.network)
-  self.of = {}
+  self.of, self.place_of = {}, {}
+  for i, parameter in ipairs(self.parameters) do self.place_of[parameter] = i end
   for _, item in ipairs(self.units) do self.of[item.unit] = item.cell end
 end
 
@@ -276,7 +277,7 @@ function PerSampleGradients:_ghost(n, ...)
     return total, losses == nil and total / n or losses
   end, 0, nil, true)(ops.zeros({}, self.parameters[1].dtype))
   local losses = value[2]
-  local by_parameter = {}
+  local found = {}
   for i = 1, #entries do
     local entry = entries[i]
     local unit, cell = entry.unit, self.of[entry.unit]
@@ -289,14 +290,15 @@ function PerSampleGradients:_ghost(n, ...)
       parts = gradients_again(cell, entry, n)
     end
     for k = 1, #parts do
-      local list = by_parameter[parts[k].parameter] or {}
-      by_parameter[parts[k].parameter] = list
+      local place = self.place_of[parts[k].parameter]
+      local list = found[place] or {}
+      found[place] = list
       list[#list + 1] = parts[k]
     end
   end
   local parts = {}
   for i, parameter in ipairs(self.parameters) do
-    local list = by_parameter[parameter]
+    local list = found[i]
     if not list then
       parts[i] = rules.materialised(parameter, ops.zeros({ n, table.unpack(parameter.shape) }, parameter.dtype))
     else
