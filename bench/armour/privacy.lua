@@ -39,7 +39,9 @@ end
 local function pair(name, make, least, ...)
   local given = { ... }
   harness.workload("plain_" .. name, {}, function() return plain(make, table.unpack(given)) end)
-  harness.workload("private_" .. name, { ["plain_" .. name] = least, peers = 1.0 }, function() return private(make, table.unpack(given)) end)
+  harness.workload("private_" .. name, { ["plain_" .. name] = least, peers = 1.0 }, function()
+    return private(make, table.unpack(given))
+  end)
 end
 
 pair("mlp", mlp, 1 / 2.0, 128, 784)

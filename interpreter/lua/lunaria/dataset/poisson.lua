@@ -129,7 +129,7 @@ function Batches:__call()
   self.batch = self.batch + 1
   local chosen = ops.reshape(ops.nonzero(ops.less(unit, sampler.sample_rate)), { -1 })
   local rows = {}
-  for k, column in ipairs(sampler.columns) do rows[k] = ops.index_select(column, 0, chosen) end
+  for k, column in ipairs(sampler.columns) do rows[k] = ops.index_select(column, 0, chosen:to(column.device)) end
   return table.unpack(rows)
 end
 

@@ -52,7 +52,8 @@ local function mechanism_of(a, optimizer)
       a.norm_bound, mechanism.norm_bound))
   end
   if mechanism.is_tree and a.poisson_sampling then
-    fail("DPModel", "a tree's noise is for batches that go through the data, and Poisson sampling draws rows again", "poisson_sampling = false")
+    fail("DPModel", "a tree's noise is for batches that go through the data, and Poisson sampling draws rows again",
+      "poisson_sampling = false")
   end
   if mechanism.is_tree and (a.clip_mech ~= nil or a.clipping == "adaptive") then
     fail("DPModel", "a tree's noise keeps its scale, and an adaptive bound would change it")
@@ -68,6 +69,10 @@ function DPModel:init(...)
   check.boolean(name, "poisson_sampling", a.poisson_sampling)
   for _, option in ipairs { "micro_batches", "expected_batch_size", "max_physical_batch_size" } do
     if a[option] ~= nil then a[option] = check.positive(name, option, a[option]) end
+  end
+  local settings = package.loaded["lunaria.parallel.settings"]
+  if settings and settings.of_training(a.network) then
+    fail(name, "private training is for one rank: each of several would add noise of its own")
   end
   if a.optimizer == nil then fail(name, "optimizer is missing: there is nothing to train with") end
   -- What Model checks, without its step.
@@ -125,8 +130,19 @@ function DPModel:_batches(where, dataset, asked)
   return dataset
 end
 
+-- A step asks for noise and bounds between its compiled halves.
+local function refuse_sink(where, sinks)
+  if sinks == true then fail(where, "a private training sinks no steps: dataset_sink_mode must be false") end
+end
+
 local function with_batches(method)
   return function(self, epoch, train_dataset, ...)
+    local last = select("#", ...) > 0 and select(select("#", ...), ...) or nil
+    for _, given in ipairs { epoch, train_dataset, last } do
+      if arguments.is_options(given) then refuse_sink(method, given.dataset_sink_mode) end
+    end
+    -- By position it comes behind the callbacks.
+    if method == "train" then refuse_sink(method, (select(2, ...))) end
     local asked = self.private.expected_batch_size
     if arguments.is_options(epoch) then
       local given = {}

@@ -38,7 +38,8 @@ local function setup(self, name, a, mechanism)
     fail(name, "dataset_sink_mode must be false: a training that sinks its steps could not be stopped before one of them")
   end
   if a.sampling ~= nil then self.sampling = check.choice(name, "sampling", a.sampling, { "poisson", "fixed" }) end
-  self.accountant = accountants.Accountant { mechanism = mechanism, orders = a.orders }
+  self.made = { mechanism = mechanism, orders = a.orders }
+  self.accountant = accountants.Accountant(self.made)
   self.steps = 0
 end
 
@@ -141,8 +142,8 @@ end
 function PrivacyMonitor:_stop(run)
   self.stopped = true
   run:request_stop()
-  tell(getmetatable(self)._name, ("stops before step %d, which would pass the budget: epsilon is %.4f at delta %g, at most %g is allowed"):format(
-    self.steps + 1, self:epsilon(), self.target_delta, self.max_eps))
+  local spent = ("epsilon is %.4f at delta %g, at most %g is allowed"):format(self:epsilon(), self.target_delta, self.max_eps)
+  tell(getmetatable(self)._name, ("stops before step %d, which would pass the budget: %s"):format(self.steps + 1, spent))
 end
 
 --- Counts a step, and ends the training where the next one would pass the budget. run: a RunContext.
@@ -167,15 +168,15 @@ function PrivacyMonitor:epsilon(delta)
   return self.accountant:epsilon(delta or self.target_delta)
 end
 
---- How many whole epochs the budget allows from the beginning, with the noise that the monitor was told (initial_noise_multiplier); of noise
---- that decays an epoch counts with the least that it has.
----     > monitor = ms.armour.privacy.diff_privacy.PRVMonitor(60000, 256, { initial_noise_multiplier = 1.1, max_eps = 2.4, target_delta = 1e-5 })
----     > monitor:max_epoch_suggest() --> 61
+--- How many whole epochs the budget allows from the beginning, with the noise that the monitor was told (initial_noise_multiplier); of
+--- noise that decays an epoch counts with the least that it has.
+---     > options = { initial_noise_multiplier = 1.1, max_eps = 2.4, target_delta = 1e-5 }
+---     > ms.armour.privacy.diff_privacy.RDPMonitor(60000, 256, options):max_epoch_suggest() --> 51
 function PrivacyMonitor:max_epoch_suggest()
   local name = getmetatable(self)._name
   if not self.initial_noise_multiplier then fail(name, "max_epoch_suggest needs initial_noise_multiplier") end
   local per_epoch = math.ceil(1 / self.sample_rate - 1e-9)
-  local fresh = accountants.Accountant { mechanism = self.accountant.mechanism, orders = self.accountant.orders }
+  local fresh = accountants.Accountant(self.made)
   local function event(step)
     return { noise_multiplier = self:_planned(step), sample_rate = self.sample_rate, sampling = self.sampling or "poisson" }
   end
@@ -223,7 +224,8 @@ local function example(name) return ([[
   > dp = ms.armour.privacy.diff_privacy
   > monitor = dp.%s(64, 8, { max_eps = 1.0, target_delta = 1e-3, per_print_times = 0 })
   > net = ms.nn.Dense(2, 3)
-  > model = dp.DPModel(net, ms.nn.CrossEntropyLoss(), ms.nn.SGD(net:trainable_params()), { noise_mech = dp.NoiseGaussianRandom(1.0, 4.0) })
+  > options = { noise_mech = dp.NoiseGaussianRandom(1.0, 4.0) }
+  > model = dp.DPModel(net, ms.nn.CrossEntropyLoss(), ms.nn.SGD(net:trainable_params()), options)
   > model:train(1, ms.dataset.PoissonSampler({ ms.ones { 64, 2 }, ms.zeros({ 64 }, ms.int64) }, 8 / 64), monitor)
   > monitor.steps --> 8
   > monitor:epsilon() < 1.0 --> true]]):format(name) end
@@ -232,8 +234,8 @@ local RDPMonitor = define("RDPMonitor", "rdp", "orders=nil, ", [[A callback that
 2017) and ends the training before the step that would pass it. orders: of the divergences, numbers above 1.]], example "RDPMonitor")
 local ZCDPMonitor = define("ZCDPMonitor", "zcdp", nil, [[A callback that counts the privacy budget by concentrated differential privacy
 (Bun and Steinke 2016), and ends the training before the step that would pass it.]], example "ZCDPMonitor")
-local PRVMonitor = define("PRVMonitor", "prv", nil, [[A callback that counts the privacy budget by the distribution of the privacy loss itself
-(Gopi and others 2021), the tightest of the three, and ends the training before the step that would pass it.]], example "PRVMonitor")
+local PRVMonitor = define("PRVMonitor", "prv", nil, [[A callback that counts the privacy budget by the distribution of the privacy loss
+itself (Gopi and others 2021), the tightest of the three, and ends the training before the step that would pass it.]], example "PRVMonitor")
 
 local monitors = { rdp = RDPMonitor, zcdp = ZCDPMonitor, prv = PRVMonitor }
 

@@ -81,8 +81,8 @@ end
 
 -- Numbers of the standard normal distribution in a tensor's shape and dtype: the session's, or those of the mechanism's seed.
 function Noise:_unit(like)
-  if self.secure then return secure_normal(like.shape, like.dtype) end
-  return ops.randn(like.shape, { dtype = like.dtype, generator = self._generator })
+  if self.secure then return secure_normal(like.shape, like.dtype):to(like.device) end
+  return ops.randn(like.shape, { dtype = like.dtype, generator = self._generator }):to(like.device)
 end
 
 -- mechanism(gradients): noise of the shape of a tensor, or a list of a list's.

@@ -275,7 +275,7 @@ function PerSampleGradients:_ghost(n, ...)
     local total, losses = self:_losses(n, table.unpack(inputs, 1, inputs.n))
     tape = nil
     return total, losses == nil and total / n or losses
-  end, 0, nil, true)(ops.zeros({}, self.parameters[1].dtype))
+  end, 0, nil, true)(ops.zeros({}, self.parameters[1].dtype):to(self.parameters[1].device))
   local losses = value[2]
   local found = {}
   for i = 1, #entries do
@@ -300,7 +300,7 @@ function PerSampleGradients:_ghost(n, ...)
   for i, parameter in ipairs(self.parameters) do
     local list = found[i]
     if not list then
-      parts[i] = rules.materialised(parameter, ops.zeros({ n, table.unpack(parameter.shape) }, parameter.dtype))
+      parts[i] = rules.materialised(parameter, ops.zeros({ n, table.unpack(parameter.shape) }, parameter.dtype):to(parameter.device))
     else
       parts[i] = #list == 1 and list[1] or joined(parameter, list)
     end
@@ -362,7 +362,7 @@ function PerSampleGradients:_difference(n, ...)
       whole, size = whole and whole + g or g, size + own
       if not (math.abs(norms[k] - own) <= tolerance * own + 1e-12) then return parameter.name end
     end
-    local sum = parts[i].sum(ops.ones({ few }, parameter.dtype)):astype(ms.float64)
+    local sum = parts[i].sum(ops.ones({ few }, parameter.dtype):to(parameter.device)):astype(ms.float64)
     if not (ops.max(ops.abs(sum - whole)):item() <= tolerance * math.sqrt(size) + 1e-12) then return parameter.name end
   end
 end

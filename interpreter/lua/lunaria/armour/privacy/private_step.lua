@@ -28,7 +28,7 @@ end
 local function apply(self, deviation, sums, noise)
   local gradients, share = {}, 1 / self.divisor
   for i = 1, #sums do
-    local unit = noise and noise[i] or ops.randn(sums[i].shape, { dtype = sums[i].dtype }) * deviation
+    local unit = noise and noise[i] or ops.randn_like(sums[i]) * deviation
     gradients[i] = (sums[i] + unit) * share
   end
   local optimizer = self.optimizer
@@ -130,6 +130,9 @@ function PrivateStep:construct(...)
   end
   return loss
 end
+
+-- In graph mode its halves are compiled, and what lies between them changes with every step.
+function PrivateStep:compile() return self end
 
 --- What sums are divided by from now on: the expected number of samples in a batch.
 function PrivateStep:divide_by(count) if not self.micro_batches then rawset(self, "divisor", count) end end

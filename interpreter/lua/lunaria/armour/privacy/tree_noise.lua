@@ -61,7 +61,7 @@ function NoiseTreeRandom:__call(gradients)
   return list
 end
 
---- What a checkpoint keeps: the number of steps and the bound, not the nodes: who goes on begins another tree.
+--- What a checkpoint keeps: the number of steps and the bound, not the nodes: a training that goes on begins another tree.
 ---     > ms.armour.privacy.diff_privacy.NoiseTreeRandom(8):state_dict().step --> 0
 function NoiseTreeRandom:state_dict() return noise.Noise.state_dict(self) end
 
