@@ -1,6 +1,6 @@
 -- A step of private training beside the same network's plain step, and beside opacus with each of its ways to per-sample gradients.
 local ms = require "lunaria"
-local harness = require "harness"
+local harness = require "bench.harness"
 
 local nn, dp = ms.nn, ms.armour.privacy.diff_privacy
 ms.set_context { mode = ms.GRAPH_MODE }
