@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/operator/infer.h"
@@ -201,15 +202,20 @@ class DividedCall {
             layouts.push_back(division.operand(i));
             operands.push_back(parts(i, division, *layouts.back()));
         }
-        const RandomStream before = default_generator().state();
-        for (size_t p = 0; p < works_.size(); ++p) {
-            if (const size_t same = equal_work(p, operands); same < p) {
-                pieces_.push_back(pieces_[same]);
-                written_.push_back(written_[same]);
-                continue;
+        std::vector<size_t> same;
+        for (size_t p = 0; p < works_.size(); ++p) same.push_back(equal_work(p, operands));
+        {
+            const Loan loan(*this, division, layouts, operands, same);
+            const RandomStream before = default_generator().state();
+            for (size_t p = 0; p < works_.size(); ++p) {
+                if (same[p] < p) {
+                    pieces_.push_back(pieces_[same[p]]);
+                    written_.push_back(written_[same[p]]);
+                    continue;
+                }
+                if (op_.draws()) default_generator().set_state(before);
+                run_piece(operands, p, same);
             }
-            if (op_.draws()) default_generator().set_state(before);
-            run_piece(operands, p);
         }
         for (size_t i = 0; i < laid_.size() && op_.writes(); ++i) {
             std::vector<Tensor> fresh;
@@ -218,6 +224,54 @@ class DividedCall {
                 take_back(tensor(rule_.operands[i]), {layouts[i], laid_[i].dtype, laid_[i].shape, std::move(fresh)});
         }
     }
+
+    // What a call writes has no other owner, so that nothing is copied: the blocks of operands that stay in their
+    // layout let go of their pieces while the call runs, and get what it left of them, also after an error.
+    class Loan {
+      public:
+        Loan(DividedCall& call, const Division& division, std::span<const Distribution* const> layouts,
+             std::span<const std::vector<Tensor>> operands, std::span<const size_t> same)
+            : call_(call), operands_(operands), same_(same) {
+            if (!call.op_.writes() || division.is_shifted()) return;
+            for (size_t i = 0; i < operands.size(); ++i) {
+                const Tensor& t = call.tensor(call.rule_.operands[i]);
+                Laid& laid = call.laid_[i];
+                // A view of the tensor keeps the elements of now: its block stays as it is.
+                if (!is_laid_out(t) || t.body()->storage->refs.load(std::memory_order_acquire) != 1) continue;
+                if (laid.layout != layouts[i] || layout_of(t) != layouts[i] || !is_whole(t)) continue;
+                if (!std::ranges::equal(operands[i], laid.pieces, std::mem_fn(&Tensor::same_body))) continue;
+                laid.pieces.clear();
+                replace_content(t, laid);
+                lent_.push_back(i);
+            }
+        }
+        // The same tensor may be two operands, of which one is written.
+        ~Loan() {
+            for (bool written : {false, true})
+                for (size_t i : lent_) {
+                    Laid laid = call_.laid_[i];
+                    bool has_written = false;
+                    for (size_t p = 0; p < call_.works_.size(); ++p) {
+                        laid.pieces.push_back(piece(i, p));
+                        has_written |= laid.pieces.back().version() > 0;
+                    }
+                    if (has_written == written) replace_content(call_.tensor(call_.rule_.operands[i]), std::move(laid));
+                }
+        }
+        Loan(const Loan&) = delete;
+        Loan& operator=(const Loan&) = delete;
+
+      private:
+        const Tensor& piece(size_t i, size_t p) const {
+            const bool is_untouched = p >= call_.written_.size() && operands_[i][p];
+            return is_untouched ? operands_[i][p] : call_.written_[std::min(p, same_[p])][i];
+        }
+
+        DividedCall& call_;
+        const std::span<const std::vector<Tensor>> operands_;
+        const std::span<const size_t> same_;
+        std::vector<size_t> lent_;
+    };
 
     // A position before this one whose work is the same on the same tensors, as on ranks that only hold copies.
     size_t equal_work(size_t p, std::span<const std::vector<Tensor>> operands) const {
@@ -229,23 +283,32 @@ class DividedCall {
         return p;
     }
 
-    void run_piece(std::span<const std::vector<Tensor>> operands, size_t p) {
+    void run_piece(std::vector<std::vector<Tensor>>& operands, size_t p, std::span<const size_t> same) {
         Args local(given_.begin(), given_.end());
-        std::vector<Tensor> here;
+        std::vector<Tensor>& here = written_.emplace_back();
+        for (size_t i = 0; i < operands.size(); ++i) here.push_back(own_piece(operands[i], p, same));
         for (size_t i = 0; i < operands.size(); ++i) {
             const Operand& o = rule_.operands[i];
-            here.push_back(op_.writes() ? operands[i][p].apart() : operands[i][p]);
             if (o.item < 0) {
-                local[o.argument] = Value(here.back());
+                local[o.argument] = Value(here[i]);
                 continue;
             }
             Args items = local[o.argument].items();
-            items[static_cast<size_t>(o.item)] = Value(here.back());
+            items[static_cast<size_t>(o.item)] = Value(here[i]);
             local[o.argument] = Value::list(std::move(items));
         }
         const PlaceScope host(nullptr);
         pieces_.push_back(rule_.run(eager_builder(), local, works_[p]));
-        written_.push_back(std::move(here));
+    }
+
+    // The piece of a position. Where it may be written it has a count of writes of its own, and no other owner among
+    // the positions with the same work.
+    Tensor own_piece(std::vector<Tensor>& pieces, size_t p, std::span<const size_t> same) const {
+        if (!op_.writes()) return pieces[p];
+        Tensor own = pieces[p].apart();
+        for (size_t q = p; q < pieces.size(); ++q)
+            if (std::min(q, same[q]) == p) pieces[q] = Tensor();
+        return own;
     }
 
     Value results(const Division& division) const {
