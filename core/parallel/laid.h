@@ -43,6 +43,11 @@ void replace_content(const Tensor& t, Laid content);
 // The layout of the tensor, or of the tensor of which it is a view; null: it is whole.
 const Distribution* layout_of(const Tensor& t);
 
+// The number of a layout, from 1 on, as the operator lay_out takes it; the layout with a number for a tensor of this
+// shape. Throws where there is none, or it does not fit.
+int64_t number_of(const Distribution& layout);
+const Distribution& layout_numbered(int64_t number, const Shape& shape);
+
 // Whether the tensor of the mesh device is no view of another one.
 bool is_whole(const Tensor& t);
 

@@ -1,6 +1,7 @@
 #include "core/parallel/laid_views.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/operator/expr.h"
 #include "core/operator/op.h"
@@ -47,12 +48,44 @@ Tensor call_operator(std::string_view name, std::initializer_list<Arg> args) {
     return eager_builder().call(name, args).value().tensor();
 }
 
+// The axes of a view of all elements of its base, in the order of memory; empty where it is no such view.
+std::vector<int> dense_order(const Tensor& view, const Shape& base) {
+    if (view.size() != base.size() || view.offset() != 0) return {};
+    std::vector<int> order;
+    for (int a = 0; a < view.rank(); ++a)
+        if (view.dim(a) != 1) order.push_back(a);
+    std::ranges::sort(order, std::greater(), [&](int a) { return view.strides()[a]; });
+    int64_t stride = 1;
+    for (size_t k = order.size(); k-- > 0;) {
+        if (view.strides()[order[k]] != stride) return {};
+        stride *= view.dim(order[k]);
+    }
+    return order;
+}
+
+// A view that splits or merges axes of its base, which may be in another order.
+Tensor rearranged(const Tensor& view, const Tensor& base, const std::vector<int>& order) {
+    Shape split, places(std::vector<int64_t>(order.size()));
+    for (size_t k = 0; k < order.size(); ++k) {
+        split.push_back(view.dim(order[k]));
+        const auto before = std::ranges::count_if(order, [&](int a) { return a < order[k]; });
+        places[static_cast<int>(before)] = static_cast<int64_t>(k);
+    }
+    Tensor t = call_operator("reshape", {Value(base), Value::ints(split)});
+    t = call_operator("permute", {Value(t), Value::ints(places)});
+    return call_operator("reshape", {Value(t), Value::ints(view.shape())});
+}
+
 }  // namespace
 
 Laid content_of_view(const Tensor& view, const Tensor& base) {
     const Shape& from = base.shape();
     Parts parts;
-    if (view.size() == 0 || !find_parts(view, from, parts)) {
+    const bool has_parts = view.size() > 0 && find_parts(view, from, parts);
+    if (!has_parts && view.size() > 0)
+        if (const std::vector<int> order = dense_order(view, from); !order.empty())
+            return content(rearranged(view, base, order));
+    if (!has_parts) {
         const Tensor all = whole(content(base));
         return {nullptr, view.dtype(), view.shape(), {all.view(view.shape(), view.strides(), view.offset()).copy()}};
     }

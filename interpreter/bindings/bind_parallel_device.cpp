@@ -1,7 +1,5 @@
 // Laid-out tensors for programs: the module "lunaria.laid" behind lunaria/parallel/. Layouts have numbers there, which
 // are what the operator lay_out takes.
-#include <mutex>
-
 #include "core/ops/lay_out.h"
 #include "core/parallel/communicator.h"
 #include "core/parallel/laid.h"
@@ -17,43 +15,12 @@ namespace lunaria {
 
 namespace {
 
-// The layouts that have numbers, from 1 on.
-struct Numbers {
-    std::mutex mutex;
-    std::vector<const Distribution*> layouts;
-};
-Numbers& numbers() {
-    static auto* all = new Numbers;
-    return *all;
-}
-
-int64_t number_of(const Distribution& layout) {
-    std::lock_guard lock(numbers().mutex);
-    auto& list = numbers().layouts;
-    const auto found = std::find(list.begin(), list.end(), &layout);
-    if (found != list.end()) return found - list.begin() + 1;
-    list.push_back(&layout);
-    return static_cast<int64_t>(list.size());
-}
-
-const Distribution& layout_numbered(int64_t number) {
-    std::lock_guard lock(numbers().mutex);
-    if (number < 1 || number > static_cast<int64_t>(numbers().layouts.size()))
-        throw value_error("lay_out", str("there is no layout number ", number));
-    return *numbers().layouts[static_cast<size_t>(number) - 1];
-}
-
 Tensor in_layout(const Tensor& t, const Distribution& layout) {
-    if (layout.rank() != t.rank())
-        throw shape_error("lay_out", str("the layout ", layout.text(), " is for tensors of rank ", layout.rank(),
-                                         ", and this one has shape ", t.shape()));
-    if (layout.partial())
-        throw value_error("lay_out", str("the layout ", layout.text(), " is that of an incomplete sum"));
     return parallel::tensor_of(parallel::in_layout(parallel::content(t), layout));
 }
 
 Tensor lay_out(const Tensor& t, int64_t number, const Tensor* other) {
-    if (number) return in_layout(t, layout_numbered(number));
+    if (number) return in_layout(t, parallel::layout_numbered(number, t.shape()));
     const Distribution* layout = other ? parallel::layout_of(*other) : nullptr;
     if (layout) return in_layout(t, *layout->complete());
     if (!parallel::is_laid_out(t)) return t.to_host();
@@ -63,14 +30,14 @@ Tensor lay_out(const Tensor& t, int64_t number, const Tensor* other) {
 // number(mesh, layout): the number of a layout given as texts.
 int number(lua_State* L) {
     const parallel::Mesh& mesh = parallel::Mesh::parse("layout", luaL_checkstring(L, 1));
-    lua_pushinteger(L, number_of(*Distribution::parse("layout", mesh, luaL_checkstring(L, 2)).first));
+    lua_pushinteger(L, parallel::number_of(*Distribution::parse("layout", mesh, luaL_checkstring(L, 2)).first));
     return 1;
 }
 
 // number_of(layout, rank, where, name): the number of a layout of ms.Layout for tensors with so many axes.
 int number_of(lua_State* L) {
     const int rank = static_cast<int>(luaL_checkinteger(L, 2));
-    lua_pushinteger(L, number_of(layout_at(L, 1, rank, luaL_checkstring(L, 3), luaL_checkstring(L, 4))));
+    lua_pushinteger(L, parallel::number_of(layout_at(L, 1, rank, luaL_checkstring(L, 3), luaL_checkstring(L, 4))));
     return 1;
 }
 

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "core/operator/op.h"
+
 namespace lunaria::graph {
 
 namespace {
@@ -12,6 +14,12 @@ std::atomic<MakeDivided>& maker() {
 }  // namespace
 
 void set_make_divided(MakeDivided function) { maker() = function; }
+
+bool is_layout(const Op& op) {
+    static const Op& by_number = registry().get("lay_out");
+    static const Op& as_another = registry().get("lay_out_as");
+    return &op == &by_number || &op == &as_another;
+}
 
 std::unique_ptr<Divided> make_divided() {
     const MakeDivided function = maker();

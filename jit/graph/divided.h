@@ -35,6 +35,9 @@ class Divided {
     virtual const Executable* executable() const = 0;
 };
 
+// Whether the operator gives its operand in another layout. Graphs of one rank do not hold such calls.
+bool is_layout(const Op& op);
+
 using MakeDivided = std::unique_ptr<Divided> (*)();
 void set_make_divided(MakeDivided function);
 // Null where the program has no ranks.

@@ -11,6 +11,7 @@
 #include "core/parallel/dispatch.h"
 #include "core/parallel/division.h"
 #include "core/tensor/device.h"
+#include "jit/graph/divided.h"
 #include "jit/graph/passes.h"
 
 namespace lunaria::parallel {
@@ -159,6 +160,7 @@ class Partitioner {
             ids_[&node] = {ids_.at(node.args[0].node()).at(node.index)};
             return;
         }
+        if (node.op && graph::is_layout(*node.op)) return lay_out(node);
         if (!node.op || node.op->host_fn || node.op->writes())
             throw state_error("partition", "a step is no operator on tensors that gives new ones");
         const Op& op = *node.op;
@@ -179,6 +181,27 @@ class Partitioner {
         if (rule.operands.empty() || rule.results.empty())
             return run_everywhere(node, mesh, "the sizes of its results follow from values");
         run_divided(node, *mesh, rule);
+    }
+
+    // The program's own layouts: by number (0: whole, in host memory), or that of another value.
+    void lay_out(ir::Node& node) {
+        builder_->span = node.span;
+        const Spread x = values_[id_of(node.args[0])];
+        const Value& given = node.args[1];
+        const Distribution* to = nullptr;
+        if (is_operand(given)) {
+            to = values_[id_of(given)].laid.layout;
+            if (to) to = to->complete();
+        } else if (given.kind() == Value::Kind::integer && given.integer() != 0) {
+            to = &layout_numbered(given.integer(), x.laid.shape);
+        }
+        if (to) return set(node, {moved(x, *to, {})});
+        Spread whole =
+            x.laid.layout ? moved(x, *Distribution::replicated(x.laid.layout->mesh(), x.laid.shape.rank()), {}) : x;
+        whole.laid.layout = whole.made = nullptr;
+        whole.is_host = true;
+        whole.pieces.resize(1);
+        set(node, {std::move(whole)});
     }
 
     // The node is what a composition of operators gives that has been written behind the graph.

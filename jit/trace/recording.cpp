@@ -471,7 +471,7 @@ Value Recording::run(const Op& op, std::span<const Value> args) {
     }
     Step s(Step::Kind::op, op, operands(args), {});
     s.whole = whole ? whole : machine.whole();
-    s.effect = op.writes();
+    s.effect = op.writes() && !graph::is_layout(op);
     tree.random |= draws(op);
     if (s.effect)
         for (const Value& v : s.args())

@@ -199,7 +199,9 @@ class Stretch {
                 if (step.op().view_fn) kept_.insert(slot);
             });
         }
-        region_.exchanges |= step.op().is_ordered();
+        const bool lays_out = graph::is_layout(step.op());
+        region_.lays_out |= lays_out;
+        region_.exchanges |= step.op().is_ordered() && !lays_out;
         region_.draws |= step.op().draws() || step.op().expand_fn;
         for_each_slot(step, [&](int32_t slot) { add_input(slot); });
         for (const Expected& e : step.expected) defined_.insert(e.slot);
@@ -378,9 +380,10 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types, st
 
 bool compile(Block& block, Region& region) { return compile(block, region, region.types, {}, region.executable); }
 
-bool is_divided(std::span<const Tensor> inputs) {
-    return has_places() &&
-           std::ranges::any_of(inputs, [](const Tensor& t) { return runs_whole_operators(t.device()); });
+bool is_divided(const Region& region, std::span<const Tensor> inputs) {
+    return region.lays_out || (has_places() && std::ranges::any_of(inputs, [](const Tensor& t) {
+                                   return runs_whole_operators(t.device());
+                               }));
 }
 
 bool run_divided(Block& block, Region& region, std::span<const Tensor> inputs, std::span<const Value> numbers,

@@ -33,6 +33,7 @@ struct Region {
     std::vector<TensorType> types;  // of the inputs
     bool draws = false;             // draws random numbers
     bool exchanges = false;         // has ordered operators: they are not run again
+    bool lays_out = false;          // lays tensors out on ranks
     bool failed = false;            // it cannot be compiled: its operators run one by one
     std::string problem;
     double seconds = 0;  // to compile it
@@ -77,9 +78,10 @@ void find_guard_groups(Block& block);
 bool compile(Block& block, Region& region);
 // Makes the region's executable one for the device of the inputs, and gives it; null where operators run one by one.
 const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs);
-// Whether some of the inputs are on a device that runs whole operators.
-bool is_divided(std::span<const Tensor> inputs);
-// Runs the region on such inputs, in pieces. False: its operators have to run one by one.
+// Whether the region runs in pieces: it lays tensors out, or some of its inputs are on a device that runs whole
+// operators.
+bool is_divided(const Region& region, std::span<const Tensor> inputs);
+// Runs such a region. False: its operators have to run one by one.
 bool run_divided(Block& block, Region& region, std::span<const Tensor> inputs, std::span<const Value> numbers,
                  std::span<Tensor> outputs, const std::function<void()>& last);
 // The types with layouts of the record's nodes, in calls whose tensors lie on ranks, as the last of them was.

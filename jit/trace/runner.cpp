@@ -128,7 +128,7 @@ class Runner {
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
         // Where tensors may lie on ranks, the inputs tell which form is needed.
-        if (has_places()) return true;
+        if (region.lays_out || has_places()) return true;
         compile_first(block, region);
         return region.executable != nullptr;
     }
@@ -233,7 +233,7 @@ class Runner {
         auto& outputs = progress_.outputs;
         outputs.resize(region.outputs.size());
         take_inputs(region);
-        const bool divided = is_divided(inputs);
+        const bool divided = is_divided(region, inputs);
         const graph::Executable* executable = divided ? nullptr : form_for(block, region);
         const RandomStream random = region.draws ? default_generator().state() : RandomStream();
         bool done = divided || executable != nullptr, written = true, begun = false;

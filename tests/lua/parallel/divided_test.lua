@@ -120,4 +120,44 @@ test("dropout drops the same elements on any ranks", function()
   for run = 2, 4 do equal(values[run], values[1]) end
 end)
 
+test("layouts that the program gives are part of the graph", function()
+  ms.set_parallel { ranks = 4 }
+  local first = ops.MatMul():shard { { 4, 1 }, { 1, 1 } }
+  local second = ops.MatMul():shard { { 1, 1 }, { 1, 4 } }
+  local x, w, v = ops.randn(8, 8), ops.randn(8, 8), ops.randn(8, 8)
+  local function f(a, b, c) return second(ops.relu(first(a, b)), c) * 2 end
+  local compiled = ms.jit(f)
+  for _ = 1, 3 do near(full(compiled(x, w, v)), ops.matmul(ops.relu(ops.matmul(x, w)), v) * 2, 1e-4) end
+  local y
+  local report = ms.parallel_report(function() y = compiled(x, w, v) end)
+  equal(layout(y), "[8, 8@d0.d1]")
+  equal({ #report, report[1].path:match "^all_gather" ~= nil, report.bytes }, { 1, true, 3 * 8 * 8 * 4 })
+  local text = tostring(compiled:ir())
+  equal(text:find("Float32[8@d0.d1, 8]", 1, true) ~= nil, true)
+  local gradient = ms.jit(function(a, b) return ms.grad(function(k) return f(a, k, b):square():sum() end)(w) end)
+  for _ = 1, 3 do
+    near(full(gradient(x, v)), ms.grad(function(k) return (ops.matmul(ops.relu(ops.matmul(x, k)), v) * 2):square():sum() end)(w), 1e-3)
+  end
+  ms.set_parallel { ranks = 1 }
+  local back = ms.jit(function(a) return ms.reshard(a * 2, mesh(nil, "tp")):full() + 1, ms.reshard(a, mesh("dp")) end)
+  for _ = 1, 3 do
+    local whole, moved = back(ms.distribute(x, mesh("dp", "tp")))
+    equal({ whole.device, layout(moved) }, { "CPU", "[8@dp, 8]" })
+    equal(whole, x * 2 + 1)
+    equal(full(moved), x)
+  end
+end)
+
+test("without a sum that is cut, the bits are those of one rank", function()
+  local function f(a, b) return ops.tanh(a * 2 + b), ops.exp(a):sum(1), ops.softmax(a, 1) end
+  local a, b = ops.randn(8, 6), ops.randn(6)
+  local compiled, alone = ms.jit(f), ms.jit(f)
+  local wanted, got
+  for _ = 1, 3 do
+    wanted = table.pack(alone(a, b))
+    got = table.pack(compiled(ms.distribute(a, mesh("dp")), b))
+  end
+  for i = 1, 3 do equal(bits(got[i]), bits(wanted[i])) end
+end)
+
 t.finish()

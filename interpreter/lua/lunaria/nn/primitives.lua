@@ -72,11 +72,13 @@ local function computed(self, ...)
   return self:construct(...)
 end
 
+-- Read with the first strategy: a compiled function does not read files.
+local shard
+
 local function compute(self, ...)
   check_names(self, select("#", ...))
   if not self.attrs.in_strategy then return computed(self, ...) end
-  local shard = require "lunaria.parallel.shard"
-  shard.check_inputs(self.name, self.attrs.in_strategy, ...)
+  shard = shard or require "lunaria.parallel.shard"
   return shard.laid_results(self, computed(self, shard.laid_inputs(self, ...)))
 end
 
@@ -170,7 +172,7 @@ end
 
 local function with_strategy(self, in_strategy, out_strategy)
   in_strategy, out_strategy = arguments.named("set_strategy", { "in_strategy", "out_strategy" }, in_strategy, out_strategy)
-  local shard = require "lunaria.parallel.shard"
+  shard = shard or require "lunaria.parallel.shard"
   shard.check_strategy("set_strategy", "in_strategy", in_strategy)
   if out_strategy ~= nil then shard.check_strategy("set_strategy", "out_strategy", out_strategy) end
   self.attrs.in_strategy, self.attrs.out_strategy = in_strategy, out_strategy

@@ -67,9 +67,18 @@ local function check_axes(where, name, parts, ndim)
   if #parts ~= ndim then fail(where, ("%s has %d axes, and the tensor has %d"):format(name, #parts, ndim)) end
 end
 
+-- The numbers of layouts that were asked for, by the layout and the number of axes: a compiled function reads them here.
+local numbers_by_layout = setmetatable({}, { __mode = "k" })
+
 -- The number of the layout for a tensor with so many axes.
 local function number_of(where, name, strategy, ndim)
-  if is_layout(strategy) then return laid.number_of(strategy, ndim, where, name) end
+  local known = numbers_by_layout[strategy]
+  if known and known[ndim] then return known[ndim] end
+  if is_layout(strategy) then
+    known = known or {}
+    numbers_by_layout[strategy], known[ndim] = known, laid.number_of(strategy, ndim, where, name)
+    return known[ndim]
+  end
   check_parts(where, name, strategy)
   check_axes(where, name, strategy, ndim)
   local mesh, runs = mesh_of(where, strategy)
@@ -326,16 +335,64 @@ local function numbers_of(primitive, where, strategy, inputs)
   return numbers
 end
 
+-- For each strategy of an operator the shapes that it was asked for, and the numbers of layouts that follow from them.
+local known_numbers = setmetatable({}, { __mode = "k" })
+
+local function is_alike(shape, x)
+  if not shape or not ms.is_tensor(x) then return not shape and not ms.is_tensor(x) end
+  if #shape ~= x.ndim then return false end
+  for axis = 1, #shape do
+    if shape[axis] ~= x.shape[axis] then return false end
+  end
+  return true
+end
+
+local function are_alike(shapes, strategy, values)
+  if shapes.ranks ~= simulated then return false end
+  for i, parts in ipairs(strategy) do
+    if not is_alike(shapes[i], values[i]) then return false end
+    for axis, n in ipairs(shapes.cuts[i]) do
+      if parts[axis] ~= n then return false end
+    end
+  end
+  return true
+end
+
+-- The numbers of the layouts of inputs, for each that is laid out.
+local function input_numbers(primitive, strategy, values)
+  local where = primitive.name
+  for _, entry in ipairs(known_numbers[strategy] or {}) do
+    if are_alike(entry.shapes, strategy, values) then return entry.numbers end
+  end
+  M.check_inputs(where, strategy, table.unpack(values, 1, values.n))
+  local has_layouts, numbers = false, {}
+  for _, parts in ipairs(strategy) do has_layouts = has_layouts or is_layout(parts) end
+  if has_layouts then
+    for i, parts in ipairs(strategy) do
+      if ms.is_tensor(values[i]) then numbers[i] = number_of(where, ("in_strategy[%d]"):format(i), parts, values[i].ndim) end
+    end
+    return numbers
+  end
+  if not is_whole(strategy) then numbers = numbers_of(primitive, where, strategy, values) end
+  local shapes = { ranks = simulated, cuts = {} }
+  for i, parts in ipairs(strategy) do
+    shapes[i] = ms.is_tensor(values[i]) and table.move(values[i].shape, 1, values[i].ndim, 1, {})
+    shapes.cuts[i] = table.move(parts, 1, #parts, 1, {})
+  end
+  local list = known_numbers[strategy]
+  if not list or #list >= 64 then list = {} end
+  table.insert(list, { shapes = shapes, numbers = numbers })
+  known_numbers[strategy] = list
+  return numbers
+end
+
 --- The inputs of an operator with a strategy, laid out; out_strategy: see laid_results.
 function M.laid_inputs(primitive, ...)
-  local strategy, where = primitive.attrs.in_strategy, primitive.name
-  if is_whole(strategy) then return ... end
-  for _, parts in ipairs(strategy) do
-    if is_layout(parts) then return lay_all(where, "in_strategy", strategy, ...) end
+  local strategy, values = primitive.attrs.in_strategy, table.pack(...)
+  local numbers = input_numbers(primitive, strategy, values)
+  for i = 1, #strategy do
+    if numbers[i] then values[i] = ops.lay_out(values[i], numbers[i]) end
   end
-  local values = table.pack(...)
-  local numbers = numbers_of(primitive, where, strategy, values)
-  for i, number in pairs(numbers) do values[i] = ops.lay_out(values[i], number) end
   return table.unpack(values, 1, values.n)
 end
 
