@@ -10,6 +10,7 @@
 #include "core/base/signals.h"
 #include "core/io/ckpt.h"
 #include "core/io/safetensors.h"
+#include "core/io/sealed.h"
 #include "core/io/task.h"
 #include "core/tensor/device.h"
 #include "interpreter/bindings/draft.h"
@@ -32,9 +33,18 @@ CkptCheck check_option(lua_State* L, int index) {
     return required ? CkptCheck::required : CkptCheck::never;
 }
 
-// read_ckpt(path [, {crc_check = }]): tensors and texts by name, and the names in their order.
+// The content of a file: of an encrypted one under the key at the index.
+std::unique_ptr<Source> ckpt_source(lua_State* L, const std::string& path, int key) {
+    auto source = open_source(path);
+    const bool has_key = !lua_isnoneornil(L, key);
+    if (has_key) return open_sealed(*source, text_at(L, key), "dec_key is the enc_key with which it was saved");
+    if (is_sealed(*source)) throw source->error("is encrypted, and there is no key").hint("give it as dec_key");
+    return source;
+}
+
+// read_ckpt(path [, {crc_check = } [, key]]): tensors and texts by name, and the names in their order.
 int read_ckpt_file(lua_State* L) {
-    const CkptFile file(path_at(L, 1, "read_ckpt"), check_option(L, 2));
+    const CkptFile file(ckpt_source(L, path_at(L, 1, "read_ckpt"), 3), check_option(L, 2));
     const std::vector<std::string> names = file.names();
     lua_createtable(L, 0, static_cast<int>(names.size()));
     lua_createtable(L, static_cast<int>(names.size()), 0);
@@ -52,8 +62,16 @@ int read_ckpt_file(lua_State* L) {
     return 2;
 }
 
-// write_ckpt(path, values, names, checksum, later): the values of the names, in their order. later: a thread writes
-// them.
+// The file is encrypted where there is a key.
+void write_values(Sink& sink, std::span<const NamedCkptValue> values, bool checksum, std::string_view key) {
+    if (key.empty()) return write_ckpt(sink, values, checksum);
+    SealingSink sealing(sink, key);
+    write_ckpt(sealing, values, checksum);
+    sealing.finish();
+}
+
+// write_ckpt(path, values, names, checksum, later, key): the values of the names, in their order. later: a thread
+// writes them. key: the file is encrypted.
 int write_ckpt_file(lua_State* L) {
     const std::string path = path_at(L, 1, "write_ckpt");
     if (!lua_istable(L, 2) || !lua_istable(L, 3))
@@ -79,13 +97,17 @@ int write_ckpt_file(lua_State* L) {
         lua_pop(L, 2);
     }
     const bool checksum = lua_toboolean(L, 4);
+    const std::string key = lua_isnoneornil(L, 6) ? std::string() : text_at(L, 6);
     if (!lua_toboolean(L, 5)) {
-        write_ckpt(path, values, checksum);
+        FileSink sink(path);
+        write_values(sink, values, checksum, key);
+        sink.commit();
         return 0;
     }
     for (auto& [name, value] : values)
         if (Tensor* tensor = std::get_if<Tensor>(&value)) value = snapshot(*tensor);
-    write_file_later(path, [values = std::move(values), checksum](Sink& sink) { write_ckpt(sink, values, checksum); });
+    write_file_later(
+        path, [values = std::move(values), checksum, key](Sink& sink) { write_values(sink, values, checksum, key); });
     return 0;
 }
 

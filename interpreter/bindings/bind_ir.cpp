@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/io/sealed.h"
 #include "core/ir/mindir.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
@@ -9,6 +10,7 @@
 #include "interpreter/saving/typed_program.h"
 #include "interpreter/values/values.h"
 #include "interpreter/watchers/graph_trace.h"
+#include "interpreter/workers/data_handles.h"
 #include "jit/saving/loaded_program.h"
 #include "jit/saving/specializer.h"
 
@@ -188,7 +190,26 @@ class Exporter {
     std::string missing_;
 };
 
-void save(lua_State* L, int function, const std::string& path, int from, int to, Form form) {
+// The option that is a key of AES; empty where it is not given. Messages say nothing of what is in it.
+std::string key_option(lua_State* L, int index, const char* where, const char* name) {
+    if (!push_option(L, index, name)) return {};
+    if (lua_type(L, -1) != LUA_TSTRING) throw argument_error(where, str(name, " must be a text"));
+    const std::string key = text_at(L, -1);
+    if (key.size() != 16 && key.size() != 24 && key.size() != 32)
+        throw argument_error(where, str(name, " must have 16, 24 or 32 bytes, got ", key.size()));
+    return key;
+}
+
+std::string sealed(const std::string& bytes, std::string_view key) {
+    StringSink sink;
+    SealingSink sealing(sink, key);
+    sealing.write(bytes);
+    sealing.finish();
+    return sink.text();
+}
+
+// key: the file is encrypted, where there is one.
+void save(lua_State* L, int function, const std::string& path, int from, int to, Form form, std::string_view key = {}) {
     LuaHost& host = LuaHost::of(L);
     std::vector<Value> inputs;
     for (int i = from; i <= to; ++i) {
@@ -221,7 +242,7 @@ void save(lua_State* L, int function, const std::string& path, int from, int to,
         }
         if (bytes.empty()) throw;
     }
-    write_file(path, bytes);
+    write_file(path, key.empty() ? bytes : sealed(bytes, key));
 }
 
 // ms.save_mindir(f, path, example inputs …)
@@ -247,7 +268,7 @@ int export_network(lua_State* L) {
     check_callable(L, 1, "export");
     const int n = lua_gettop(L);
     if (n < 2 || !lua_istable(L, n)) throw argument_error("export", "the last argument must be {file_name = ...}");
-    check_options(L, n, "export", {"file_name", "file_format", "form", "dynamic_axes"});
+    check_options(L, n, "export", {"file_name", "file_format", "form", "dynamic_axes", "enc_key"});
     if (push_option(L, n, "file_format")) {
         const std::string format = luaL_tolstring(L, -1, nullptr);
         if (format == "ONNX") return export_onnx(L, n);
@@ -265,7 +286,7 @@ int export_network(lua_State* L) {
     if (!push_option(L, n, "file_name")) throw argument_error("export", "file_name is missing");
     std::string path = path_at(L, -1, "export");
     if (!path.ends_with(".mindir")) path += ".mindir";
-    save(L, 1, path, 2, n - 1, form);
+    save(L, 1, path, 2, n - 1, form, key_option(L, n, "export", "enc_key"));
     return 0;
 }
 
@@ -312,7 +333,17 @@ int load_mindir(lua_State* L) {
     const std::string path = path_at(L, 1, "load_mindir");
     std::vector<Value> weights;
     LuaHost& host = LuaHost::of(L);
-    const Value f = function_in(host, *open_source(path), weights);
+    auto source = open_source(path);
+    std::string key;
+    if (!lua_isnoneornil(L, 2)) {
+        check_options(L, 2, "load_mindir", {"dec_key"});
+        key = key_option(L, 2, "load_mindir", "dec_key");
+    }
+    if (!key.empty())
+        source = open_sealed(*source, key, "dec_key is the enc_key with which it was exported");
+    else if (is_sealed(*source))
+        throw source->error("is encrypted, and there is no key").hint("give it as dec_key");
+    const Value f = function_in(host, *source, weights);
     host.push(L, f);
     lua_newtable(L);
     for (const Value& w : weights) {

@@ -12,4 +12,7 @@ return parts("ms.armour", "name", {
   { "lunaria.armour.evaluations", "evaluations", whole = true },
   { "lunaria.armour.natural", "natural_robustness", whole = true },
   { "lunaria.armour.privacy", "privacy", whole = true },
+  { "lunaria.armour.fuzz", "fuzz_testing", whole = true },
+  { "lunaria.armour.reliability", "reliability", whole = true },
+  { "lunaria.armour.protection", "protection", whole = true },
 })

@@ -119,7 +119,7 @@ ms.save_mindir(f, path, ...): Writes a function for inputs like these as MindIR:
     > ms.save_mindir(function(x) return x * 2 end, "/tmp/lunaria_help.mindir", ms.ones { 2 })
     > ms.load_mindir("/tmp/lunaria_help.mindir")(ms.ones { 2 }):tolist()[1] --> 2.0
     > (os.remove("/tmp/lunaria_help.mindir")) --> true
-ms.load_mindir(path): The function in a MindIR file.
+ms.load_mindir(path, options): The function in a MindIR file. options: { dec_key = }, the key of an encrypted one.
     > ms.save_mindir(function(x) return x + 1 end, "/tmp/lunaria_help.mindir", ms.ones { 2 })
     > ms.load_mindir("/tmp/lunaria_help.mindir")(ms.ones { 2 }):sum():item() --> 4.0
     > (os.remove("/tmp/lunaria_help.mindir")) --> true
@@ -127,6 +127,7 @@ ms.export(net, ...): Writes a network for inputs like these to a file; the last 
   "ONNX"}. An ONNX file holds the operators that the network calls for inputs of these sizes; it is read back and compared first.
   dynamic_axes = { x = { [0] = "batch" } } (or { x = { 0 } }) is for ONNX: the file is for inputs of any size along these
   axes, whose names it has; an operator that fixes such a size is named by an error. Inputs are called x, or x0, x1 ...
+  enc_key: a text of 16, 24 or 32 bytes, under which a MindIR file is encrypted (AES-GCM).
   MindSpore reads a MindIR file (mindspore.load, nn.GraphCell) where the network consists of operators that MindSpore has,
   and of branches and loops by the elements of tensors between them, for inputs of any size or for these sizes alone. Any
   other is written in a form of our own, which only Lunaria reads: tables and functions as values, recursion, results that
@@ -390,6 +391,18 @@ ms.armour.privacy: Training that keeps its samples private, and what it costs.
     > type(ms.armour.privacy.diff_privacy) --> table
 ms.armour.privacy.diff_privacy: Training whose result tells little of any single sample: clipped gradients, noise, budgets.
     > ms.armour.privacy.diff_privacy.NoiseGaussianRandom(1.0, 1.5):noise_multiplier() --> 1.5
+ms.armour.privacy.sup_privacy: Training that leaves few and small weights, which tell less of single samples.
+    > type(ms.armour.privacy.sup_privacy.SuppressModel) --> table
+ms.armour.privacy.sup_privacy.SuppressPrivacyFactory: create(networks, mask_layers, ...) gives what controls the masks of a training.
+    > type(ms.armour.privacy.sup_privacy.SuppressPrivacyFactory.create) --> function
+ms.armour.privacy.unlearning: Networks that can forget samples exactly.
+    > type(ms.armour.privacy.unlearning.SISA) --> table
+ms.armour.fuzz_testing: Coverage of what a network can do, and fuzzers that look for inputs it gets wrong.
+    > type(ms.armour.fuzz_testing.Fuzzer) --> table
+ms.armour.reliability: Faults in memory, drift of series, inputs from outside of what was learnt.
+    > type(ms.armour.reliability.FaultInjector) --> table
+ms.armour.protection: Marks in weights that show whose network it is, and weights that are of use only with a secret.
+    > type(ms.armour.protection.Watermark) --> table
 ms.armour.attacks: Attacks that know the gradients of a model: steps within a ball around each input, or the nearest adversarial input.
     > type(ms.armour.attacks.FastGradientMethod) --> table
 ms.armour.attacks.black: Attacks on models that are only asked, with counts of questions and budgets for each sample.

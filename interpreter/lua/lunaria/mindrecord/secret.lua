@@ -30,11 +30,7 @@ end
 ---     > (pcall(ms.mindrecord.FileReader, "/tmp/lunaria_help7.mindrecord")) --> false
 ---     > (os.remove("/tmp/lunaria_help7.mindrecord") and os.remove("/tmp/lunaria_help7.mindrecord.db")) --> true
 function secret.set_enc_key(enc_key)
-  if enc_key ~= nil and type(enc_key) ~= "string" then fail("set_enc_key", "enc_key must be a text or nil, got " .. describe(enc_key)) end
-  if enc_key and #enc_key ~= 16 and #enc_key ~= 24 and #enc_key ~= 32 then
-    fail("set_enc_key", ("enc_key must have 16, 24 or 32 bytes, got %d"):format(#enc_key))
-  end
-  key = enc_key
+  key = arguments.check.optional_key("set_enc_key", "enc_key", enc_key)
 end
 
 --- How files are encrypted where there is a key: enc_mode is "AES-GCM", or a function that gets the plain file, its number of bytes, the

@@ -383,6 +383,16 @@ end
 local reductions = { "mean", "sum", "none" }
 function check.reduction(where, name, value) return check.choice(where, name, value, reductions) end
 
+-- A key of AES, or nil. Messages say nothing of what is in it.
+function check.optional_key(where, name, value)
+  if value == nil then return nil end
+  if type(value) ~= "string" then fail(where, ("%s must be a text or nil, got a value of type %s"):format(name, type(value))) end
+  if #value ~= 16 and #value ~= 24 and #value ~= 32 then
+    fail(where, ("%s must have 16, 24 or 32 bytes, got %d"):format(name, #value))
+  end
+  return value
+end
+
 function check.optional_tensor(where, name, value)
   if value ~= nil and not ms.is_tensor(value) then fail(where, name .. " must be a tensor, got " .. describe(value)) end
   return value

@@ -11,6 +11,11 @@ local function cells_of(where, ...)
   local list = { ... }
   if select("#", ...) == 1 and type(list[1]) == "table" and not is_cell(list[1]) then
     list = list[1]
+    for key in pairs(list) do
+      if math.type(key) == nil then
+        fail(where, ("cells come in order, and the table has the field %s"):format(tostring(key)), "nn.CellDict has cells by name")
+      end
+    end
   end
   for i = 1, #list do
     if not is_cell(list[i]) then

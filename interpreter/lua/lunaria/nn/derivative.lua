@@ -63,16 +63,21 @@ function Vjp:construct(...)
 end
 
 local GraphCell = Cell:extend("GraphCell")
-GraphCell._parameters = "graph, params_init=nil"
+GraphCell._parameters = "graph, params_init=nil, obf_random_seed=nil"
 GraphCell._doc = [[A network from a MindIR file as a cell: nn.GraphCell("net.mindir"), or nn.GraphCell(ms.load_mindir("net.mindir")).
 
 graph: the path of the file, or what ms.load_mindir gives. params_init: values for the network's parameters by their names, which
-replace those of the file. The parameters are the cell's, and can be trained further.
+replace those of the file. The parameters are the cell's, and can be trained further. obf_random_seed: the seed with which
+ms.obfuscate_model scrambled the file.
 
   > ms.save_mindir(ms.nn.Dense(2, 3), "/tmp/lunaria_graph_cell.mindir", ms.ones { 1, 2 })
   > ms.nn.GraphCell("/tmp/lunaria_graph_cell.mindir")(ms.ones { 4, 2 }).shape --> (4, 3)]]
 
-function GraphCell:init(graph, params_init)
+function GraphCell:init(graph, params_init, obf_random_seed)
+  -- Names of tensors and names of arguments look the same; a seed is no tensor.
+  if type(params_init) == "table" and math.type(params_init.obf_random_seed) then
+    params_init, obf_random_seed = params_init.params_init, params_init.obf_random_seed
+  end
   local weights
   if type(graph) == "string" then
     graph, weights = ms.load_mindir(graph)
@@ -109,6 +114,7 @@ function GraphCell:init(graph, params_init)
   end
   for _, name in ipairs(names) do self:insert_param_to_cell(name, weights[name]) end
   rawset(self, "graph", graph)
+  if obf_random_seed ~= nil then require "lunaria.armour.protection.obfuscation".scale("GraphCell", self, obf_random_seed, true) end
 end
 
 function GraphCell:construct(...)

@@ -56,8 +56,8 @@ local function collect(where, object)
 end
 
 -- Texts of safetensors files are in the metadata. later: a thread writes the file.
-local function write(path, format, values, names, checksum, later)
-  if format == "ckpt" then return io_.write_ckpt(path, values, names, checksum, later) end
+local function write(path, format, values, names, checksum, later, key)
+  if format == "ckpt" then return io_.write_ckpt(path, values, names, checksum, later, key) end
   local tensors, metadata = {}, { format = "ms" }
   for _, name in ipairs(names) do
     if type(values[name]) == "string" then metadata[name] = values[name] else tensors[name] = values[name] end
@@ -65,7 +65,7 @@ local function write(path, format, values, names, checksum, later)
   ms.save_safetensors(path, tensors, { metadata = metadata, later = later })
 end
 
-local formats = { "ckpt", "safetensors" }
+local formats, modes = { "ckpt", "safetensors" }, { "AES-GCM" }
 
 local function path_of(where, name, value)
   if type(value) ~= "string" or value == "" then fail(where, ("%s must be a path, got %s"):format(name, describe(value))) end
@@ -79,7 +79,8 @@ local save_signature = arguments.signature("save_obj, ckpt_file_name, integrated
 --- .safetensors by its name or format = "safetensors". Tensors have any shape and dtype, and are read again with the same elements.
 --- append_dict: further numbers, texts and tensors. choice_func: a
 --- function of a name that says whether it is saved. crc_check: with a checksum. The file is there whole or not at all, also
---- after a crash. async_save: the function returns at once, and a thread writes the values as they are now, one file at a
+--- after a crash. enc_key: a text of 16, 24 or 32 bytes, under which a .ckpt file is encrypted (enc_mode: "AES-GCM"). async_save: the
+--- function returns at once, and a thread writes the values as they are now, one file at a
 --- time: the next call waits for the file before it, and is where an error of it shows; the end of the program waits too.
 --- ms.async_ckpt_wait() waits, ms.async_ckpt_thread_status() says whether a file is being written.
 --- sharded: ckpt_file_name is a folder, in which step-00000100 (step: its number) gets a file of each rank with the tensors and
@@ -101,7 +102,9 @@ function checkpoint.save_checkpoint(...)
   end
   if format == nil then format = ends_with(path, ".safetensors") and "safetensors" or "ckpt" end
   check.choice(where, "format", format, formats)
-  if a.enc_key ~= nil then fail(where, "encrypted checkpoints are not written: enc_key must be nil") end
+  local key = check.optional_key(where, "enc_key", a.enc_key)
+  check.choice(where, "enc_mode", a.enc_mode, modes)
+  if key and format ~= "ckpt" then fail(where, "only .ckpt files are encrypted, not safetensors: enc_key must be nil") end
   if not is_sharded and not ends_with(path, "." .. format) then path = path .. "." .. format end
   local values, names = collect(where, a.save_obj)
   if a.append_dict ~= nil then
@@ -120,7 +123,7 @@ function checkpoint.save_checkpoint(...)
   local checksum = check.boolean(where, "crc_check", a.crc_check)
   if checksum and format ~= "ckpt" then fail(where, "crc_check is for .ckpt files: a safetensors file has no checksum") end
   local later = checkpoint.is_async(where, "async_save", a.async_save)
-  if not is_sharded then return write(path, format, values, names, checksum, later) end
+  if not is_sharded then return write(path, format, values, names, checksum, later, key) end
   local chosen = {}
   for _, name in ipairs(names) do chosen[name] = values[name] end
   sharded.save(path, chosen, { step = step, later = later })
@@ -204,7 +207,7 @@ local function with_texts(values, metadata)
 end
 
 -- Tensors and texts by name.
-local function read(parts, crc_check, mmap, net)
+local function read(parts, crc_check, mmap, net, key)
   local values = {}
   for _, part in ipairs(parts) do
     if part.kind == "shards" then
@@ -219,8 +222,9 @@ local function read(parts, crc_check, mmap, net)
       if mmap then
         fail(part.path, "is a .ckpt file, which cannot be mapped: mmap is for safetensors", "ms.ckpt_to_safetensors(path)")
       end
-      return (io_.read_ckpt(part.path, crc_check ~= nil and { crc_check = crc_check } or nil))
+      return (io_.read_ckpt(part.path, crc_check ~= nil and { crc_check = crc_check } or nil, key))
     end
+    if key then fail(part.path, "is not encrypted: dec_key must be nil") end
     local tensors, metadata = ms.load_safetensors(part.path, { names = part.names, mmap = mmap })
     for name, tensor in pairs(tensors) do values[name] = tensor end
     if not part.names then with_texts(values, metadata) end
@@ -256,7 +260,8 @@ local load_signature = arguments.signature("ckpt_file_name, net=nil, strict_load
 local function request(where, ...)
   local a = arguments.bind(where, load_signature, ...)
   local path = path_of(where, "ckpt_file_name", a.ckpt_file_name)
-  if a.dec_key ~= nil then fail(where, "encrypted checkpoints are not read: dec_key must be nil") end
+  a.dec_key = check.optional_key(where, "dec_key", a.dec_key)
+  check.choice(where, "dec_mode", a.dec_mode, modes)
   if a.format ~= nil then check.choice(where, "format", a.format, formats) end
   if a.crc_check ~= nil then check.boolean(where, "crc_check", a.crc_check) end
   check.boolean(where, "mmap", a.mmap)
@@ -286,7 +291,8 @@ end
 --- the index (.index.json) of a model in several safetensors files, or their folder; or the folder of a sharded checkpoint (the
 --- newest complete step) or a step in it, from whatever number of ranks: without net whole tensors come back. net: gets the parameters, as
 --- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
---- that says whether it is read. crc_check: true demands a checksum, false does not compare one. mmap: the tensors of a
+--- that says whether it is read. dec_key: the key of an encrypted .ckpt file. crc_check: true demands a checksum, false does not compare
+--- one. mmap: the tensors of a
 --- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile. A file that is cut off or
 --- damaged is an error that names the offset.
 ---     > ms.save_checkpoint({ w = ms.ones({ 2, 3 }, ms.float16) }, "/tmp/lunaria_help.ckpt")
@@ -295,7 +301,7 @@ end
 ---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
 function checkpoint.load_checkpoint(...)
   local parts, chosen, a = request("load_checkpoint", ...)
-  return chosen(read(parts, a.crc_check, a.mmap, a.net))
+  return chosen(read(parts, a.crc_check, a.mmap, a.net, a.dec_key))
 end
 
 -- A checkpoint that a thread reads.
@@ -324,6 +330,7 @@ function checkpoint.load_checkpoint_async(...)
   local where = "load_checkpoint_async"
   local parts, chosen, a = request(where, ...)
   if a.mmap then fail(where, "a file that is mapped is not read: mmap must be false", "ms.load_checkpoint(path, { mmap = true })") end
+  if a.dec_key then fail(where, "an encrypted file is read at once: dec_key must be nil", "ms.load_checkpoint(path, { dec_key = key })") end
   for _, part in ipairs(parts) do
     if part.kind == "shards" then
       fail(where, part.path .. " has files of ranks, which are read at once", "ms.load_checkpoint(path)")

@@ -25,7 +25,8 @@ figure are kept instead of the newest, written after evaluations of Model:fit; m
 name. async_save: a thread writes the files while the training goes on, one at a time; a file that others replace goes when
 the new one is whole. sharded: the directory gets a folder of each step, in which each rank writes what it holds (see
 ms.save_checkpoint); that is done, too, where parameters are pieces. Else the first of several ranks writes.
-integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: nil.
+integrated_save: for programs written for MindSpore, nothing depends on it. enc_key: a text of 16, 24 or 32 bytes, under which
+files are encrypted.
 
   > ms.train.CheckpointConfig { save_checkpoint_steps = 100 }.keep_checkpoint_max --> 5]])
 classes.CheckpointConfig = CheckpointConfig
@@ -40,7 +41,8 @@ function CheckpointConfig:setup(a)
   self.async_save = checkpoint.is_async(name, "async_save", a.async_save)
   self.sharded = check.boolean(name, "sharded", a.sharded)
   if self.sharded and a.monitor ~= nil then fail(name, "the newest steps of ranks stay, not the best: monitor must be nil") end
-  if a.enc_key ~= nil then fail(name, "encrypted checkpoints are not written: enc_key must be nil") end
+  self.enc_key = check.optional_key(name, "enc_key", a.enc_key)
+  if self.enc_key and (self.sharded or self.format ~= "ckpt") then fail(name, "only .ckpt files are encrypted: enc_key must be nil") end
   if a.saved_network ~= nil and not arguments.is_callable(a.saved_network) then
     fail(name, "saved_network must be a cell, got " .. describe(a.saved_network))
   end
@@ -178,7 +180,7 @@ local function save(self, args, value)
   if sharded.place().rank > 0 then return end
   -- Waits for the file before this one, if a thread writes it.
   ms.save_checkpoint(object, path, { append_dict = next(info) and info or nil, crc_check = config.crc_check, format = config.format,
-    async_save = config.async_save })
+    enc_key = config.enc_key, async_save = config.async_save })
   remove_gone(self)
   self.last_checkpoint = path
   keep(self, path, value)

@@ -5,4 +5,6 @@ return require "lunaria.parts" ("ms.armour.privacy", "name", {
   { "lunaria.armour.privacy.statistics", "statistics", whole = true },
   { "lunaria.armour.privacy.local_privacy", "local_privacy", whole = true },
   { "lunaria.armour.privacy.pate", "PATE" },
+  { "lunaria.armour.privacy.suppress", "sup_privacy", whole = true },
+  { "lunaria.armour.privacy.unlearning", "unlearning", whole = true },
 })
