@@ -32,14 +32,21 @@ function Weighted:_lead(point, mask)
   return margins.distance(self.classifier.network(point), mask, self.targeted, self.confidence)
 end
 
--- Whether the samples' losses still fall, looked at now and then: of those that do not, later points do not count.
+-- Looks in a row without a gain after which a sample's steps end: Adam swings about a minimum, and a single look may fall on a crest.
+local PATIENCE = 2
+
+-- Which samples go on, looked at now and then: those whose loss still falls, or for which nearer points are still found. Of the others
+-- later points do not count.
 local function watch(self, count)
   local every = math.max(1, math.ceil(self.max_iterations * self.abort_early_check_ratio))
-  local before
-  return function(iteration, losses, goes_on)
+  local least, near, waited
+  return function(iteration, losses, distances, goes_on)
     if not self.abort_early or iteration % every ~= 0 then return goes_on end
-    goes_on = before and ops.logical_and(goes_on, ops.less_equal(losses, before * 0.9999)) or ops.ones({ count }, ms.bool)
-    before = losses
+    local gains = ops.ones({ count }, ms.bool)
+    if least then gains = ops.logical_or(ops.less(losses, least * 0.9999), ops.less(distances, near * 0.9999)) end
+    waited = ops.where(gains, 0, waited and waited + 1 or 0)
+    least, near = least and ops.minimum(losses, least) or losses, distances
+    goes_on = ops.logical_and(goes_on, ops.less(waited, PATIENCE))
     return goes_on, not ops.any(goes_on):item()
   end
 end
@@ -60,7 +67,7 @@ function Weighted:_search(x, y)
       state, one, two, best, least, found, losses =
         self._step(state, one, two, best, least, found, goes_on, origin, mask, weights.value, rate, share)
       if self.fast and ops.all(ops.less(least, math.huge)):item() then return best end
-      goes_on, all_ended = look(k, losses, goes_on)
+      goes_on, all_ended = look(k, losses, least, goes_on)
       if all_ended then break end
     end
     weights.update(found)
@@ -87,9 +94,10 @@ with x' = tanh(w) in the box, where lead is by how much the true class leads (th
 smallest c that succeeds for each sample. network: a cell or function of inputs (N, ...) that gives logits. num_classes: how many it
 gives. box_min, box_max: the range of the inputs. bin_search_steps: how many c are tried for each sample, from initial_const on.
 max_iterations: steps of Adam for each of them. learning_rate: that of Adam. confidence: by how much the wrong class has to lead.
-abort_early: a sample's steps end when its loss no longer falls, looked at after each abort_early_check_ratio of the iterations.
-targeted: labels are the classes to reach. fast: ends as soon as each sample has an adversarial one, without a search for near ones.
-sparse: true takes labels as class numbers only, false as one-hot only. Samples for which none is found come back as they were.
+abort_early: a sample's steps end when in two looks, one after each abort_early_check_ratio of the iterations, neither its loss has
+fallen nor a nearer sample been found. targeted: labels are the classes to reach. fast: ends as soon as each sample has an adversarial
+one, without a search for near ones. sparse: true takes labels as class numbers only, false as one-hot only. Samples for which none is
+found come back as they were.
 
   > net = ms.nn.SequentialCell(ms.nn.Dense(4, 3))
   > x = ms.full({ 2, 4 }, 0.5)
@@ -112,10 +120,11 @@ end
 
 function CarliniWagnerL2Attack:_beside(w) return ops.zeros_like(w), ops.zeros_like(w) end -- luacheck: ignore 212
 
--- The form of Adam whose small constant stands beside the root as it is, as in the authors' program.
-function CarliniWagnerL2Attack:_rates(k) return self.learning_rate * math.sqrt(1 - 0.999 ^ k) / (1 - 0.9 ^ k), 0.0 end
+-- Adam's small constant stands beside the root after its correction, as in its paper. Beside the root as it is, as some programs have it,
+-- it outweighs the slopes of pixels at the ends of the box, where tanh is flat, and the samples that are found are a percent further away.
+function CarliniWagnerL2Attack:_rates(k) return self.learning_rate / (1 - 0.9 ^ k), math.sqrt(1 - 0.999 ^ k) end
 
-function CarliniWagnerL2Attack:_one_step(w, mean, square, best, least, found, goes_on, origin, mask, weight, rate)
+function CarliniWagnerL2Attack:_one_step(w, mean, square, best, least, found, goes_on, origin, mask, weight, rate, share)
   local aux, gradient = ms.value_and_grad(function(at)
     local point = ops.tanh(at) * self.half + self.middle
     local distance = ops.sum(ops.square(point - origin):reshape { point.shape[1], -1 }, 1)
@@ -126,7 +135,7 @@ function CarliniWagnerL2Attack:_one_step(w, mean, square, best, least, found, go
   local point, distance, hit = aux[2], aux[3], ops.logical_and(ops.less(aux[4], 0), goes_on)
   local better = ops.logical_and(hit, ops.less(distance, least))
   mean, square = mean * 0.9 + gradient * 0.1, square * 0.999 + ops.square(gradient) * 0.001
-  return w - mean / (ops.sqrt(square) + 1e-8) * rate, mean, square, choose(better, point, best), ops.where(better, distance, least),
+  return w - mean / (ops.sqrt(square) / share + 1e-8) * rate, mean, square, choose(better, point, best), ops.where(better, distance, least),
     ops.logical_or(found, hit), aux[5]
 end
 
@@ -139,9 +148,10 @@ finds the smallest c that succeeds. network: a cell or function of inputs (N, ..
 box_min, box_max: the range of the inputs. beta: the weight of the L1 norm, and the size up to which a change is left out.
 decision_rule: "EN", "L1" or "L2", the distance by which the best sample is chosen. bin_search_steps: how many c are tried for each
 sample, from initial_const on. max_iterations: steps for each of them. learning_rate: the first size of a step, which falls to 0 as a
-root does. confidence: by how much the wrong class has to lead. abort_early: a sample's steps end when its loss no longer falls, looked
-at after each abort_early_check_ratio of the iterations. targeted: labels are the classes to reach. sparse: true takes labels as class
-numbers only, false as one-hot only. Samples for which none is found come back as they were.
+root does. confidence: by how much the wrong class has to lead. abort_early: a sample's steps end when in two looks, one after each
+abort_early_check_ratio of the iterations, neither its loss has fallen nor a nearer sample been found. targeted: labels are the classes
+to reach. sparse: true takes labels as class numbers only, false as one-hot only. Samples for which none is found come back as they
+were.
 
   > net = ms.nn.SequentialCell(ms.nn.Dense(4, 3))
   > x = ms.full({ 2, 4 }, 0.5)
