@@ -32,6 +32,8 @@ return parts("ms.nn", "layer", {
   { "lunaria.nn.transformer_layers",
     "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer" },
   { "lunaria.nn.language", "BlockDense BlockEmbedding KVCache RMSNorm RotaryEmbedding" },
+  { "lunaria.nn.experts", "MixtureOfExperts" },
+  { "lunaria.nn.ring_attention", "RingAttention" },
   { "lunaria.lite.language.lora", "LoRADense", of = "classes" },
   { "lunaria.nn.wrap", "TrainOneStepCell WithEvalCell WithGradCell WithLossCell" },
   { "lunaria.nn.loss_scale", [[DistributedGradReducer DynamicLossScaleUpdateCell FixedLossScaleUpdateCell ForwardValueAndGrad

@@ -85,6 +85,13 @@ local function check_network(where, plan, network)
   if name and plan.ranks > 1 then
     fail(where, ("%s has a strategy, which goes with the parallel_mode 'semi_auto_parallel', not with 'data_parallel'"):format(name))
   end
+  for name, cell in network:cells_and_names() do -- luacheck: ignore 421
+    if plan.ranks > 1 and cell.divided_params and #cell:divided_params() > 0 then
+      fail(where, ("%s has parameters that differ from rank to rank, which 'data_parallel' would combine"):format(
+        name == "" and "the network" or name),
+        "leave parallel_mode out, and combine the gradients of the other parameters by nn.DistributedGradReducer")
+    end
+  end
   if plan.shards == 0 then return end
   for name, cell in network:cells_and_names() do -- luacheck: ignore 421
     if cell.together then fail(where, ("logical_shards does not go with SyncBatchNorm, which %s is"):format(name)) end
