@@ -93,6 +93,17 @@ OutlinedTensor Outline::describe(const Tensor& t) {
     return {entry->second, t.dtype(), t.shape(), layout_of(t), t.parameter() ? t.parameter()->name : std::string(), 0};
 }
 
+void Outline::note_collective(OutlinedCall::Collective collective, std::string place, const Tensor& in,
+                              const Tensor& out) {
+    OutlinedCall row;
+    row.kind = OutlinedCall::Kind::collective;
+    row.collective = std::move(collective);
+    row.place = std::move(place);
+    row.inputs.push_back(describe(in));
+    row.outputs.push_back(describe(out));
+    calls.push_back(std::move(row));
+}
+
 // The elements of large tensors are never read, so that copies into them are skipped.
 bool Outline::leave_out_copy(const Tensor& source, const Tensor& destination) {
     const Outline* open = open_;

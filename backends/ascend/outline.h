@@ -34,10 +34,24 @@ OutlinedTensor::Layout layout_of(const Tensor& t);
 
 struct OutlinedCall {
     // Records beside operators: copies between the device's memory and the host's, and events of streams.
-    enum class Kind : uint8_t { operation, to_device, to_host, record_event, wait_event } kind = Kind::operation;
+    enum class Kind : uint8_t {
+        operation,
+        to_device,
+        to_host,
+        record_event,
+        wait_event,
+        collective
+    } kind = Kind::operation;
     const Op* op = nullptr;  // of an operation
     int stream = 0;
     int64_t event = 0;
+    // Of a collective: its kind, the axis of the mesh, the ranks along it, and the bytes of one of them.
+    struct Collective {
+        std::string name, axis;
+        int64_t stride = 1, size = 1;
+        double bytes = 0;
+    } collective;
+    int layer = -1;     // that stands for several equal ones
     std::string place;  // "file:line" of the program
     double flops = 0;
     bool on_cpu = false;  // left to the chip's processors
@@ -55,6 +69,10 @@ class Outline {
     static bool is_open() { return open_.load() != nullptr; }
 
     std::vector<OutlinedCall> calls;
+    // A request to other ranks, which makes `out` of `in`.
+    void note_collective(OutlinedCall::Collective collective, std::string place, const Tensor& in, const Tensor& out);
+    // The number of the tensor's memory, as in the calls.
+    int64_t id_of(const Tensor& t) { return describe(t).id; }
 
   private:
     class OutlineDevice;

@@ -39,6 +39,8 @@ void* UnfilledMemory::piece_for(size_t bytes) {
     return wanted && bytes > kAbove && bytes <= kReserved ? reserved_piece() : nullptr;
 }
 
+bool UnfilledMemory::is_wanted() { return wanted; }
+
 bool UnfilledMemory::owns(const void* block) {
     const char* space = piece.load(std::memory_order_relaxed);
     return space && block == space;

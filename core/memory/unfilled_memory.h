@@ -18,6 +18,8 @@ class UnfilledMemory {
     // as usual.
     static void* piece_for(size_t bytes);
     static bool owns(const void* block);
+    // Whether such an object lives in this thread.
+    static bool is_wanted();
 
   private:
     bool before_;

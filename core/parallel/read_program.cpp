@@ -20,7 +20,7 @@ class Reader {
     explicit Reader(const ReadSettings& settings)
         : settings_(settings), trained_(settings.trained.begin(), settings.trained.end()) {}
 
-    Program read(const ir::Graph& graph) {
+    GraphProgram read(const ir::Graph& graph) {
         for (const ir::Node* node : graph.body()) {
             if (node->kind == ir::NodeKind::item) {
                 const auto made = results_.find(node->args[0].node());
@@ -32,7 +32,7 @@ class Reader {
         }
         find_batch();
         find_layers(program_);
-        return std::move(program_);
+        return {std::move(program_), std::move(nodes_), std::move(results_)};
     }
 
   private:
@@ -160,10 +160,15 @@ class Reader {
             op.results.push_back(use_of(*rule, tensor, axes, op.letters));
             made.push_back(tensor);
         }
+        op.is_of_parameters = !op.operands.empty() && std::ranges::all_of(op.operands, [&](const Use& use) {
+            return program_.tensors[static_cast<size_t>(use.tensor)].is_parameter || derived_.contains(use.tensor);
+        });
+        if (op.is_of_parameters) derived_.insert(made.begin(), made.end());
         op.is_jointly_linear = rule->is_jointly_linear;
         op.only_moves = rule->only_moves || node.op->only_moves;
         op.flops = product_flops(node, *rule, types);
         program_.operators.push_back(std::move(op));
+        nodes_.push_back(&node);
     }
 
     static void collect(const ir::NodeType& type, std::vector<TensorType>& types) {
@@ -209,13 +214,14 @@ class Reader {
     const ReadSettings& settings_;
     const std::set<std::string> trained_;
     Program program_;
+    std::vector<const ir::Node*> nodes_;
     std::map<const ir::Node*, std::vector<int>> results_;
-    std::set<int> inputs_;
+    std::set<int> inputs_, derived_;         // derived: from parameters alone
     std::map<std::string, int> parameters_;  // trained ones
 };
 
 }  // namespace
 
-Program read_program(const ir::Graph& graph, const ReadSettings& settings) { return Reader(settings).read(graph); }
+GraphProgram read_program(const ir::Graph& graph, const ReadSettings& settings) { return Reader(settings).read(graph); }
 
 }  // namespace lunaria::parallel

@@ -1,6 +1,8 @@
 // A graph of operators as the program that plans are made for: its letters by the rules of the operators.
 #pragma once
 
+#include <map>
+
 #include "core/ir/graph.h"
 #include "core/parallel/strategies.h"
 
@@ -13,7 +15,14 @@ struct ReadSettings {
     std::vector<std::string> trained;
 };
 
+// The program with the nodes of the graph, which must outlive it.
+struct GraphProgram {
+    Program program;
+    std::vector<const ir::Node*> nodes;                   // of each operator
+    std::map<const ir::Node*, std::vector<int>> tensors;  // those that a node stands for
+};
+
 // `graph`: a forward pass with known types. Operators that give no tensors are left out. Layers are found.
-Program read_program(const ir::Graph& graph, const ReadSettings& settings);
+GraphProgram read_program(const ir::Graph& graph, const ReadSettings& settings);
 
 }  // namespace lunaria::parallel

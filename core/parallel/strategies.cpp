@@ -47,6 +47,11 @@ double elements_of(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+const char* name_of(Conversion kind) {
+    constexpr const char* kNames[] = {"slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather"};
+    return kNames[static_cast<int>(kind)];
+}
+
 ProgramIndex::ProgramIndex(const Program& p) : program(p) {
     producer.assign(p.tensors.size(), -1);
     uses.assign(p.tensors.size(), 0);
@@ -91,7 +96,7 @@ std::string ProgramIndex::text_of(const ProgramOperator& op) const {
     const auto add = [&](auto... numbers) { ((text += ' ', text += std::to_string(numbers)), ...); };
     for (const Letter& l : op.letters)
         add(l.size, l.can_be_cut, l.must_divide, l.grain, l.merges, l.spreads, l.halo, l.is_batch);
-    add(op.is_jointly_linear, op.only_moves, op.flops, op.layer >= 0, op.operands.size());
+    add(op.is_jointly_linear, op.only_moves, op.is_of_parameters, op.flops, op.layer >= 0, op.operands.size());
     for (const auto* list : {&op.operands, &op.results})
         for (const Use& use : *list) {
             const auto at = static_cast<size_t>(use.tensor);
@@ -157,7 +162,9 @@ Strategies::OperatorKind Strategies::kind_of(const ProgramOperator& op) const {
     std::vector<int> choices{kWhole};
     for (size_t i = 0; i < op.letters.size(); ++i)
         if (op.letters[i].can_be_cut && op.letters[i].size > 1) choices.push_back(static_cast<int>(i));
-    if (op.is_jointly_linear || op.only_moves) choices.push_back(kIncomplete);
+    // Parameters are complete.
+    if (op.is_of_parameters ? op.only_moves && settings_.trains : op.is_jointly_linear || op.only_moves)
+        choices.push_back(op.is_of_parameters ? kTermBack : kIncomplete);
     OperatorKind kind;
     for (Cuts& way : all_lists(choices, mesh_.size())) {
         if (!allows(op, way)) continue;
@@ -182,7 +189,7 @@ Strategies::Port Strategies::operand_port(const ProgramOperator& op, size_t oper
         for (int letter : way) {
             const int axis = letter >= 0 ? axis_with(use, letter) : -1;
             const bool is_incomplete = letter == kIncomplete;
-            const bool sums = (letter >= 0 && axis < 0) || (is_incomplete && !passes);
+            const bool sums = (letter >= 0 && axis < 0) || (is_incomplete && !passes) || letter == kTermBack;
             forward.push_back(axis >= 0 ? axis : is_incomplete && passes ? kIncomplete : kWhole);
             gradient.push_back(axis >= 0 ? axis : sums ? kIncomplete : kWhole);
         }
@@ -202,7 +209,7 @@ Strategies::Port Strategies::result_port(const ProgramOperator& op, const Use& u
             const bool sums =
                 letter == kIncomplete || (letter >= 0 && axis < 0 && op.letters[static_cast<size_t>(letter)].merges);
             forward.push_back(axis >= 0 ? axis : sums ? kIncomplete : kWhole);
-            gradient.push_back(axis >= 0 ? axis : kWhole);
+            gradient.push_back(axis >= 0 ? axis : letter == kTermBack ? kIncomplete : kWhole);
         }
         port.forward.push_back(std::move(forward));
         port.gradient.push_back(std::move(gradient));
@@ -285,7 +292,8 @@ OperatorCost Strategies::cost_of(const ProgramOperator& op, const Cuts& way) con
             if (index_.uses[at] > 1) continue;
             Cuts gradient;
             for (int letter : way)
-                gradient.push_back(letter < 0                    ? kWhole
+                gradient.push_back(letter == kTermBack           ? kIncomplete
+                                   : letter < 0                  ? kWhole
                                    : axis_with(use, letter) >= 0 ? axis_with(use, letter)
                                                                  : kIncomplete);
             add_parameter_cost(cost, use.tensor, cuts_of(use), gradient);
@@ -345,34 +353,29 @@ double Strategies::bytes_of(const OperatorCost& cost) const {
     return cost.state_bytes + cost.kept_bytes * live / static_cast<double>(settings_.micro_batches);
 }
 
-// Slices first, which cost nothing and make the rest smaller; then sums and exchanges, and what has to be whole last.
 std::pair<double, double> Strategies::conversion(int tensor, const Cuts& from, const Cuts& to) const {
     if (from == to) return {0, 0};
     const bool is_parameter = program_.tensors[static_cast<size_t>(tensor)].is_parameter;
     const double turns = is_parameter ? 1 : static_cast<double>(settings_.micro_batches);
-    Cuts now = from;
     double seconds = 0, moved = 0;
-    const auto each = [&](auto&& applies, auto&& takes, double factor) {
-        for (size_t a = mesh_.size(); a-- > 0;) {
-            if (now[a] == to[a] || !applies(now[a], to[a])) continue;
-            const RankGroup g = group_of(a);
-            const double before = local_bytes(tensor, now) / turns;
-            now[a] = to[a];
-            const double bytes = std::max(before, local_bytes(tensor, now) / turns);
-            seconds += turns * takes(g, bytes);
-            moved += turns * factor * bytes * static_cast<double>(g.size - 1) / static_cast<double>(g.size);
+    for_each_conversion(from, to, [&](Conversion kind, size_t a, const Cuts& before, const Cuts& after) {
+        if (kind == Conversion::slice) return;
+        const RankGroup g = group_of(a);
+        const double bytes = std::max(local_bytes(tensor, before), local_bytes(tensor, after)) / turns;
+        const auto share = static_cast<double>(g.size - 1) / static_cast<double>(g.size);
+        double factor = 1;
+        switch (kind) {
+            case Conversion::all_to_all:
+                seconds += turns * all_to_all_seconds(cluster_, g, bytes), factor = 0.5;
+                break;
+            case Conversion::all_reduce:
+                seconds += turns * all_reduce_seconds(cluster_, g, bytes), factor = 2;
+                break;
+            default:
+                seconds += turns * all_gather_seconds(cluster_, g, bytes);
         }
-    };
-    const auto nothing = [](RankGroup, double) { return 0.0; };
-    const auto gather = [&](RankGroup g, double b) { return all_gather_seconds(cluster_, g, b); };
-    const auto scatter = [&](RankGroup g, double b) { return reduce_scatter_seconds(cluster_, g, b); };
-    const auto reduce = [&](RankGroup g, double b) { return all_reduce_seconds(cluster_, g, b); };
-    const auto exchange = [&](RankGroup g, double b) { return all_to_all_seconds(cluster_, g, b); };
-    each([](int f, int t) { return f == kWhole && t != kWhole; }, nothing, 0);
-    each([](int f, int t) { return f == kIncomplete && t >= 0; }, scatter, 1);
-    each([](int f, int t) { return f >= 0 && t >= 0; }, exchange, 1 / static_cast<double>(2));
-    each([](int f, int) { return f == kIncomplete; }, reduce, 2);
-    each([](int f, int) { return f >= 0; }, gather, 1);
+        moved += turns * factor * bytes * share;
+    });
     return {seconds, moved};
 }
 
@@ -496,6 +499,7 @@ ProgramPlan Strategies::plan_of(const Cheapest& found) const {
     plan.seconds = found.seconds, plan.bound = found.bound, plan.bytes = found.bytes;
     const auto value = [&](int variable) { return static_cast<size_t>(found.values[static_cast<size_t>(variable)]); };
     plan.tensors.assign(program_.tensors.size(), Cuts(mesh_.size(), kWhole));
+    plan.gradients = plan.tensors;
     for (size_t i = 0; i < operators_.size(); ++i) {
         const OperatorKind& kind = *operators_[i].kind;
         const ProgramOperator& op = program_.operators[i];
@@ -503,15 +507,20 @@ ProgramPlan Strategies::plan_of(const Cheapest& found) const {
         plan.cuts.push_back(kind.ways[chosen]);
         plan.costs.push_back(kind.costs[chosen]);
         for (size_t k = 0; k < op.operands.size(); ++k)
-            if (const auto at = static_cast<size_t>(op.operands[k].tensor); index_.producer[at] < 0)
+            if (const auto at = static_cast<size_t>(op.operands[k].tensor); index_.producer[at] < 0) {
                 plan.tensors[at] = kind.operands[k].forward[chosen];
+                plan.gradients[at] = kind.operands[k].gradient[chosen];
+            }
         for (size_t k = 0; k < op.results.size(); ++k)
             plan.tensors[static_cast<size_t>(op.results[k].tensor)] = kind.results[k].forward[chosen];
     }
     for (const Link& link : links_) {
         const size_t i = value(link.giver.variable), j = value(link.taker.variable);
         const auto at = static_cast<size_t>(link.tensor);
-        if (program_.tensors[at].is_parameter) plan.tensors[at] = link.giver.port->forward[i];
+        if (program_.tensors[at].is_parameter) {
+            plan.tensors[at] = link.giver.port->forward[i];
+            plan.gradients[at] = link.giver.port->gradient[i];
+        }
         Movement m = movement(link, i, j);
         if (m.forward + m.backward > 0) plan.movements.push_back(std::move(m));
     }

@@ -56,6 +56,7 @@ struct ProgramOperator {
     std::vector<Use> operands, results;
     bool is_jointly_linear = false;  // incomplete sums pass if all operands are incomplete
     bool only_moves = false;         // no arithmetic: nothing is kept for the backward pass
+    bool is_of_parameters = false;   // no operand depends on anything else
     double flops = 0;                // of products
     int layer = -1;                  // equal layers have equal operators; -1: outside of layers
 };
@@ -99,7 +100,35 @@ using MeshAxes = std::vector<MeshAxis>;
 // What an axis of the mesh does in an operator or a tensor: the number of a letter or tensor axis, or one of these.
 constexpr int kWhole = -1;       // every rank has or does the same
 constexpr int kIncomplete = -2;  // the sum over the ranks is the value
-using Cuts = std::vector<int>;   // for each axis of the mesh
+// Of an operator on parameters: every rank does the same, with a term of its results' gradient. Rules are linear in
+// gradients, so that it gives a term of its operands' gradient, which is summed once for the parameter.
+constexpr int kTermBack = -3;
+using Cuts = std::vector<int>;  // for each axis of the mesh
+
+// What brings a tensor from one form to another, along one axis of the mesh.
+enum class Conversion : uint8_t { slice, reduce_scatter, all_to_all, all_reduce, all_gather };
+const char* name_of(Conversion kind);
+
+// Calls f(kind, axis of the mesh, form before, form after) for each step from one form to another: slices first, which
+// cost nothing and make the rest smaller; then sums and exchanges, and what has to be whole last; in each the nearest
+// axis first.
+template <class F>
+void for_each_conversion(const Cuts& from, const Cuts& to, const F& f) {
+    using enum Conversion;
+    const auto kind_of = [](int before, int after) {
+        if (before == kWhole) return slice;
+        if (before == kIncomplete) return after >= 0 ? reduce_scatter : all_reduce;
+        return after >= 0 ? all_to_all : all_gather;
+    };
+    Cuts before = from, now = from;
+    for (Conversion kind : {slice, reduce_scatter, all_to_all, all_reduce, all_gather})
+        for (size_t a = from.size(); a-- > 0;) {
+            if (now[a] == to[a] || kind_of(now[a], to[a]) != kind) continue;
+            now[a] = to[a];
+            f(kind, a, before, now);
+            before[a] = to[a];
+        }
+}
 
 struct PlanSettings {
     int64_t micro_batches = 1;
@@ -134,8 +163,9 @@ struct Movement {
 
 struct ProgramPlan {
     MeshAxes mesh;
-    std::vector<Cuts> cuts;     // letters, of each operator
-    std::vector<Cuts> tensors;  // tensor axes, of each tensor as it is given by its operator or kept as a parameter
+    std::vector<Cuts> cuts;       // letters, of each operator
+    std::vector<Cuts> tensors;    // tensor axes, of each tensor as it is given by its operator or kept as a parameter
+    std::vector<Cuts> gradients;  // of each parameter: its gradient before it is summed
     std::vector<OperatorCost> costs;  // of each operator
     std::vector<Movement> movements;  // those that take time
     OperatorCost shared;              // of parameters with several uses

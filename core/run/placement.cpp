@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/operator/op.h"
+#include "core/run/shapes_device.h"
 
 namespace lunaria {
 
@@ -74,6 +75,7 @@ Placement::Placement(const Op& op, std::span<const Value> args) {
                 place = joint;
                 return;
             }
+            if (place == &shapes_device() || t.device() == &shapes_device()) refuse_elements(op.name());
             throw argument_error(op.name(), str(params[first].name, " is on the device ", place_name(place), " and ",
                                                 params[i].name, " on ", place_name(t.device())))
                 .hint(str("x:to(\"", place_name(place), "\") gives a copy on that device"));

@@ -12,6 +12,7 @@
 #include "core/operator/op.h"
 #include "interpreter/bindings/ascend_programs.h"
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/outlined_calls.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
@@ -250,7 +251,22 @@ void push_types(lua_State* L, const std::vector<OutlinedTensor>& tensors) {
     }
 }
 
-void push_calls(lua_State* L, const std::vector<OutlinedCall>& calls) {
+void push_collective(lua_State* L, const OutlinedCall::Collective& c) {
+    for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"op", c.name}, {"axis", c.axis}}) {
+        push(L, std::string_view(text));
+        lua_setfield(L, -2, name);
+    }
+    for (auto [name, value] : {std::pair<const char*, int64_t>{"stride", c.stride}, {"size", c.size}}) {
+        lua_pushinteger(L, value);
+        lua_setfield(L, -2, name);
+    }
+    lua_pushnumber(L, c.bytes);
+    lua_setfield(L, -2, "bytes");
+}
+
+}  // namespace
+
+void push_calls(lua_State* L, std::span<const OutlinedCall> calls) {
     luaL_checkstack(L, 8, "too many results");
     lua_createtable(L, static_cast<int>(calls.size()), 0);
     for (size_t i = 0; i < calls.size(); ++i) {
@@ -260,9 +276,10 @@ void push_calls(lua_State* L, const std::vector<OutlinedCall>& calls) {
             push(L, call.op->name());
             lua_setfield(L, -2, "op");
         } else {
-            constexpr const char* kKinds[] = {"", "to_device", "to_host", "record", "wait"};
+            constexpr const char* kKinds[] = {"", "to_device", "to_host", "record", "wait", "collective"};
             lua_pushstring(L, kKinds[static_cast<int>(call.kind)]);
             lua_setfield(L, -2, "kind");
+            if (call.kind == OutlinedCall::Kind::collective) push_collective(L, call.collective);
         }
         for (auto [name, value] : {std::pair<const char*, int64_t>{"stream", call.stream}, {"event", call.event}}) {
             lua_pushinteger(L, value);
@@ -270,6 +287,10 @@ void push_calls(lua_State* L, const std::vector<OutlinedCall>& calls) {
         }
         push(L, std::string_view(call.place));
         lua_setfield(L, -2, "place");
+        if (call.layer >= 0) {
+            lua_pushinteger(L, call.layer);
+            lua_setfield(L, -2, "layer");
+        }
         lua_pushnumber(L, call.flops);
         lua_setfield(L, -2, "flops");
         for (auto [name, flag] : {std::pair<const char*, bool>{"elementwise", call.op && call.op->is_elementwise},
@@ -284,6 +305,8 @@ void push_calls(lua_State* L, const std::vector<OutlinedCall>& calls) {
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
 }
+
+namespace {
 
 // outline(f, arguments ...): the operators that f calls, none of which computes anything; then its results.
 int outline(lua_State* L) {
@@ -397,6 +420,7 @@ int open_ascend(lua_State* L) {
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"run", protect<run>},
                                   {"trace", protect<trace>},
                                   {"outline", protect<outline>},
+                                  {"rank_step", protect<rank_step>},
                                   {"take_record", protect<take_record>},
                                   {"discard_record", protect<discard_record>},
                                   {"set_stream", protect<set_stream>},

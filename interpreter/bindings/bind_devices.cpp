@@ -2,6 +2,7 @@
 // ms.synchronize, and the module "lunaria.devices" behind lunaria/runtime.lua.
 
 #include "core/operator/op.h"
+#include "core/run/shapes_device.h"
 #include "core/tensor/usable_device.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
@@ -125,6 +126,21 @@ int move(lua_State* L) {
     return 1;
 }
 
+// fill(tensor, values): the tensor itself becomes a copy of the values on their device.
+int fill(lua_State* L) {
+    check_tensor(L, 1, "assign", "tensor");
+    reinterpret_cast<Tensor&>(*tensor_place(L, 1)).become(check_tensor(L, 2, "assign", "values").copy());
+    return 0;
+}
+
+// without_elements(f, arguments ...): the results of f, which is called while new tensors have no elements.
+int without_elements(lua_State* L) {
+    luaL_checkany(L, 1);
+    const ShapesScope scope;
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 }  // namespace
 
 void bind_devices(lua_State* L) {
@@ -145,6 +161,8 @@ int open_devices(lua_State* L) {
         {"done_at", protect<done_at>},
         {"wait", protect<wait>},
         {"synchronize", protect<synchronize>},
+        {"fill", protect<fill>},
+        {"without_elements", protect<without_elements>},
         {"fallbacks", protect<fallback_list>},
         {"forget_fallbacks", protect<forget_fallback_list>},
         {"parts", protect<parts>},

@@ -2,12 +2,12 @@
 // as tables, schedules of pipelines.
 #include <algorithm>
 
-#include "core/parallel/planner.h"
-#include "core/parallel/read_program.h"
+#include "interpreter/bindings/found_plans.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
 
@@ -182,7 +182,7 @@ void push_parameters(lua_State* L, const Program& program, const ProgramPlan& pl
     }
 }
 
-void push_plan(lua_State* L, const Program& program, const ClusterPlan& plan, bool with_operators) {
+void push_plan(lua_State* L, const ClusterPlan& plan) {
     lua_createtable(L, 0, 20);
     set_text(L, "text", plan.text());
     set_number(L, "seconds", plan.seconds);
@@ -220,23 +220,28 @@ void push_plan(lua_State* L, const Program& program, const ClusterPlan& plan, bo
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
     lua_setfield(L, -2, "parts");
-    if (!with_operators) return;
-    push_operators(L, program, plan);
-    lua_setfield(L, -2, "operators");
-    push_movements(L, program, plan.plan);
-    lua_setfield(L, -2, "movements");
-    push_parameters(L, program, plan.plan);
-    lua_setfield(L, -2, "parameters");
+}
+
+// details(handle, number of the plan): its operators, movements and parameters.
+int details(lua_State* L) {
+    const FoundPlans& plans = found_plans_at(L);
+    const ClusterPlan& plan = plan_numbered(L, plans);
+    push_operators(L, plans.read.program, plan);
+    push_movements(L, plans.read.program, plan.plan);
+    push_parameters(L, plans.read.program, plan.plan);
+    return 3;
 }
 
 // plan(compiled, namer, options): plans of a function that was called once, the best first, and facts of the search.
 int plan(lua_State* L) {
     luaL_checktype(L, 3, LUA_TTABLE);
-    const auto graph = jit::whole_graph(L, 1, 2);
+    auto found_plans = std::make_unique<FoundPlans>();
+    found_plans->graph = jit::whole_graph(L, 1, 2);
     ReadSettings reads;
     reads.float_bytes = static_cast<int>(number_of(L, 3, "float_bytes", 0));
     for_each_item(L, 3, "trained", [&](int item) { reads.trained.emplace_back(luaL_checkstring(L, item)); });
-    const Program program = read_program(*graph, reads);
+    found_plans->read = read_program(*found_plans->graph, reads);
+    const Program& program = found_plans->read.program;
     lua_getfield(L, 3, "cluster");
     const Cluster cluster = cluster_at(L, lua_gettop(L));
     PlanRequest request;
@@ -255,10 +260,11 @@ int plan(lua_State* L) {
     if (request.schedule == ScheduleKind::zero_bubble_v) request.chunks = 2;
     request.keep = static_cast<size_t>(integer_of(L, 3, "keep").value_or(20));
     if (MeshAxes mesh = mesh_at(L, 3, "mesh"); !mesh.empty()) request.mesh = std::move(mesh);
-    const PlanSearch found = plan_cluster(program, cluster, request);
+    found_plans->search = plan_cluster(program, cluster, request);
+    const PlanSearch& found = found_plans->search;
     lua_createtable(L, static_cast<int>(found.best.size()), 8);
     for (size_t i = 0; i < found.best.size(); ++i) {
-        push_plan(L, program, found.best[i], i == 0);
+        push_plan(L, found.best[i]);
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
     set_count(L, "tried", static_cast<int64_t>(found.tried));
@@ -271,6 +277,8 @@ int plan(lua_State* L) {
     for (const ProgramOperator& op : program.operators) flops += op.flops, layers = std::max(layers, op.layer + 1);
     set_number(L, "flops", flops);
     set_count(L, "layers", layers);
+    push_handle(L, std::move(*found_plans), kFoundPlans);
+    lua_setfield(L, -2, "handle");
     return 1;
 }
 
@@ -366,35 +374,69 @@ int strategies(lua_State* L) {
     return 1;
 }
 
-// schedule({ schedule =, stages =, micro_batches =, chunks =, forward =, backward =, weight_gradient =, send = }): its
-// times.
+PartTimes part_times_at(lua_State* L, int table) {
+    return {number_of(L, table, "forward", 1), number_of(L, table, "backward", 1),
+            number_of(L, table, "weight_gradient", 1), number_of(L, table, "send", 0)};
+}
+
+// Of each stage a list of { phase, part, micro_batch, start, stop }.
+void push_timeline(lua_State* L, const Schedule& table, const PipelineTimes& times) {
+    lua_createtable(L, static_cast<int>(times.timeline.size()), 0);
+    for (size_t s = 0; s < times.timeline.size(); ++s) {
+        lua_createtable(L, static_cast<int>(times.timeline[s].size()), 0);
+        lua_Integer count = 0;
+        for (const TimedSlot& slot : times.timeline[s]) {
+            lua_createtable(L, 0, 5);
+            set_text(L, "phase", name_of(slot.piece.phase));
+            set_count(L, "part", table.part(static_cast<int>(s), slot.piece.chunk));
+            set_count(L, "micro_batch", slot.piece.micro_batch);
+            set_number(L, "start", slot.start);
+            set_number(L, "stop", slot.stop);
+            lua_rawseti(L, -2, ++count);
+        }
+        lua_rawseti(L, -2, static_cast<lua_Integer>(s) + 1);
+    }
+}
+
+void push_counts(lua_State* L, const char* name, const std::vector<int>& counts) {
+    lua_createtable(L, static_cast<int>(counts.size()), 0);
+    for (size_t s = 0; s < counts.size(); ++s) {
+        lua_pushinteger(L, counts[s]);
+        lua_rawseti(L, -2, static_cast<lua_Integer>(s) + 1);
+    }
+    lua_setfield(L, -2, name);
+}
+
+// schedule({ schedule =, stages =, micro_batches =, chunks =, forward =, backward =, weight_gradient =, send =, or
+// parts = a list with these four of each part }): its times.
 int schedule(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     const auto count = [&](const char* name) { return static_cast<int>(integer_of(L, 1, name).value_or(1)); };
     const Schedule table =
         make_schedule(schedule_at(L, 1, "schedule"), count("stages"), count("micro_batches"), count("chunks"));
-    const PartTimes part{number_of(L, 1, "forward", 1), number_of(L, 1, "backward", 1),
-                         number_of(L, 1, "weight_gradient", 1), number_of(L, 1, "send", 0)};
-    const PipelineTimes times = simulate(table, {part});
-    lua_createtable(L, 0, 6);
+    std::vector<PartTimes> parts;
+    for_each_item(L, 1, "parts", [&](int item) { parts.push_back(part_times_at(L, item)); });
+    if (parts.empty()) parts.push_back(part_times_at(L, 1));
+    const PipelineTimes times = simulate(table, parts);
+    lua_createtable(L, 0, 7);
     set_number(L, "seconds", times.seconds);
     set_number(L, "bubble", times.bubble);
     set_number(L, "excess", times.excess);
-    lua_createtable(L, static_cast<int>(times.peak_live.size()), 0);
-    for (size_t s = 0; s < times.peak_live.size(); ++s) {
-        lua_pushinteger(L, times.peak_live[s]);
-        lua_rawseti(L, -2, static_cast<lua_Integer>(s) + 1);
-    }
-    lua_setfield(L, -2, "live");
+    push_counts(L, "live", times.peak_live);
+    push_counts(L, "kept", times.peak_kept);
+    push_timeline(L, table, times);
+    lua_setfield(L, -2, "timeline");
     set_text(L, "picture",
-             picture(times, std::max(times.seconds / 100, std::min({part.forward, part.input_gradient}))));
+             picture(times, std::max(times.seconds / 100, std::min({parts[0].forward, parts[0].input_gradient}))));
     return 1;
 }
 
 }  // namespace
 
 int open_plans(lua_State* L) {
+    make_handle_type(L, kFoundPlans, protect<release_handle<FoundPlans>>);
     constexpr luaL_Reg functions[] = {{"plan", protect<plan>},
+                                      {"details", protect<details>},
                                       {"strategies", protect<strategies>},
                                       {"schedule", protect<schedule>},
                                       {nullptr, nullptr}};

@@ -15,6 +15,7 @@
 #include "core/parallel/laid.h"
 #include "core/random/random.h"
 #include "core/run/precision.h"
+#include "core/run/shapes_device.h"
 #include "core/tensor/device.h"
 #include "core/threads/threads.h"
 #include "interpreter/bindings/field_calls.h"
@@ -309,6 +310,7 @@ int load_part(lua_State* L) {
         {"mesh", "lunaria.parallel.mesh"},
         {"Layout", "lunaria.parallel.mesh"},
         {"AutoParallel", "lunaria.parallel.auto"},
+        {"no_init_parameters", "lunaria.parallel.shapes"},
         {"ParallelMode", "lunaria.context"},
         {"set_auto_parallel_context", "lunaria.context"},
         {"get_auto_parallel_context", "lunaria.context"},
@@ -586,6 +588,7 @@ int open_lunaria(lua_State* L) {
         // Beside those of the back ends, which know no meshes.
         std::vector<Device*> all(devices().begin(), devices().end());
         all.push_back(&parallel::mesh_device());
+        all.push_back(&shapes_device());
         set_devices(all);
         graph::offer_operator_loops();
     }

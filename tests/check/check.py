@@ -204,7 +204,7 @@ def wording():
 def devices():
     """Only backends/ knows which devices there are: another one touches its folder and the list in backends/devices.cpp."""
     # Its programs, outlines and records, which no other device has.
-    simulator = ("interpreter/bindings/bind_ascend.cpp", "interpreter/bindings/ascend_programs.h",
+    simulator = ("interpreter/bindings/bind_ascend.cpp", "interpreter/bindings/bind_ascend_step.cpp", "interpreter/bindings/outlined_calls.h", "interpreter/bindings/ascend_programs.h",
                  "interpreter/bindings/bind_parameter.cpp")
     for path in files(".cpp", ".h", folders=["core", "jit", "interpreter"]):
         for number, line in enumerate(text(path).splitlines(), 1):

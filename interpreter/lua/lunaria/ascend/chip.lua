@@ -41,9 +41,16 @@ local function changed(where, set, changes, default, into, sources, origin)
       if type(value) == "number" and not (value > 0 and value < math.huge) then
         arguments.fail(where, ("the parameter '%s' must be positive, got %s"):format(key, tostring(value)))
       end
+      if math.type(into[key]) == "integer" and not (math.tointeger(value) and value >= 1) then
+        arguments.fail(where, ("the parameter '%s' must be an integer of at least 1, got %s"):format(key, tostring(value)))
+      end
+      if key:match "efficiency$" and value > 1 then
+        arguments.fail(where, ("the parameter '%s' must be at most 1, got %s"):format(key, tostring(value)))
+      end
       if key == "cores" and value > MOST_CORES then
         arguments.fail(where, ("the parameter 'cores' must be at most %d, got %s"):format(MOST_CORES, tostring(value)))
       end
+      if math.type(into[key]) == "integer" then value = math.tointeger(value) end
       into[key], sources[key] = value, origin
     end
   end

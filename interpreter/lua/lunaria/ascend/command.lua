@@ -22,7 +22,8 @@ usage: lunaria ascend estimate FILE.lua|NAME [options]
   --mesh M     auto, or axes of the devices such as dp=8,tp=4,pp=2 (pp: stages of a pipeline): the step is divided among them
   --global-batch N  of all devices, with --mesh (batch * devices)
   --micro-batches N, --level L, --recompute on|off, --schedule S, --chunks N  with --mesh: not searched but given
-  --timeline F write the tasks to F, for Chrome's and Perfetto's viewers
+  --timeline F write the tasks to F, for Chrome's and Perfetto's viewers; with --mesh those of a rank of each stage
+  --picture F  with --mesh: write the stages and what they send to F, as SVG
   --json       the numbers as JSON]]
 
 local function fail(message, ...) error("lunaria ascend: " .. message:format(...) .. "\n  hint: lunaria ascend --help", 0) end
@@ -32,7 +33,7 @@ local switches = { ["--parallel-optimizer"] = { "parallel_optimizer", true }, ["
   ["--ignore-memory"] = { "check_memory", false } }
 local integers = { batch = true, devices = true, ["loop-size"] = true, ["global-batch"] = true, ["micro-batches"] = true, level = true,
   chunks = true }
-local texts = { sink = true, dtype = true, optimizer = true, chip = true, cluster = true, timeline = true, fusion = true,
+local texts = { sink = true, dtype = true, optimizer = true, chip = true, cluster = true, timeline = true, picture = true, fusion = true,
   ["host-launch"] = true, mesh = true, recompute = true, schedule = true }
 
 local convert = {}
@@ -78,6 +79,13 @@ local function parse(words)
   return model or fail "a file or the name of a network is missing", options, json
 end
 
+local function write(path, text)
+  local file, problem = io.open(path, "w")
+  if not file then fail("%s", problem) end
+  file:write(text)
+  file:close()
+end
+
 local function command(...)
   local words = { ... }
   if #words == 0 or words[1] == "--help" or words[1] == "-h" or words[2] == "--help" then return print(usage) end
@@ -91,8 +99,9 @@ local function command(...)
   if what ~= "estimate" then fail("there are 'estimate' and 'networks', not '%s'", what) end
   local model, options, json = parse(words)
   local timeline = options.timeline
-  if timeline and options.mesh then fail "--timeline is not supported with --mesh" end
-  options.timeline = nil
+  local picture = options.picture
+  if picture and not options.mesh then fail "--picture needs --mesh" end
+  options.timeline, options.picture = nil, nil
   if model:match "%.lua$" then
     local path = model
     model = dofile(path)
@@ -100,7 +109,12 @@ local function command(...)
     model.name = model.name or path
   end
   local estimate = ms.ascend.estimate(model, options)
-  if timeline then ms.ascend.timeline(timeline) end
+  if timeline and options.mesh then
+    write(timeline, estimate:timeline())
+  elseif timeline then
+    ms.ascend.timeline(timeline)
+  end
+  if picture then write(picture, estimate:svg()) end
   print(json and ms.json.encode(estimate:numbers()) or tostring(estimate))
 end
 

@@ -5,6 +5,7 @@ local arguments = require "lunaria.nn.arguments"
 local chips = require "lunaria.ascend.chip"
 local devices = require "lunaria.devices"
 local cluster = require "lunaria.ascend.cluster"
+local planned_steps = require "lunaria.ascend.planned"
 local steps = require "lunaria.ascend.step"
 local streams = require "lunaria.ascend.streams"
 local tasks = require "lunaria.ascend.tasks"
@@ -88,14 +89,25 @@ end
 local function apart(cell, f)
   local mode, state = ms.get_context "mode", ms.get_rng_state()
   if mode ~= ms.PYNATIVE_MODE then ms.set_context { mode = ms.PYNATIVE_MODE } end
-  local moved = {}
+  local moved, shapes = {}, {}
   for _, parameter in ipairs(cell and cell:get_parameters() or {}) do
-    if parameter.device ~= "CPU" then
+    if parameter.device == "Shapes" then
+      shapes[#shapes + 1] = parameter
+    elseif parameter.device ~= "CPU" then
       moved[parameter] = parameter.device
       devices.move(parameter, "CPU")
     end
   end
+  -- In an outline those without elements need no memory on the host either.
+  local function move_shapes(device)
+    if #shapes == 0 then return end
+    core.outline(function()
+      for _, parameter in ipairs(shapes) do devices.move(parameter, device) end
+    end)
+  end
+  move_shapes "CPU"
   local results = table.pack(xpcall(f, function(e) return e end))
+  move_shapes "Shapes"
   for parameter, device in pairs(moved) do devices.move(parameter, device) end
   if mode ~= ms.PYNATIVE_MODE then ms.set_context { mode = mode } end
   ms.set_rng_state(state)
@@ -286,7 +298,7 @@ local function planned(spec, name, model, o)
     chunks = o.chunks and positive(o, "chunks"), train = s.train, float_bytes = wide and 4 or 2,
     gradient_bytes = width_of_gradients(s.dtype), state_bytes = (wide and 0 or 4) + 4 * (rule and rule[1] or 0),
     peak_flops = chip.peak_flops }
-  return apart(model.get_parameters and model or nil, function()
+  local found = apart(model.get_parameters and model or nil, function()
     local result
     local fine, problem = pcall(core.outline, function()
       local net = spec.make()
@@ -302,6 +314,13 @@ local function planned(spec, name, model, o)
     end
     error(problem, 0)
   end)
+  -- The search's costs leave out what depends on the order of the operators; the best plans are simulated with it.
+  for _, plan in ipairs(found) do
+    plan.simulated = planned_steps.simulate(found, plan.number, { chip = chip, cluster = c, dtype = s.dtype, optimizer = s.optimizer,
+      train = s.train, devices = count, batch = batch, gradient_bytes = options.gradient_bytes, weight_bytes = options.float_bytes })
+    plan.step = plan.simulated.step
+  end
+  return plans.ranked(found)
 end
 
 --- How long a step of training takes on the simulated Ascend, computing nothing. model: the name of a network, such as "resnet50"
@@ -318,9 +337,9 @@ end
 --- (true: an error where the plan does not fit). With mesh ("auto", "dp=8,tp=4,pp=2" or a list of pairs of names and numbers of devices)
 --- the step is divided among the devices by a search: what each axis of the mesh cuts in each operator, stages of a pipeline (pp),
 --- micro_batches, level of the sharded optimizer, recompute, schedule ("1f1b", "gpipe", "interleaved" with chunks, "zero_bubble_h1",
---- "zero_bubble_h2", "zero_bubble_v"); what is given is not searched; global_batch is that of all devices. The result prints as a report
---- and has step (seconds), samples_per_second,
---- tasks, memory, report(), timeline().
+--- "zero_bubble_h2", "zero_bubble_v"); what is given is not searched; global_batch is that of all devices. The 20 best plans of the search
+--- are simulated operator by operator and given in that order; the result has timeline(), picture() and svg() of the best one's stages.
+--- Otherwise it prints as a report and has step (seconds), samples_per_second, tasks, memory, report(), timeline().
 ---     > ms.ascend.estimate("resnet50", { batch = 32 }).step < 0.03 --> true
 function M.estimate(model, options)
   options = options or {}

@@ -8,7 +8,8 @@ local arguments = require "lunaria.nn.arguments"
 local M = {}
 
 --- Numbers of streams by their names and back. 0 is what work belongs to that is given to no stream, -1 the queue of batches.
-local numbers, names = {}, { [0] = "device", [-1] = "data" }
+-- -2 and -3 are those of planned steps: what operators ask of other chips, and what gradients and weights do.
+local numbers, names = {}, { [0] = "device", [-1] = "data", [-2] = "communication", [-3] = "gradients" }
 local events, count_of_events = {}, 0
 
 function M.name_of(number) return names[number] end
@@ -88,7 +89,9 @@ function M.races(rows)
   return found
 end
 
-local function resource_of(task) return task.cpu and "AI CPU" or task.transfer and "link" or "cores" end
+local function resource_of(task)
+  return task.cpu and "AI CPU" or task.transfer and "link" or task.collective and "network" or "cores"
+end
 
 -- The host's part of a schedule: when it gives which task to the device.
 local Host = {}

@@ -2,6 +2,7 @@
 -- which conversions of types and layouts come between. The rules are MindSpore's documented fusions: statistics of a batch
 -- normalisation in the convolution before it, relu in the normalisation, elementwise operators with the one that made
 -- their operand, gradients of relu and sums of gradients in the product before them.
+local cluster = require "lunaria.ascend.cluster"
 local cost = require "lunaria.ascend.cost"
 
 local M = {}
@@ -58,10 +59,18 @@ end
 
 function Builder:add(name, row, task)
   task.name, task.place, task.op, task.stream = name, row.place, row.op, row.stream or 0
+  task.phase, task.layer = task.phase or self.phase, row.layer
   self.tasks[#self.tasks + 1] = task
   task.after, self.after[task.stream] = self.after[task.stream], nil
   task.epoch, self.last[task.stream] = self.epochs[task.stream], task
   return task
+end
+
+-- The forward pass is over, or the backward one: nothing joins a task of before.
+function Builder:turn(phase)
+  self.phase = phase
+  for stream, epoch in pairs(self.epochs) do self.epochs[stream] = epoch + 1 end
+  self.epochs[0] = self.epochs[0] or 0
 end
 
 function Builder:made_by(t, task)
@@ -307,6 +316,16 @@ function Builder:wait_for(stream, task)
   self.epochs[stream] = (self.epochs[stream] or 0) + 1
 end
 
+-- What a chip asks of others. Its operands are there first, and what reads its results waits for it.
+function Builder:collective(row)
+  for _, t in ipairs(row.inputs) do self:wait_for(row.stream, self.producer[t.id]) end
+  local task = self:add(row.op, row, { collective = row })
+  for _, t in ipairs(row.outputs) do
+    self:made_by(t, task)
+    self.arrived[t.id], self.known[t.id] = task, true
+  end
+end
+
 -- Events of streams, and copies between the memories. Batches of a queue have a stream of their own, which runs ahead of the device.
 function Builder:other(row)
   if row.kind == "record" then
@@ -314,6 +333,8 @@ function Builder:other(row)
     self.epochs[row.stream] = (self.epochs[row.stream] or 0) + 1
   elseif row.kind == "wait" then
     self:wait_for(row.stream, self.recorded[row.event])
+  elseif row.kind == "collective" then
+    self:collective(row)
   else
     local there = row.kind == "to_device"
     local t = (there and row.outputs or row.inputs)[1]
@@ -334,9 +355,33 @@ function Builder:cpu(row)
   for _, t in ipairs(row.outputs) do self:made_by(t, task) end
 end
 
+-- The tasks of a row. updates: whether updates of parameters are among the rows.
+function Builder:row(row, updates)
+  if row.kind then
+    self:other(row)
+  elseif makes_constants[row.op] or row.op == "valid_labels" or row.op == "valid_parameter" then
+    for _, t in ipairs(row.outputs) do self.known[t.id] = true end
+  elseif row.on_cpu then
+    self:cpu(row)
+  elseif products[row.op] then
+    self:product(row)
+  elseif row.op == "batch_norm_train" then
+    self:batch_norm(row)
+  elseif row.op == "batch_norm_grad" then
+    self:batch_norm_grad(row)
+  elseif row.op == "dropout_with_mask" then
+    self:dropout(row)
+  elseif not row.op:match "^apply_" then
+    self:elements(row)
+  elseif updates then
+    self:update(row)
+  end
+end
+
 --- rows: an outline; parameters: the numbers of elements of the trained ones. The list of tasks, each with its costs. o: dtype;
 --- optimizer; inputs, the tensors that were there before; updates, whether updates of parameters are among the rows; alone,
---- whether each operator is started by itself; queue, whether what comes from the host comes through a queue of batches.
+--- whether each operator is started by itself; queue, whether what comes from the host comes through a queue of batches. Rows of kind
+--- "collective" are what the chip asks of others. Then, by the numbers of tensors, the tasks that made them.
 function M.build(chip, c, rows, parameters, o)
   local self = setmetatable({ after = {}, last = {}, epochs = {}, recorded = {}, arrived = {}, queue = o.queue,
     chip = chip, tasks = {}, made = {}, producer = {}, widths = {}, prepared = {}, known = {}, readers = {},
@@ -347,41 +392,26 @@ function M.build(chip, c, rows, parameters, o)
   end
   for _, id in ipairs(o.inputs or {}) do self.known[id] = true end
   for _, row in ipairs(rows) do
-    row.stream = row.stream or 0
+    row.stream = row.kind == "collective" and (row.gradients and -3 or -2) or row.stream or 0
+    if row.phase ~= self.phase then self:turn(row.phase) end
     for _, t in ipairs(row.inputs) do
       self:wait_for(row.stream, self.arrived[t.id])
       self.arrived[t.id] = nil
     end
-    if row.kind then
-      self:other(row)
-    elseif makes_constants[row.op] or row.op == "valid_labels" or row.op == "valid_parameter" then
-      for _, t in ipairs(row.outputs) do self.known[t.id] = true end
-    elseif row.on_cpu then
-      self:cpu(row)
-    elseif products[row.op] then
-      self:product(row)
-    elseif row.op == "batch_norm_train" then
-      self:batch_norm(row)
-    elseif row.op == "batch_norm_grad" then
-      self:batch_norm_grad(row)
-    elseif row.op == "dropout_with_mask" then
-      self:dropout(row)
-    elseif not row.op:match "^apply_" then
-      self:elements(row)
-    elseif o.updates then
-      self:update(row)
-    end
+    self:row(row, o.updates)
     for _, t in ipairs(row.outputs) do self.known[t.id] = true end
   end
   self:optimizer(o.optimizer, parameters)
   for _, task in ipairs(self.tasks) do
     if task.transfer then
       task.seconds, task.bound = cost.transfer(c, task.transfer)
+    elseif task.collective then
+      task.seconds, task.bound = cluster.seconds(c, task.collective), "network"
     else
       task.seconds, task.bound = cost.task(chip, task)
     end
   end
-  return self.tasks
+  return self.tasks, self.producer
 end
 
 --- The most bytes of results that are needed at a time, from the first write of each to its last use.

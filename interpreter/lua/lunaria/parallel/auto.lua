@@ -139,7 +139,7 @@ local refused = {
   save_param_strategy_file = "checkpoints carry the layouts of their parameters",
   load_operator_strategy_file = "strategies of operators are set by shard",
   save_operator_strategy_file = "strategies of operators are set by shard",
-  no_init_parameters_in_compile = "parameters have their values when they are made",
+  no_init_parameters_in_compile = "ms.no_init_parameters makes networks without values",
   set_group_ckpt_save_file = "checkpoints carry the layouts of their parameters",
   print_local_norm = "hooks of gradients tell norms", dump_local_norm = "hooks of gradients tell norms",
   transformer_opt = "messages leave as soon as their gradients are there",

@@ -52,17 +52,36 @@ function Plans:stages()
     { "right", "right", "right", "right", "right", "right" })
 end
 
+--- The largest idle share of a stage in the best plan.
+function Plans:bubble()
+  local best = self[1]
+  return best.simulated and best.simulated.pipeline.bubble or best.bubble
+end
+
+--- The simulated step of the best plan: operators, collectives and stages with their times.
+function Plans:simulated() return self[1].simulated end
+
+--- The simulated step of the best plan as JSON text for Chrome's and Perfetto's viewers, a process for a rank of each stage.
+function Plans:timeline() return self[1].simulated:timeline() end
+
+--- The stages of the best plan along the step, as text.
+function Plans:picture(width) return self[1].simulated:picture(width) end
+
+--- The same as SVG, with what is sent and received.
+function Plans:svg() return self[1].simulated:svg() end
+
 function Plans:__tostring()
   local best = self[1]
   local lines = { ("%s: batch %d on %d x %s"):format(self.name, self.batch, self.devices, self.device_name), best.text,
-    ("step %.3f ms, %.0f samples/s, %.1f %% of the products' peak; %s of %s on the fullest device"):format(best.seconds * 1e3,
-      self.batch / best.seconds, 100 * self.utilisation, size(best.bytes), size(self.memory_bytes)) }
-  if best.stages > 1 then lines[#lines + 1] = ("a stage idles for %.1f %% of its time"):format(100 * best.bubble) end
-  lines[#lines + 1] = ("%d plans were tried, %d fit; %d operators in %d equal layers; times by the model of latency and bandwidth"):format(
-    self.tried, self.fitting, self.operators, self.layers)
+    ("step %.3f ms, %.0f samples/s, %.1f %% of the products' peak; %s of %s on the fullest device"):format(best.step * 1e3,
+      self.batch / best.step, 100 * self.utilisation, size(best.bytes), size(self.memory_bytes)) }
+  if best.stages > 1 then lines[#lines + 1] = ("a stage idles for %.1f %% of its time"):format(100 * self:bubble()) end
+  lines[#lines + 1] = ("%d plans were tried, %d fit, the best %d were simulated; %d operators in %d equal layers"):format(self.tried,
+    self.fitting, #self, self.operators, self.layers)
   if best.stages > 1 and best.stages <= 16 then lines[#lines + 1] = tostring(self:stages()) end
   if #best.movements > 0 then lines[#lines + 1] = tostring(self:communication(10)) end
-  for i = 2, math.min(#self, 4) do lines[#lines + 1] = ("%.3f ms: %s"):format(self[i].seconds * 1e3, self[i].text) end
+  if best.simulated then lines[#lines + 1] = tostring(best.simulated) end
+  for i = 2, math.min(#self, 4) do lines[#lines + 1] = ("%.3f ms: %s"):format(self[i].step * 1e3, self[i].text) end
   return table.concat(lines, "\n")
 end
 
@@ -73,7 +92,8 @@ function Plans:numbers()
   for i, axis in ipairs(best.mesh) do mesh[i] = ("%s=%d"):format(axis[1], axis[2]) end
   return { network = self.name, batch = self.batch, devices = self.devices, plan = best.text, mesh = table.concat(mesh, ","),
     stages = best.stages, micro_batches = best.micro_batches, level = best.level, recompute = best.remakes, schedule = best.schedule,
-    step_ms = best.seconds * 1e3, samples_per_second = self.batch / best.seconds, bubble = best.bubble, memory = best.bytes,
+    step_ms = best.step * 1e3, searched_ms = best.seconds * 1e3, samples_per_second = self.batch / best.step, bubble = self:bubble(),
+    memory = best.bytes,
     utilisation = self.utilisation, tried = self.tried, fitting = self.fitting, parameters = best.parameters }
 end
 
@@ -135,8 +155,21 @@ function M.plan(where, f, inputs, o)
   end
   found.name, found.batch, found.devices, found.device_name = o.name, o.batch, o.devices, o.cluster.name
   found.memory_bytes = o.cluster.memory_bytes
-  found.utilisation = (o.train and 3 or 1) * found.flops / o.devices / found[1].seconds / o.peak_flops
-  return setmetatable(found, Plans)
+  found.flops, found.peak_flops = (o.train and 3 or 1) * found.flops, o.peak_flops
+  for i, plan in ipairs(found) do plan.number, plan.step = i, plan.seconds end
+  return M.ranked(setmetatable(found, Plans))
+end
+
+--- The plans in the order of their fields `step`, the seconds of a step; the best one knows its operators.
+function M.ranked(found)
+  table.sort(found, function(a, b)
+    if a.step ~= b.step then return a.step < b.step end
+    return a.number < b.number
+  end)
+  local best = found[1]
+  if not best.operators then best.operators, best.movements, best.parameters = core.details(found.handle, best.number) end
+  found.utilisation = found.flops / found.devices / best.step / found.peak_flops
+  return found
 end
 
 return M

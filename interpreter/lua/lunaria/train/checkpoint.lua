@@ -4,6 +4,7 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
+local devices = require "lunaria.devices"
 local sharded = require "lunaria.parallel.checkpoint"
 
 local io_, json = ms.io, ms.json
@@ -432,7 +433,11 @@ function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
     if found[entry] then
       local value = dictionary[found[entry]]
       if value.dtype ~= entry.parameter.dtype then value = value:astype(entry.parameter.dtype) end
-      if not rawequal(value, entry.parameter) then entry.parameter:assign(value) end
+      if entry.parameter.device == "Shapes" then
+        devices.fill(entry.parameter, value)
+      elseif not rawequal(value, entry.parameter) then
+        entry.parameter:assign(value)
+      end
     end
   end
   return not_loaded, left
