@@ -439,6 +439,8 @@ ms.armour.privacy.statistics: Counts, sums, means, histograms and quantiles with
     > math.abs(n - 500) < 20 --> true
 ms.armour.privacy.local_privacy: Values that are made private where they are: randomized response, unary codes, noise, embeddings as bits.
     > ("%.3f"):format(ms.armour.privacy.local_privacy.keep_probability(2, 1.0)) --> 0.731
+ms.armour.privacy.evaluation: What models give away: membership, attributes and pictures of rows they were trained on; audits of epsilon.
+    > ms.armour.privacy.evaluation.threshold_attack({ 2.0, 1.0 }, { 0.0, 0.5 }).auc --> 1.0
 ms.profiler: Where the time of a program goes: ms.Profiler with its schedules, marks and files.
     > ms.profiler.Profiler == ms.Profiler --> true
 ms.profiler.ProfilerLevel: MindSpore's levels of detail; all is recorded at each of them.

@@ -7,4 +7,5 @@ return require "lunaria.parts" ("ms.armour.privacy", "name", {
   { "lunaria.armour.privacy.pate", "PATE" },
   { "lunaria.armour.privacy.suppress", "sup_privacy", whole = true },
   { "lunaria.armour.privacy.unlearning", "unlearning", whole = true },
+  { "lunaria.armour.inference.evaluation", "evaluation", whole = true },
 })
