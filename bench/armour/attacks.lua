@@ -1,5 +1,5 @@
--- Projected gradient descent of 40 steps on 256 pictures of 28 x 28, beside torchattacks and the Adversarial Robustness Toolbox: a perceptron,
--- the network of Madry's paper on digits, and LeNet-5. The step with its projection is one compiled graph.
+-- Projected gradient descent of 40 steps on 256 pictures of 28 x 28, beside torchattacks and the Adversarial Robustness Toolbox: a
+-- perceptron, the network of Madry's paper on digits, and LeNet-5. The step with its projection is one compiled graph.
 local harness = require "bench.harness"
 local ms = require "lunaria"
 local lenet5 = require "zoo.lenet".lenet5
@@ -8,7 +8,9 @@ local nn = ms.nn
 ms.set_context { mode = ms.GRAPH_MODE }
 
 local networks = {
-  mlp = function() return nn.SequentialCell(nn.Flatten(), nn.Dense(784, 256), nn.ReLU(), nn.Dense(256, 128), nn.ReLU(), nn.Dense(128, 10)) end,
+  mlp = function()
+    return nn.SequentialCell(nn.Flatten(), nn.Dense(784, 256), nn.ReLU(), nn.Dense(256, 128), nn.ReLU(), nn.Dense(128, 10))
+  end,
   cnn = function()
     local function conv(from, to) return nn.Conv2d(from, to, 5, { pad_mode = "pad", padding = 2, has_bias = true }) end
     return nn.SequentialCell(conv(1, 16), nn.ReLU(), nn.MaxPool2d(2, 2), conv(16, 32), nn.ReLU(), nn.MaxPool2d(2, 2),

@@ -97,6 +97,7 @@ t.test("a fuzzer finds mutants that add to the coverage, the same ones from the 
   t.equal(report.Coverage_metrics > report.Initial_coverage, true)
   t.equal(report.Accuracy >= 0 and report.Accuracy <= 1, true)
   t.equal(tostring(report):find "coverage" ~= nil, true)
+  t.equal(tostring(report:plot()):find "mutants" ~= nil, true)
   local again = run()
   for i, sample in ipairs(samples) do t.near(again[i], sample, 0) end
   -- After a rotation or an attack only pixels change: no mutant of a mutant is rotated twice.

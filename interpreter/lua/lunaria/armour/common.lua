@@ -186,7 +186,8 @@ function common.generator(seed, where)
   return draws
 end
 
--- f(...), a draw from another generator, after which the session's generator is where it was: operators move it also where they do not use it.
+-- f(...), a draw from another generator, after which the session's generator is where it was: operators move it also where they do
+-- not use it.
 local function drawn(f, ...)
   local state = ms.get_rng_state()
   local x = f(...)

@@ -30,7 +30,7 @@ end
 
 --- A plot of the coverage over the mutants, for a terminal, a notebook or a file.
 function report_methods:plot()
-  return ms.plot.line(self.history, { title = "coverage", xlabel = "mutants" })
+  return ms.plot.line(self.history, { title = "coverage", x_label = "mutants" })
 end
 
 local Fuzzer = class.define(nil, "Fuzzer", "target_model, loss_fn=nil, bounds=nil, seed=nil",
