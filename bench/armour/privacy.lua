@@ -39,7 +39,8 @@ end
 local function pair(name, make, least, ...)
   local given = { ... }
   harness.workload("plain_" .. name, {}, function() return plain(make, table.unpack(given)) end)
-  harness.workload("private_" .. name, { ["plain_" .. name] = least, peers = 1.0 }, function()
+  local bars = { ["plain_" .. name] = least, opacus_hooks = 1.0, opacus_functorch = 1.0, opacus_ghost = 1.0 }
+  harness.workload("private_" .. name, bars, function()
     return private(make, table.unpack(given))
   end)
 end
