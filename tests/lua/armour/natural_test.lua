@@ -130,6 +130,21 @@ t.test("a batch is changed picture by picture", function()
   end
 end)
 
+t.test("changes are transforms of a data set, and gradients pass them", function()
+  local images = (ms.rand { 4, 8, 8, 3 } * 255):astype(ms.uint8)
+  local data = ms.dataset.NumpySlicesDataset({ images, ms.arange(4) }, { column_names = { "image", "label" } })
+  data = data:map({ I.Translate(0.125, 0), I.Contrast(0.5) }, { "image" })
+  local count = 0
+  for image, label in data:create_tuple_iterator() do
+    t.equal(tostring(image.dtype) .. tostring(image.shape), "UInt8(8, 8, 3)")
+    t.near(image[{ 3, 1 }]:astype(ms.float32), images[{ label:item(), 3, 0 }]:astype(ms.float32) * 0.5, 1.0)
+    count = count + 1
+  end
+  t.equal(count, 4)
+  local slope = ms.grad(function(z) return ops.sum(I.Contrast(0.5)(I.Translate(1 / 9, 0)(z))) end)(x)
+  t.near(slope[{ 0, 3 }], ms.tensor { 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.0 }, 1e-5)
+end)
+
 local R = ms.armour.natural_robustness
 local scene = R.corrupt(ms.rand { 2, 3, 32, 32 }, "gaussian_blur", 5, 1)
 
