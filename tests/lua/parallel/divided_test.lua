@@ -148,6 +148,16 @@ test("layouts that the program gives are part of the graph", function()
   end
 end)
 
+test("what is not asked for is told before anything is computed", function()
+  local f = ms.jit(function(x) return (ops.sort(x * 2, 1)) end)
+  local x = ms.distribute(ops.randn(8, 6), mesh(nil, "tp"))
+  for _ = 1, 3 do f(x) end
+  ms.set_parallel { on_reshard = "error" }
+  t.fails("input_x is Float32[8, 6@tp] and is needed as Float32[8, 6]", function() return f(x) end)
+  ms.set_parallel { on_reshard = "silent" }
+  equal(layout(f(x)), "[8, 6]")
+end)
+
 test("without a sum that is cut, the bits are those of one rank", function()
   local function f(a, b) return ops.tanh(a * 2 + b), ops.exp(a):sum(1), ops.softmax(a, 1) end
   local a, b = ops.randn(8, 6), ops.randn(6)
