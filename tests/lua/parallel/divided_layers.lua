@@ -64,6 +64,22 @@ for _, settings in ipairs { { 4, 2, 0.9 }, { 8, 1, 1.0 }, { 4, 3, 4.0 } } do
   end
 end
 
+-- A table whose rows are divided among ranks, with each of its optimizers: eight rows of a batch in each step.
+for _, optimizer in ipairs { "sgd", "adagrad", "lazy_adam" } do
+  local rows_of = ms.nn.RowTable(23, 3, { optimizer = optimizer, learning_rate = 0.1 })
+  local weight = ms.ops.randn { 3 }
+  for step = 1, 4 do
+    local indices = piece(ms.ops.randint(0, 11, { 8, 2 }) * 2 + step % 2, 0)
+    local rows, places, ticket = rows_of:pull(indices)
+    local function loss(table) return ms.ops.sigmoid((ms.ops.gather(table, places, 0) * weight):sum(-1)):sum() end
+    local value, gradient = ms.value_and_grad(loss)(rows)
+    rows_of:push(ticket, gradient)
+    write("loss", ms.ops.all_reduce(value))
+  end
+  write(optimizer, rows_of(ms.arange(23)))
+  assert(rows_of.embedding_table.shape[1] <= (23 + ranks - 1) // ranks)
+end
+
 -- Ring attention against attention over the whole sequence.
 for _, causal in ipairs { false, true } do
   local q, k, v, d = ms.ops.randn { 2, 3, 8, 4 }, ms.ops.randn { 2, 3, 8, 4 }, ms.ops.randn { 2, 3, 8, 4 }, ms.ops.randn { 2, 3, 8, 4 }

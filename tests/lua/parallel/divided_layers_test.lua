@@ -35,7 +35,7 @@ end
 
 local alone = run(1, "eager")[1]
 
-t.test("one rank writes all that is compared", function() t.equal(#alone, 3 * 8 + 2 * 4) end)
+t.test("one rank writes all that is compared", function() t.equal(#alone, 3 * 8 + 3 * 5 + 2 * 4) end)
 
 for _, settings in ipairs { { 2, "eager" }, { 4, "eager" }, { 1, "graph" }, { 2, "graph" } } do
   local ranks, mode = table.unpack(settings)
@@ -91,9 +91,30 @@ t.test("a mixture of experts is the weighted sum of what a token's experts give"
   assert(math.abs(balance:item() - 4 * (share * probabilities:mean(0)):sum():item()) < 1e-5)
 end)
 
+t.test("a table's rows change as those of an optimizer that has all of it, and others stay", function()
+  local rows_of = ms.nn.RowTable(6, 3, { optimizer = "adagrad", learning_rate = 0.1 })
+  local before = rows_of.embedding_table:copy()
+  local weight = ms.Parameter(before:copy(), "weight")
+  local plain = ms.nn.Adagrad({ weight }, { learning_rate = 0.1, accum = 0.0 })
+  for step = 1, 3 do
+    local rows, places, ticket = rows_of:pull(ms.tensor { 1, 4, 1 })
+    rows_of:push(ticket, ms.grad(function(x) return (ms.ops.gather(x, places, 0) ^ 2):sum() end)(rows))
+    plain { ms.grad(function(x) return (ms.ops.gather(x, ms.tensor { 1, 4, 1 }, 0) ^ 2):sum() end)(weight:copy()) }
+    local _ = step
+  end
+  local here = rows_of.embedding_table
+  assert((here - weight)[{ 1 }]:abs():max():item() < 1e-5 and (here - weight)[{ 4 }]:abs():max():item() < 1e-5)
+  for _, row in ipairs { 0, 2, 3, 5 } do assert((here - before)[{ row }]:abs():max():item() == 0) end
+end)
+
 t.test("arguments that make no sense are told", function()
   t.fails("top_k is 3, and there are 2 experts", function() ms.nn.MixtureOfExperts(6, 10, 2, { top_k = 3 }) end)
   t.fails("none", function() ms.nn.MixtureOfExperts(6, 10, 2, { group = "none" }) end)
+  local rows = ms.nn.RowTable(5, 2)
+  t.fails("indices are 1 to 5; the table has the rows 0 to 4", function() rows:pull(ms.tensor { 1, 5 }) end)
+  local _, _, ticket = rows:pull(ms.tensor { 1, 1 })
+  t.fails("gradient must have the shape (1, 2) of the rows, got (2, 2)", function() rows:push(ticket, ms.ones { 2, 2 }) end)
+  t.fails("ticket must be", function() rows:push(nil, ms.ones { 2, 2 }) end)
   local q = ms.ones { 1, 2, 4, 8 }
   t.fails("query has shape (1, 2, 4, 8) and value (1, 2, 5, 8)", function() ms.nn.RingAttention()(q, q, ms.ones { 1, 2, 5, 8 }) end)
   t.fails("value must have the axes", function() ms.nn.RingAttention()(q, q, ms.ones { 5 }) end)

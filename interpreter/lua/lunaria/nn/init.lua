@@ -33,6 +33,7 @@ return parts("ms.nn", "layer", {
     "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer" },
   { "lunaria.nn.language", "BlockDense BlockEmbedding KVCache RMSNorm RotaryEmbedding" },
   { "lunaria.nn.experts", "MixtureOfExperts" },
+  { "lunaria.nn.row_table", "RowTable" },
   { "lunaria.nn.ring_attention", "RingAttention" },
   { "lunaria.lite.language.lora", "LoRADense", of = "classes" },
   { "lunaria.nn.wrap", "TrainOneStepCell WithEvalCell WithGradCell WithLossCell" },
