@@ -1,4 +1,4 @@
--- Attacks on networks that recognise by embeddings, and on classifiers of texts. 5 seconds.
+-- Attacks on networks that recognise by embeddings and on classifiers of texts; near and black-box ones on another device. 5 seconds.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -151,6 +151,39 @@ t.test("labels, targets, budgets and mistakes", function()
   t.fails({ "the model must give logits" }, function()
     attacks.black.WordSubstitutionAttack(function(list) return ms.ones { #list } end, words, vectors):generate { "good" }
   end)
+end)
+
+t.test("near attacks and attacks by answers work on another device, and find there what they find here", function()
+  local small = nn.SequentialCell(nn.Flatten(), nn.Dense(36, 8), nn.Tanh(), nn.Dense(8, 4))
+  local images = ops.rand { 4, 1, 6, 6 } * 0.5 + 0.25
+  local labels = ops.argmax(small(images), 1):astype(ms.int32)
+  local makers = {
+    function(net) return attacks.CarliniWagnerL2Attack(net, 4, { max_iterations = 20, bin_search_steps = 2, initial_const = 1 }) end,
+    function(net) return attacks.ElasticNetAttack(net, 4, { max_iterations = 20, bin_search_steps = 2, initial_const = 1 }) end,
+    function(net) return attacks.DeepFool(net, 4) end,
+    function(net) return attacks.JSMAAttack(net, 4, { max_iteration = 2 }) end,
+    function(net) return attacks.LBFGS(net, { search_iters = 8, nb_iter = 20, is_targeted = false }) end,
+    function(net) return attacks.FastAdaptiveBoundary(net, { nb_iter = 5 }) end,
+    function(net) return attacks.black.SquareAttack(net, { max_queries = 20 }) end,
+    function(net) return attacks.black.HopSkipJumpAttack(net, { num_iterations = 1 }) end,
+    function(net) return attacks.black.GeneticAttack(net, { is_targeted = false, max_steps = 3 }) end,
+  }
+  local function all(net, x_of, y_of)
+    local list = {}
+    for i, make in ipairs(makers) do
+      local first, second = make(net):generate(x_of, y_of)
+      list[i] = second or first
+    end
+    return list
+  end
+  local here = all(small, images, labels)
+  ms.set_context { device_target = "Separate" }
+  local ok, wrong = pcall(function()
+    local there = all(small:to "Separate", images:to "Separate", labels:to "Separate")
+    for i, adv in ipairs(there) do t.near(adv:to "CPU", here[i], 2e-3) end
+  end)
+  ms.set_context { device_target = "CPU" }
+  assert(ok, wrong)
 end)
 
 t.finish()

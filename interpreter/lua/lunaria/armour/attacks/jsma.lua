@@ -35,26 +35,30 @@ function JSMAAttack:setup(a)
 end
 
 -- Elements of a matrix of pairs that are held at once.
-local AT_ONCE = 1 << 24
+local AT_ONCE = 1 << 22
+
+-- The score of each pair of some pixels with all, and its largest: a, b (N, P), (N, D); apart (P, D) is 0 where a pixel meets itself. The
+-- order of rows makes the first of two equal pairs (p, q), (q, p) the one with p < q.
+local largest_pair = common.compiled(function(some_a, some_b, a, b, apart)
+  local up = ops.relu(ops.expand_dims(some_a, 2) + ops.expand_dims(a, 1))
+  local down = ops.relu(-(ops.expand_dims(some_b, 2) + ops.expand_dims(b, 1)))
+  local score = (up * down * apart):reshape { a.shape[1], -1 }
+  return ops.amax(score, 1), ops.argmax(score, 1)
+end)
 
 -- Of each sample the pair p < q of pixels with the largest -(a_p + a_q)(b_p + b_q) where the first sum is above 0, the second below: the
--- values (N), and the numbers p and q. a, b: (N, D), the slopes of the target and of all others. free (N, D): pixels that may change.
+-- values (N), 0 where there is no such pair, and the numbers p and q. a, b: (N, D), the slopes of the target and of all others. free (N,
+-- D): pixels that may change.
 local function best_pairs(a, b, free)
   local count, size = a.shape[1], a.shape[2]
   local rows = math.max(1, math.min(size, AT_ONCE // (count * size)))
-  local columns = ops.arange(size):reshape { 1, 1, size }
+  a = ops.where(free, a, -math.huge)
   local value, first, second
   for from = 0, size - 1, rows do
     local to = math.min(size, from + rows)
-    local wide = to - from
-    local function pair(v) return v[{ ms.slice(), ms.slice(from, to) }]:reshape { count, wide, 1 } + v:reshape { count, 1, size } end
-    local up, down = pair(a), pair(b)
-    local both = ops.logical_and(free[{ ms.slice(), ms.slice(from, to) }]:reshape { count, wide, 1 }, free:reshape { count, 1, size })
-    both = ops.logical_and(both, ops.less(ops.arange(from, to):reshape { 1, wide, 1 }, columns))
-    local fits = ops.logical_and(both, ops.logical_and(ops.greater(up, 0), ops.less(down, 0)))
-    local score = ops.where(fits, -up * down, -math.huge):reshape { count, wide * size }
-    local at = ops.argmax(score, 1)
-    local top = ops.amax(score, 1)
+    local part, pixels = { ms.slice(), ms.slice(from, to) }, ops.arange(size):reshape { 1, size }
+    local apart = ops.not_equal(ops.arange(from, to):reshape { to - from, 1 }, pixels):astype(b.dtype)
+    local top, at = largest_pair(a[part], b[part], a, b, apart)
     local p, q = ops.floor_div(at, size) + from, at % size
     if value then
       local better = ops.greater(top, value)
@@ -88,7 +92,7 @@ function JSMAAttack:_search(x, y, watch)
     local inside = self.increase and ops.less(flat, limit) or ops.greater(flat, limit)
     local free = ops.logical_and(ops.less_equal(changes, self.max_count), inside)
     local value, p, q = best_pairs(own, ops.sum(slopes, 1) - own, free)
-    local is_on = ops.logical_and(ops.greater(value, -math.huge), ops.logical_not(margins.is_reached(z, y, true)))
+    local is_on = ops.logical_and(ops.greater(value, 0), ops.logical_not(margins.is_reached(z, y, true)))
     if watch then watch(p, q, is_on) end
     if not ops.any(is_on):item() then break end
     local chosen = ops.logical_or(ops.equal(pixels, p:reshape { count, 1 }), ops.equal(pixels, q:reshape { count, 1 }))
