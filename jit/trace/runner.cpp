@@ -217,8 +217,8 @@ class Runner {
         return true;
     }
 
-    // Runs the region's operators at once, after its guards and other steps.
-    bool run(Block& block, Region& region) {
+    // The region's guards and its steps that are no operators.
+    bool pass_others(Block& block, Region& region) {
         for (size_t i : hold(region.guards) ? region.guards.rest() : region.first) {
             if (pass(block, i)) continue;
             // A step has failed: the operators before it run one by one. The other steps before it are done.
@@ -229,6 +229,24 @@ class Runner {
             progress_.results = std::move(results);
             return false;
         }
+        return true;
+    }
+
+    // After the operators: those that did not run at once run one by one, and values that have had their last use go.
+    bool finish(Block& block, const Region& region, bool done) {
+        if (done) {
+            progress_.done += region.end - region.begin;
+        } else {
+            if (!one_by_one(block, region.begin, region.end)) return false;
+            for (int32_t s : region.inner_drops) slots_[static_cast<size_t>(s)] = Value();
+        }
+        for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
+        return true;
+    }
+
+    // Runs the region's operators at once, after its guards and other steps.
+    bool run(Block& block, Region& region) {
+        if (!pass_others(block, region)) return false;
         auto& inputs = progress_.inputs;
         auto& outputs = progress_.outputs;
         outputs.resize(region.outputs.size());
@@ -269,13 +287,7 @@ class Runner {
         // What was sent is not sent again: the step that failed is known by its place.
         if (!told.is_nil()) host_.raise(told);
         inputs.clear();
-        if (!written) return false;
-        if (!done && !one_by_one(block, region.begin, region.end)) return false;
-        if (done) progress_.done += region.end - region.begin;
-        if (!done)
-            for (int32_t s : region.inner_drops) slots_[static_cast<size_t>(s)] = Value();
-        for (int32_t s : region.drops) slots_[static_cast<size_t>(s)] = Value();
-        return true;
+        return written && finish(block, region, done);
     }
 
     // In a handler: the error of a region whose operators do not run again, with the place of the one that failed; nil
