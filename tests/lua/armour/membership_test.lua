@@ -123,6 +123,26 @@ t.test("likelihood ratios find members where a threshold on all rows does not", 
   t.near(E.logit_confidence(ms.tensor { { 40.0, 1.0, 0.0 } }, ms.tensor { 0 }):item(), 40 - math.log(math.exp(1) + 1), 1e-5)
 end)
 
+t.test("shadow models find members of a net that knows its rows by heart", function()
+  local net, members, others = memorized()
+  local x, y = ops.concat({ members[1], others[1] }, 0), ops.concat({ members[2], others[2] }, 0)
+  local function train(inputs, labels)
+    local shadow = nn.SequentialCell(nn.Dense(12, 64), nn.ReLU(), nn.Dense(64, 4))
+    local optimizer = nn.Adam(shadow:trainable_params(), 1e-2)
+    local step = ms.value_and_grad(function() return ops.cross_entropy(shadow(inputs), labels) end, nil, shadow:trainable_params())
+    for _ = 1, 60 do
+      local _, gradients = step()
+      optimizer(gradients)
+    end
+    return shadow
+  end
+  local phi, member = E.shadow_models(train, { x, y }, { models = 8 })
+  t.equal(ops.sum(member:astype(ms.int32), 0):tolist(), ops.full({ 240 }, 4, { dtype = ms.int32 }):tolist())
+  local scores = E.LiRA(phi, member, { fixed_variance = true }):score(E.logit_confidence(net(x), y))
+  local found = E.threshold_attack(scores[{ ms.slice(0, 120) }], scores[{ ms.slice(120, 240) }])
+  assert(found.auc > 0.9, found.auc)
+end)
+
 t.test("an attribute that the answers depend on is guessed", function()
   local x = ops.concat({ ms.randn { 300, 2 }, ms.randint(0, 2, { 300, 1 }):astype(ms.float32) }, 1)
   local weights = ms.tensor { { 0.5, -0.5 }, { 0.2, 0.1 }, { -2.0, 2.0 } }

@@ -93,6 +93,35 @@ function M.lira_ratio(phi, mean_in, std_in, mean_out, std_out)
   return 0.5 * (far * far - near * near) + (math.type(ratio) and math.log(ratio) or ops.log(ratio))
 end
 
+--- Trains shadow models for LiRA, each on a random half of the rows: confidences (models, n) and membership (models, n), booleans. Each
+--- row is in half of the models. train: a function train(inputs, labels, i) that gives a network, a cell or a function to logits, trained on these
+--- rows. data: { inputs, labels } or a data set of such batches. Options: models (16, an even number), seed (1).
+---     > x, y = ms.randn { 6, 2 }, ms.tensor { 0, 1, 2, 0, 1, 2 }
+---     > phi, member = ms.armour.privacy.evaluation.shadow_models(function() return ms.nn.Dense(2, 3) end, { x, y }, { models = 4 })
+---     > phi.shape --> (4, 6)
+function M.shadow_models(train, data, options)
+  local where = "shadow_models"
+  local o = arguments.options(where, options, { models = arguments.positive, seed = "number" }, "{ models = 16 }")
+  if not arguments.is_callable(train) then fail(where, "train must be a function train(inputs, labels, i), got " .. describe(train)) end
+  local models = o.models or 16
+  if models % 2 == 1 or models < 4 then fail(where, ("models must be an even number of at least 4, got %d"):format(models)) end
+  local x, y = require("lunaria.armour.inference.rows").labelled(where, data)
+  local n, draws = x.shape[1], armour.generator(o.seed or 1, where)
+  local confidences, membership = {}, {}
+  local order
+  for i = 1, models do
+    -- Two models after one another are trained on the two halves of one random order.
+    if i % 2 == 1 then order = draws:permutation(n) end
+    local half = i % 2 == 1 and ms.slice(0, n // 2) or ms.slice(n // 2, n)
+    local chosen = order[{ half }]
+    local network = train(ops.gather(x, chosen, 0), ops.gather(y, chosen, 0), i)
+    local logits = armour.classifier(where, network):logits(x)
+    confidences[i] = M.logit_confidence(logits, y)
+    membership[i] = ops.scatter(ms.zeros({ n }, ms.float32), 0, chosen, ms.ones({ chosen.size }, ms.float32))
+  end
+  return ops.stack(confidences, 0), ops.greater(ops.stack(membership, 0), 0.5)
+end
+
 local LiRA = class.define(nil, "LiRA", "confidences, membership, fixed_variance=false",
   [[The likelihood ratio attack with shadow models (Carlini and others 2022). confidences: a tensor (models, n), logit_confidence of n
 rows by each shadow model. membership: a tensor (models, n) of booleans, whether the model was trained on the row. Every row must be in at
