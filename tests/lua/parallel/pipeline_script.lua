@@ -3,9 +3,17 @@
 local ms = require "lunaria"
 local nn = ms.nn
 
-local out, scheduler, micro, stages, segments, optimizer_name, how = table.unpack(arg)
+local out, scheduler, micro, stages, segments, optimizer_name, how, replicas = table.unpack(arg)
 micro, stages, segments = math.tointeger(tonumber(micro)), math.tointeger(tonumber(stages)), math.tointeger(tonumber(segments))
 
+-- With replicas of the pipeline each has a part of the rows, and of the micro-batches.
+replicas = math.tointeger(tonumber(replicas or 1))
+if ms.communication.get_group_size() > 1 and replicas > 1 then
+  ms.set_auto_parallel_context { dataset_strategy = "full_batch" }
+  micro = micro // replicas
+else
+  replicas = 1
+end
 ms.set_seed(11)
 local list = {}
 local layers = stages * segments
@@ -32,7 +40,7 @@ if how == "cell" then
   step:set_train()
   for k = 1, 5 do
     local x = ms.ops.randn { 8, 6 }
-    losses[k] = step(x, ms.ops.tanh(x:flip(1))):item()
+    losses[k] = replicas * step(x, ms.ops.tanh(x:flip(1))):item()
   end
 else
   local gradient = ms.value_and_grad(function(x, y) return pipe(x, y) end, nil, optimizer.parameters)
@@ -40,7 +48,7 @@ else
     local x = ms.ops.randn { 8, 6 }
     local loss, grads = gradient(x, ms.ops.tanh(x:flip(1)))
     optimizer(grads)
-    losses[k] = loss:item()
+    losses[k] = replicas * loss:item()
   end
 end
 local rank = ms.communication.get_rank()

@@ -153,6 +153,23 @@ t.test("zero bubble schedules take less time, recomputation more, and inference 
   t.equal(#alone.simulated.parts[1].backward, 0)
 end)
 
+t.test("memory follows the pipeline, recomputation and the sharded optimizer, within what the plan allows for", function()
+  local function most(o)
+    o.mesh, o.global_batch, o.micro_batches = o.mesh or "dp=2,pp=4", 64, 8
+    local plan, bytes = estimate("gpt2", o)[1], 0
+    for _, stage in ipairs(plan.simulated.stages) do bytes = math.max(bytes, stage.memory) end
+    t.equal(bytes <= plan.bytes and bytes > 0.5 * plan.bytes, true)
+    return bytes, plan.simulated
+  end
+  local plain, step = most { level = 1, recompute = false }
+  t.equal(most { level = 1, recompute = true } < 0.5 * plain, true)
+  t.equal(most { level = 1, recompute = false, schedule = "gpipe" } > plain, true)
+  -- Of eight ranks each has an eighth of what the level divides; the parameters that a rank has are counted from their shapes.
+  local elements = 0
+  for _, g in ipairs(step.parts[1].gradients) do elements = elements + g.elements end
+  t.near(step.stages[1].memory - step.parts[1].kept * 4, elements * (2 + 2 + 12 / 2), 1)
+end)
+
 t.test("timelines have a rank of each stage, pictures a line and a row for each", function()
   local plans = estimate("gpt2", { mesh = "dp=2,tp=2,pp=2", global_batch = 16, micro_batches = 2, level = 1, recompute = false })
   local events, pids, lanes = ms.json.decode(plans:timeline()).traceEvents, {}, {}

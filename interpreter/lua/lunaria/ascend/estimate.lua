@@ -317,7 +317,8 @@ local function planned(spec, name, model, o)
   -- The search's costs leave out what depends on the order of the operators; the best plans are simulated with it.
   for _, plan in ipairs(found) do
     plan.simulated = planned_steps.simulate(found, plan.number, { chip = chip, cluster = c, dtype = s.dtype, optimizer = s.optimizer,
-      train = s.train, devices = count, batch = batch, gradient_bytes = options.gradient_bytes, weight_bytes = options.float_bytes })
+      train = s.train, devices = count, batch = batch, gradient_bytes = options.gradient_bytes, weight_bytes = options.float_bytes,
+      state_bytes = options.state_bytes })
     plan.step = plan.simulated.step
   end
   return plans.ranked(found)

@@ -169,9 +169,37 @@ local function gradients_of(part, producer, copies)
   return list
 end
 
+-- Bytes of a rank that the backward pass of a micro-batch needs of the forward one, and those of parameters with all that belongs to them.
+local function memory_of(self, part)
+  local made, kept, seen = {}, 0, {}
+  for _, row in ipairs(part.forward) do
+    for _, t in ipairs(row.outputs) do made[t.id] = row.layer or -1 end
+  end
+  for _, id in ipairs(part.received) do made[id] = -1 end
+  for _, row in ipairs(part.backward or {}) do
+    for _, t in ipairs(row.inputs) do
+      if made[t.id] and not t.parameter and not seen[t.id] then
+        local bytes = t.dtype == "bool" and 1 / 8 or t.dtype:match "float" and self.weight_bytes or t.width
+        for _, d in ipairs(t) do bytes = bytes * d end
+        seen[t.id], kept = true, kept + bytes * (part.repeats[made[t.id]] or 1)
+      end
+    end
+  end
+  local states, level = 0, self.trains and self.plan.level or 0
+  for _, g in ipairs(part.gradients) do
+    local ranks = 1
+    for _, group in ipairs(g.groups) do ranks = ranks * group.size end
+    local function share(from) return level >= from and 1 / ranks or 1 end
+    states = states + g.elements * (part.repeats[g.layer] or 1) * (self.weight_bytes * share(3)
+      + (self.trains and self.gradient_bytes * share(2) + self.state_bytes * share(1) or 0))
+  end
+  return kept, states
+end
+
 -- Tasks and times of one part of the network for a micro-batch.
 local function part_of(self, part)
   local p, rows, copies = {}, {}, {}
+  p.kept, p.states = memory_of(self, part)
   local level = self.trains and self.plan.level or 0
   local elements = {}
   for i, g in ipairs(part.gradients) do elements[i] = g.elements end
@@ -289,13 +317,16 @@ local function run_pipeline(self)
   self.stages, self.step = {}, 0.0
   for s = 1, plan.stages do
     local line = self.pipeline.timeline[s]
-    local stage = { slots = line, computed = line[#line].stop, parts = {}, tail = 0.0 }
+    local stage = { slots = line, computed = line[#line].stop, parts = {}, tail = 0.0, memory = 0.0 }
     for _, slot in ipairs(line) do stage.parts[slot.part + 1] = true end
     local list = {}
     for number = 1, #self.parts do
       if stage.parts[number] then
         list[#list + 1] = self.parts[number]
         stage.tail = math.max(stage.tail, self.parts[number].tail)
+        -- Several chunks of a stage are live equally often.
+        local live = self.trains and self.pipeline.kept[s] / chunks or 1
+        stage.memory = stage.memory + self.parts[number].states + self.parts[number].kept * live
       end
     end
     stage.finish = stage.computed + stage.tail
@@ -311,11 +342,11 @@ local function run_pipeline(self)
 end
 
 --- The step of plan number `number` of the plans that lunaria.parallel.plan found. o: chip, cluster, dtype, optimizer, train, devices,
---- batch, gradient_bytes and weight_bytes (of an element).
+--- batch, gradient_bytes, weight_bytes and state_bytes (of an element of a parameter).
 function M.simulate(plans, number, o)
   local self = setmetatable({ plan = plans[number], chip = o.chip, cluster = o.cluster, dtype = o.dtype, optimizer = o.optimizer,
     trains = o.train, jitter = cluster.jitter(o.cluster, o.devices), gradient_bytes = o.gradient_bytes, weight_bytes = o.weight_bytes,
-    devices = o.devices, batch = o.batch, network = plans.name, parts = {} }, Planned)
+    state_bytes = o.state_bytes, devices = o.devices, batch = o.batch, network = plans.name, parts = {} }, Planned)
   for i, part in ipairs(ascend_core.rank_step(plans.handle, number)) do
     self.parts[i] = part.same_as and self.parts[part.same_as] or part_of(self, part)
   end
@@ -377,6 +408,9 @@ function Planned:__tostring()
   if self.trains and most > 0 then
     lines[#lines + 1] = ("%.3f ms of sums of gradients come after the backward pass"):format(most * 1e3)
   end
+  local bytes = 0
+  for _, stage in ipairs(self.stages) do bytes = math.max(bytes, stage.memory) end
+  lines[#lines + 1] = ("parameters, their states and activations take %.2f GB of a rank"):format(bytes / 1e9)
   local rows = self:communication()
   if #rows > 0 then lines[#lines + 1] = tostring(rows) end
   if #self.stages > 1 and #self.stages <= 32 then lines[#lines + 1] = self:picture() end

@@ -250,8 +250,11 @@ local Pipeline = in_parts("PipelineCell", "micro_size",
 some. The network is an nn.SequentialCell, or an nn.WithLossCell around one. stage_config: the stages of its cells by name, from 0, or
 the attribute pipeline_stage of the cells; a cell without has that of the one before. segment_config (pipeline_segment): which of
 several parts of its stage a cell is in, where data meets all stages once for each segment. There have to be as many ranks as
-stages; each computes with the cells of its stage and sends results and gradients on, in the order of scheduler: "1f1b", "gpipe" or
-"interleaved" (for several segments). All ranks get the sum; parameters of other stages have no gradients, and trainable_params gives those
+stages, or a multiple; each computes with the cells of its stage and sends results and gradients on, in the order of scheduler: "1f1b",
+"gpipe" or "interleaved" (for several segments). Of n times as many ranks as stages rank r has stage r // n; the ranks of a stage have
+rows of their own (with dataset_strategy "full_batch": every n-th of those of all), and add up their gradients (gradients_mean: take
+their mean). All ranks get the sum, or its mean over several such replicas; parameters of other stages have no gradients, and
+trainable_params gives those
 of the rank's stage. In a program of one process the parts follow one another.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())

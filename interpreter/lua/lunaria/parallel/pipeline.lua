@@ -1,12 +1,14 @@
 -- A network in stages on several ranks: a chain of cells, cut into parts; a rank has those of its stage. A step computes micro-batches in
 -- the order of a table (core/parallel/schedule.h), forward and backward, and sends results and gradients to the ranks of the neighbouring
--- parts while it goes on.
+-- parts while it goes on. With several times as many ranks as stages there are as many replicas of the pipeline, each with its own rows;
+-- rank r has stage r // replicas, and the ranks of a stage add up their gradients.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local autodiff = require "lunaria.autodiff"
 local cells = require "lunaria.nn.cell"
 local ranks = require "lunaria.ranks"
 local schedules = require "lunaria.schedules"
+local settings = require "lunaria.parallel.settings"
 local sharded = require "lunaria.parallel.checkpoint"
 
 local ops = ms.ops
@@ -103,16 +105,30 @@ end
 local Pipeline = {}
 Pipeline.__index = Pipeline
 
---- The network of a division on the ranks of this program, one for each stage. scheduler: "1f1b", "gpipe" or "interleaved".
+-- Groups of those that have the same stage, and of those of the same replica.
+local function make_groups(self, stages)
+  local same_stage, same_replica = {}, {}
+  for r = 0, self.replicas - 1 do same_stage[r + 1] = self.rank * self.replicas + r end
+  for s = 0, stages - 1 do same_replica[s + 1] = s * self.replicas + self.replica end
+  self.of_stage, self.of_replica = "pipeline stage " .. self.rank, "pipeline replica " .. self.replica
+  ms.communication.create_group(self.of_stage, same_stage)
+  ms.communication.create_group(self.of_replica, same_replica)
+end
+
+--- The network of a division on the ranks of this program, as many for each stage. scheduler: "1f1b", "gpipe" or "interleaved".
 function pipeline.new(where, division, micro_size, scheduler)
   local self = setmetatable({ where = where, micro_size = micro_size }, Pipeline)
   local count = ranks.size(where, "")
-  if count ~= division.stages then
-    fail(where, ("the network has %d stages, the program %d ranks: as many are needed"):format(division.stages, count))
+  if count % division.stages ~= 0 then
+    fail(where, ("the network has %d stages, the program %d ranks: as many are needed, or a multiple"):format(division.stages, count))
   end
+  self.replicas = count // division.stages
   if division.segments > 1 and scheduler == "1f1b" then scheduler = "interleaved" end
   self.table = schedules.make(scheduler, division.stages, micro_size, division.segments)
-  self.rank, self.last = ranks.rank(where, ""), division.stages * division.segments
+  -- From here on a rank's number is that of its stage.
+  self.rank, self.replica = ranks.rank(where, "") // self.replicas, ranks.rank(where, "") % self.replicas
+  self.last = division.stages * division.segments
+  if self.replicas > 1 then make_groups(self, division.stages) end
   self.parts, self.parameters = {}, {}
   local own = {}
   for stage = 0, division.stages - 1 do
@@ -143,7 +159,8 @@ function pipeline.new(where, division, micro_size, scheduler)
   for parameter, stage in pairs(own) do
     local shape, offsets = {}, {}
     for axis = 1, #parameter.shape do shape[axis], offsets[axis] = parameter.shape[axis], 0 end
-    sharded.set_piece(parameter, { shape = shape, offsets = offsets, replica = stage == self.rank and 0 or -1, replicas = 1 })
+    sharded.set_piece(parameter, { shape = shape, offsets = offsets, replica = stage == self.rank and self.replica or -1,
+      replicas = self.replicas })
   end
   self.loss, self.known = division.loss, {}
   return self
@@ -155,12 +172,15 @@ local result_of, gradient_of, form_of = 0, 1, 2
 
 local dtypes = { "float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "int16", "uint8", "bool" }
 
+-- The rank of this replica that has the part.
+local function rank_of(self, part) return self.parts[part].stage * self.replicas + self.replica end
+
 local function send(self, x, part, micro_batch, kind, to)
-  table.insert(self.sent, ms.communication.comm_func.isend(x, self.parts[to].stage, nil, tag_of(self, part, micro_batch, kind)))
+  table.insert(self.sent, ms.communication.comm_func.isend(x, rank_of(self, to), nil, tag_of(self, part, micro_batch, kind)))
 end
 
 local function receive(self, like, part, micro_batch, kind, from)
-  return ms.communication.comm_func.recv(like, self.parts[from].stage, nil, tag_of(self, part, micro_batch, kind))
+  return ms.communication.comm_func.recv(like, rank_of(self, from), nil, tag_of(self, part, micro_batch, kind))
 end
 
 -- Shape and dtype of a tensor as one that can be sent, and a tensor with them.
@@ -178,11 +198,44 @@ local function zeros_of_form(form)
   return ops.zeros(table.move(numbers, 3, 2 + numbers[2], 1, {}), ms[dtypes[numbers[1]]])
 end
 
--- All ranks give the sum that the last stage has.
+-- All ranks give the sum that the last stage has: of several replicas the mean.
 local function shared_sum(self, sum)
-  local from, broadcast = self.parts[self.last - 1].stage, ms.communication.comm_func.broadcast
-  local form = broadcast(from == self.rank and form_tensor(sum) or ms.zeros({ 10 }, ms.int64), from)
-  return broadcast(from == self.rank and sum or zeros_of_form(form), from)
+  local comm, stage, group = ms.communication.comm_func, self.parts[self.last - 1].stage, self.of_replica
+  if stage == self.rank and self.replicas > 1 then sum = comm.all_reduce(sum, "sum", self.of_stage) / self.replicas end
+  local from = rank_of(self, self.last - 1)
+  local form = comm.broadcast(stage == self.rank and form_tensor(sum) or ms.zeros({ 10 }, ms.int64), from, group)
+  return comm.broadcast(stage == self.rank and sum or zeros_of_form(form), from, group)
+end
+
+-- Ranks of a stage begin with the same values, or with those of the first one where the settings say so.
+local function agree(self)
+  local comm = ms.communication.comm_func
+  for _, parameter in ipairs(self.parameters) do
+    if settings.get(self.where, "parameter_broadcast") then
+      parameter:assign(comm.broadcast(parameter, self.rank * self.replicas, self.of_stage))
+    else
+      local most = comm.all_reduce(parameter, "max", self.of_stage)
+      local least = comm.all_reduce(parameter, "min", self.of_stage)
+      if not ops.equal(most, least):all():item() then
+        fail(self.where, ("%s is not the same on the ranks of stage %d"):format(parameter.name, self.rank),
+          "ms.set_seed before the network is made, or parameter_broadcast = true in ms.set_auto_parallel_context")
+      end
+    end
+  end
+end
+
+-- The gradients of all replicas, their sums or means. Messages leave together and are waited for together.
+local function combine(self, sums)
+  local share = settings.get(self.where, "gradients_mean") and 1 / self.replicas or 1
+  local asked = {}
+  for i, parameter in ipairs(self.parameters) do
+    local own = sums[parameter] or ops.zeros(parameter.shape, parameter.dtype)
+    asked[i] = table.pack(ms.communication.comm_func.all_reduce(own, "sum", self.of_stage, true))
+  end
+  for i, parameter in ipairs(self.parameters) do
+    asked[i][2]:wait()
+    sums[parameter] = share == 1 and asked[i][1] or asked[i][1] * share
+  end
 end
 
 local function is_here(self, part) return self.parts[part] ~= nil and self.parts[part].stage == self.rank end
@@ -270,11 +323,18 @@ local function backward(self, step, part, micro_batch)
   end
 end
 
--- Inputs in as many parts as there are micro-batches.
+-- Inputs in as many parts as there are micro-batches. A batch is that of the replica, or of all where the settings say so.
 local function divided(self, ...)
   local inputs, key = table.pack(...), {}
+  local whole = settings.get(self.where, "full_batch") or settings.get(self.where, "dataset_strategy") == "full_batch"
   for i = 1, inputs.n do
     local x = inputs[i]
+    if whole and self.replicas > 1 and ms.is_tensor(x) and x.ndim > 0 then
+      if x.shape[1] % self.replicas ~= 0 then
+        fail(self.where, ("a batch of %d rows cannot be divided among %d replicas"):format(x.shape[1], self.replicas))
+      end
+      x = x[{ ms.slice(self.replica, nil, self.replicas) }]
+    end
     local rows = ms.is_tensor(x) and x.ndim > 0 and x.shape[1] or 0
     if rows == 0 or rows % self.micro_size ~= 0 then
       fail(self.where, ("input %d must have a number of rows that %d divides, got %s"):format(i, self.micro_size, describe(x)))
@@ -286,6 +346,8 @@ local function divided(self, ...)
 end
 
 local function work(self, keeps, ...)
+  if self.replicas > 1 and not self.begun then agree(self) end
+  self.begun = true
   local step = { results = {}, gradients = {}, kept = {}, sums = {} }
   step.inputs, step.key = divided(self, ...)
   self.known[step.key] = self.known[step.key] or {}
@@ -300,6 +362,7 @@ local function work(self, keeps, ...)
     end
   end
   for _, handle in ipairs(self.sent) do handle:wait() end
+  if self.replicas > 1 and keeps then combine(self, step.sums) end
   return shared_sum(self, step.sum), step.sums
 end
 
