@@ -142,7 +142,7 @@ local function with_batches(method)
       if arguments.is_options(given) then refuse_sink(method, given.dataset_sink_mode) end
     end
     -- By position it comes behind the callbacks.
-    if method == "train" then refuse_sink(method, (select(2, ...))) end
+    refuse_sink(method, (select(method == "train" and 2 or 4, ...)))
     local asked = self.private.expected_batch_size
     if arguments.is_options(epoch) then
       local given = {}

@@ -289,6 +289,8 @@ function PerSampleGradients:_ghost(n, ...)
     else
       parts = gradients_again(cell, entry, n)
     end
+    -- What a compiled step keeps in tables stays until it is taken out.
+    entry.inputs, entry.cotangents = nil, nil
     for k = 1, #parts do
       local place = self.place_of[parts[k].parameter]
       local list = found[place] or {}
