@@ -26,7 +26,7 @@ PAIRS = ["eager_overhead", "elementwise", "matmul", "operators", "conv", "autodi
          "optimizers", "index_rules", "imported", "science", "lite/language", "armour/attacks", "armour/privacy"]
 # These measure a whole process and print their own rows.
 SINGLE = ["startup", "insight", "kernel", "memory", "training_memory", "compile_time", "data_sink", "loops", "planned_memory",
-          "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records", "redistribution", "all_reduce"]
+          "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records", "redistribution", "all_reduce", "armour/strength"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
           "index_rules": "index", "lite/language": "bandwidth"}
 BATCHES = 3  # of a turn
