@@ -17,11 +17,8 @@ local net = nn.SequentialCell(conv(1, 8), nn.ReLU(), nn.MaxPool2d(2, 2), conv(8,
   nn.Dense(784, 100), nn.ReLU(), nn.Dense(100, 10))
 ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net:trainable_params(), 0.002)):train(2, train_data, { progress = false })
 
-local x, y
-for images, labels in test_data:create_tuple_iterator() do
-  x, y = images, labels:astype(ms.int32)
-  break
-end
+local x, y = test_data:create_tuple_iterator()()
+y = y:astype(ms.int32)
 local found = { x = x, y = y }
 for _, p in ipairs(net:trainable_params()) do found["p:" .. p.name] = p:astype(ms.float32) end
 local common = { eps = eps, seed = 1 }

@@ -1,5 +1,6 @@
--- The names of things in other frameworks: { the other name, ours, the difference }. Of PyTorch, MindSpore, numpy and Lua's
--- habits; names without a dot are methods or options. Read by the site, by search and by the hints of errors.
+-- The names of things in other frameworks: { the other name, ours, the difference }. Of PyTorch, MindSpore, numpy, Lua's
+-- habits, and of programs for robustness and privacy; names without a dot are methods or options. Read by
+-- the site, by search and by the hints of errors.
 -- luacheck: no max line length
 return {
   pytorch = {
@@ -174,5 +175,60 @@ return {
     { "a ** 2", "ms.ops.pow", "x ^ 2" },
     { "a += b", "ms.ops.add", "Lua has no +=: a = a + b" },
     { "len(a)", "x.shape", "#x is the size of the first axis" },
+  },
+  mindarmour = {
+    { "mindarmour.adv_robustness.attacks", "ms.armour.attacks", "the same classes; options in a table at the end, methods with a colon" },
+    { "mindarmour.FastGradientMethod", "ms.armour.attacks.FastGradientMethod", "the network gives logits and needs no loss_fn; labels are class numbers or one-hot" },
+    { "mindarmour.ProjectedGradientDescent", "ms.armour.attacks.ProjectedGradientDescent", "exact balls of norms 1 and 2, a random start, targets; random_start = false begins at the input" },
+    { "mindarmour.DiverseInputIterativeMethod", "ms.armour.attacks.DiverseInputIterativeMethod", "inputs do get resized, with the probability prob" },
+    { "mindarmour.AutoProjectedGradientDescent", "ms.armour.attacks.AutoProjectedGradientDescent", "losses and steps of each sample; loss_fn = \"dlr\" for the difference of logits ratio" },
+    { "mindarmour.CarliniWagnerL2Attack", "ms.armour.attacks.CarliniWagnerL2Attack", "looks for the nearest point; fast = true ends at the first ones" },
+    { "mindarmour.BlackModel", "ms.armour.BlackModel", "takes a function; any function or cell does as well" },
+    { "mindarmour.adv_robustness.attacks.black", "ms.armour.attacks.black", "generate gives success, adversarial inputs and counts of queries" },
+    { "mindarmour.AdversarialDefense", "ms.armour.defenses.AdversarialDefense", "the same; within Model.train AdversarialTraining(defense)" },
+    { "mindarmour.adv_robustness.detectors", "ms.armour.detectors", "verdicts do not depend on what else is in a batch" },
+    { "mindarmour.AttackEvaluate", "ms.armour.evaluations.AttackEvaluate", "the same figures" },
+    { "mindarmour.RadarMetric", "ms.armour.evaluations.RadarMetric", "a plot of ms.plot: terminal, notebook, SVG" },
+    { "mindarmour.fuzz_testing.Fuzzer", "ms.armour.fuzz_testing.Fuzzer", "no summary operators in the network" },
+    { "mindarmour.natural_robustness.transform.image", "ms.armour.natural_robustness.transform.image", "the same" },
+    { "mindarmour.privacy.diff_privacy.DPModel", "ms.armour.privacy.diff_privacy.DPModel", "clips sample by sample, draws Poisson batches, runs on processors" },
+    { "mindarmour.PrivacyMonitorFactory", "ms.armour.privacy.diff_privacy.PrivacyMonitorFactory", "monitors end the training before the step that would pass the budget" },
+    { "mindarmour.reliability.FaultInjector", "ms.armour.reliability.FaultInjector", "all parameters, the last one too" },
+  },
+  art = {
+    { "art.estimators.classification.PyTorchClassifier", "ms.armour.BlackModel", "not needed: attacks take cells and functions that give logits" },
+    { "art.attacks.evasion.FastGradientMethod", "ms.armour.attacks.FastGradientMethod", "norm is norm_level; eps is a share of the range of the bounds" },
+    { "art.attacks.evasion.BasicIterativeMethod", "ms.armour.attacks.BasicIterativeMethod", "eps_step is eps_iter, max_iter is nb_iter" },
+    { "art.attacks.evasion.ProjectedGradientDescent", "ms.armour.attacks.ProjectedGradientDescent", "eps_step is eps_iter, max_iter is nb_iter, num_random_init is restarts, targeted is is_targeted" },
+    { "art.attacks.evasion.AutoProjectedGradientDescent", "ms.armour.attacks.AutoProjectedGradientDescent", "loss_type = \"difference_logits_ratio\" is loss_fn = \"dlr\"" },
+    { "art.attacks.evasion.AutoAttack", "ms.armour.attacks.AutoAttack", "warns where gradients are masked" },
+    { "art.attacks.evasion.CarliniL2Method", "ms.armour.attacks.CarliniWagnerL2Attack", "binary_search_steps is bin_search_steps, max_iter is max_iterations" },
+    { "art.attacks.evasion.ElasticNet", "ms.armour.attacks.ElasticNetAttack", "another name" },
+    { "art.attacks.evasion.DeepFool", "ms.armour.attacks.DeepFool", "epsilon is overshoot, max_iter is max_iters" },
+    { "art.attacks.evasion.SaliencyMapMethod", "ms.armour.attacks.JSMAAttack", "another name" },
+    { "art.attacks.evasion.HopSkipJump", "ms.armour.attacks.black.HopSkipJumpAttack", "max_eval is max_num_evals" },
+    { "art.attacks.evasion.SquareAttack", "ms.armour.attacks.black.SquareAttack", "gives counts of queries" },
+    { "art.attacks.inference.membership_inference.MembershipInferenceBlackBox", "ms.armour.privacy.evaluation.MembershipInference", "attack_model_type is a list of methods: lr, knn, rf, mlp" },
+    { "art.defences.trainer.AdversarialTrainerMadryPGD", "ms.armour.defenses.ProjectedAdversarialDefense", "with replace_ratio = 1" },
+    { "art.defences.trainer.AdversarialTrainerTRADES", "ms.armour.defenses.TradesDefense", "another name" },
+    { "art.defences.trainer.AdversarialTrainerFBF", "ms.armour.defenses.FastAdversarialDefense", "another name" },
+    { "art.defences.preprocessor.JpegCompression", "ms.armour.defenses.JpegCompression", "the same" },
+    { "art.defences.preprocessor.FeatureSqueezing", "ms.armour.defenses.BitDepthReduction", "another name" },
+    { "art.defences.preprocessor.TotalVarMin", "ms.armour.defenses.TotalVariationMinimization", "another name" },
+    { "art.estimators.certification.randomized_smoothing", "ms.armour.defenses.SmoothedClassifier", "certify gives classes and radii" },
+  },
+  opacus = {
+    { "opacus.PrivacyEngine", "ms.armour.privacy.diff_privacy.DPModel", "a ms.Model; nothing is attached to the network" },
+    { "PrivacyEngine.make_private", "ms.armour.privacy.diff_privacy.DPModel", "max_grad_norm is norm_bound, noise_multiplier goes to NoiseGaussianRandom" },
+    { "PrivacyEngine.make_private_with_epsilon", "ms.armour.privacy.accountants.calibrate", "gives the noise multiplier for a target epsilon" },
+    { "PrivacyEngine.get_epsilon", "ms.armour.privacy.diff_privacy.PRVMonitor", "a callback: monitor:epsilon(delta)" },
+    { "opacus.GradSampleModule", "ms.armour.privacy.diff_privacy.PerSampleGradients", "norms without the gradients where that is cheaper" },
+    { "opacus.optimizers.DPOptimizer", "ms.armour.privacy.diff_privacy.DPOptimizerClassFactory", "create(\"Adam\") gives the class" },
+    { "opacus.accountants.RDPAccountant", "ms.armour.privacy.accountants.Accountant", "mechanism = \"rdp\"" },
+    { "opacus.accountants.PRVAccountant", "ms.armour.privacy.accountants.Accountant", "mechanism = \"prv\", the default" },
+    { "opacus.accountants.utils.get_noise_multiplier", "ms.armour.privacy.accountants.calibrate", "options in a table: epsilon, delta, sample_rate, steps" },
+    { "opacus.data_loader.DPDataLoader", "ms.dataset.PoissonSampler", "DPModel draws so by itself" },
+    { "opacus.utils.batch_memory_manager.BatchMemoryManager", "ms.armour.privacy.diff_privacy.DPModel", "max_physical_batch_size" },
+    { "opacus.validators.ModuleValidator", "ms.armour.privacy.diff_privacy.PerSampleGradients", "not needed: layers that mix samples are errors" },
   },
 }

@@ -114,7 +114,7 @@ local function build()
     local elsewhere = entry.kind == "method" and entry.name:find "^ms%." and not entry.name:find "^ms%.nn%."
     -- Operations of pipelines, and functions with numpy's and scipy's names, are called as operators and layers are.
     local of_others = entry.name:find "^ms%.dataset%.%l+%." or entry.name:find "^ms%.numpy%." or entry.name:find "^ms%.scipy%."
-    local special = elsewhere or entry.name:find "^ms%.experimental" or of_others
+    local special = elsewhere or entry.name:find "^ms%.experimental" or entry.name:find "^ms%.armour%." or of_others
     if special then document.factor = 0.8 end
     add_words(document, entry.doc, TEXT)
     add_words(document, entry.kind, KIND)

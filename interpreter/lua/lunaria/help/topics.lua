@@ -25,6 +25,9 @@ topics.first = {
   { "ms.load", function() return ms.load end },
   { "ms.nn.optim", function() return ms.nn.optim end },
   { "ms.armour.attacks", function() return ms.armour.attacks end },
+  { "ms.armour.defenses", function() return ms.armour.defenses end },
+  { "ms.armour.detectors", function() return ms.armour.detectors end },
+  { "ms.armour.evaluations", function() return ms.armour.evaluations end },
 }
 -- What is loaded when it is first used, and in no table before.
 for name in ([[JitConfig Generator Profiler constexpr derivative jet jit_class lazy_inline linearize mutable no_inline run_check saved_tensors_hooks
@@ -149,7 +152,9 @@ function topics.all()
       source = "interpreter/lua/lunaria/help/guides.lua" }
   end
   local others = require "lunaria.help.other_names"
-  for _, from in ipairs { { "pytorch", "PyTorch", "torch" }, { "mindspore", "MindSpore", "mindspore" }, { "numpy", "numpy", "np" } } do
+  for _, from in ipairs { { "pytorch", "PyTorch", "torch" }, { "mindspore", "MindSpore", "mindspore" }, { "numpy", "numpy", "np" },
+    { "mindarmour", "MindArmour", "mindarmour" }, { "art", "the Adversarial Robustness Toolbox (ART)", "art" },
+    { "opacus", "Opacus", "opacus" } } do
     add { name = "guide.from_" .. from[1], kind = "guide", head = "From " .. from[2],
       doc = ("What %s calls it, what it is called here, and the difference."):format(from[2]), rows = others[from[1]],
       words = ("from %s, coming from %s, %s users, %s names"):format(from[2], from[2], from[2], from[3]),
