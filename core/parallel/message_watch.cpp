@@ -53,11 +53,17 @@ std::string Witness::text() const {
     return describe(*log, named);
 }
 
+std::string Transport::host() const {
+    char name[64] = {};
+    gethostname(name, sizeof name - 1);
+    return name;
+}
+
 MessageWatch::MessageWatch(Transport& transport, std::string job)
     : transport_(transport), job_(std::move(job)), peers_(static_cast<size_t>(transport.ranks())) {
     Origin& own = peers_[static_cast<size_t>(transport_.rank())].origin;
     own.pid = getpid();
-    gethostname(own.host, sizeof own.host - 1);
+    transport_.host().copy(own.host, sizeof own.host - 1);
 }
 
 // In round k a rank gives the one 2^k places before it what it knows so far: its own and those of the ranks that
@@ -83,6 +89,10 @@ void MessageWatch::meet() {
         }
     }
     for (int i = 0; i < n; ++i) peers_[static_cast<size_t>((me + i) % n)].origin = known[static_cast<size_t>(i)];
+}
+
+bool MessageWatch::share_host(int a, int b) const {
+    return std::strcmp(peers_[static_cast<size_t>(a)].origin.host, peers_[static_cast<size_t>(b)].origin.host) == 0;
 }
 
 void MessageWatch::heard(const Witness& witness) {

@@ -40,6 +40,8 @@ class MessageWatch {
 
     // All ranks tell each other their processes and hosts. Called once, before any request.
     void meet();
+    // Whether two ranks run on the same host; known after meet().
+    bool share_host(int a, int b) const;
     // Remembers what another rank has asked for.
     void heard(const Witness& witness);
     // Throws if nothing will come from the other rank any more, or nothing has come for too long. Callable often: looks

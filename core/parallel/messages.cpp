@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/parallel/combine.h"
+#include "core/parallel/cost.h"
 
 namespace lunaria::parallel {
 
@@ -158,20 +160,96 @@ class MessageCommunicator::Collectives {
         combine(request_.combine, request_.dtype, parts, out, count);
     }
 
+    // How many ranks that follow one another share a host, where the group consists of such runs of one length and sums
+    // come out the same bits run by run; else 1. Sums are taken in pairs of neighbours, then of pairs, and so on.
+    int ranks_of_a_host() const {
+        const bool is_rounded_once = request_.dtype == DType::f16 || request_.dtype == DType::bf16;
+        int m = 1;
+        while (m < n_ && owner_.watch_.share_host(world(0), world(m))) ++m;
+        if (is_rounded_once || m == n_ || n_ % m != 0 || (m & (m - 1)) != 0) return 1;
+        for (int place = 0; place < n_; ++place)
+            if (!owner_.watch_.share_host(world(place), world(place / m * m)) ||
+                (place % m == 0 && place > 0 && owner_.watch_.share_host(world(place), world(place - 1))))
+                return 1;
+        return m;
+    }
+
+    // Whether it takes less time to go through the hosts first, on an ordinary network.
+    bool pays_by_hosts(int m) const {
+        constexpr LinkLevel kHost{1, 5e-6, 5e9}, kNetwork{1, 3e-5, 1.2e9};
+        Cluster levels, flat;
+        levels.levels = {{m, kHost.latency, kHost.bytes_per_second}, {n_, kNetwork.latency, kNetwork.bytes_per_second}};
+        flat.levels = {levels.levels.back()};
+        const auto size = static_cast<double>(bytes(request_.count));
+        return all_reduce_seconds(levels, {1, n_}, size) < all_reduce_seconds(flat, {1, n_}, size);
+    }
+
+    // Sums of pieces inside each host, then of these across the hosts, then back: a network moves 1/m of what it would.
+    void all_reduce_by_hosts(int m) {
+        const int hosts = n_ / m, host = me_ / m, own = me_ % m;
+        const auto inner = [&](int i) { return request_.count * i / m; };
+        const int64_t count = inner(own + 1) - inner(own);
+        const auto outer = [&](int i) { return count * i / hosts; };
+        std::vector<int> neighbours, peers;
+        for (int i = 0; i < m; ++i) neighbours.push_back(host * m + i);
+        for (int i = 0; i < hosts; ++i) peers.push_back(i * m + own);
+        std::vector<unsigned char> sum(bytes(count));
+        combine_among(neighbours, own, inner, in_, sum.data());
+        std::vector<unsigned char> part(bytes(outer(host + 1) - outer(host)));
+        combine_among(peers, host, outer, sum.data(), part.data());
+        unsigned char* const piece = out_ + bytes(inner(own));
+        copy(piece + bytes(outer(host)), part.data(), part.size());
+        gather_among(peers, host, outer, piece);
+        gather_among(neighbours, own, inner, out_);
+    }
+
+    // Member `own` of these places combines the pieces [begin(own), begin(own + 1)) of all.
+    template <class Begin>
+    void combine_among(const std::vector<int>& places, int own, Begin begin, const unsigned char* in, void* out) {
+        const auto n = static_cast<int>(places.size());
+        const int64_t count = begin(own + 1) - begin(own);
+        std::vector<std::vector<unsigned char>> received(places.size());
+        Exchange messages = exchange();
+        for (int k = 1; k < n; ++k) {
+            const int to = (own + k) % n, from = (own - k + n) % n;
+            auto& room = received[static_cast<size_t>(from)];
+            room.resize(bytes(count));
+            messages.receive(world(places[static_cast<size_t>(from)]), room.data(), room.size());
+            messages.send(world(places[static_cast<size_t>(to)]), in + bytes(begin(to)),
+                          bytes(begin(to + 1) - begin(to)));
+        }
+        messages.wait();
+        std::vector<const void*> parts;
+        for (int i = 0; i < n; ++i)
+            parts.push_back(i == own ? in + bytes(begin(own)) : received[static_cast<size_t>(i)].data());
+        combine(request_.combine, request_.dtype, parts, out, count);
+    }
+
+    // Each of these places gets the pieces of the others; its own is there.
+    template <class Begin>
+    void gather_among(const std::vector<int>& places, int own, Begin begin, unsigned char* out) {
+        const auto n = static_cast<int>(places.size());
+        Exchange messages = exchange();
+        for (int k = 1; k < n; ++k) {
+            const int to = (own + k) % n, from = (own - k + n) % n;
+            messages.receive(world(places[static_cast<size_t>(from)]), out + bytes(begin(from)),
+                             bytes(begin(from + 1) - begin(from)));
+            messages.send(world(places[static_cast<size_t>(to)]), out + bytes(begin(own)),
+                          bytes(begin(own + 1) - begin(own)));
+        }
+        messages.wait();
+    }
+
+    std::vector<int> all_places() const {
+        std::vector<int> places(static_cast<size_t>(n_));
+        std::iota(places.begin(), places.end(), 0);
+        return places;
+    }
+
     // Each rank gets its piece of all others and combines them. `begin` tells in elements where pieces begin.
     template <class Begin>
     void combine_pieces(Begin begin, void* out) {
-        std::vector<std::vector<unsigned char>> received(static_cast<size_t>(n_));
-        const int64_t own = begin(me_ + 1) - begin(me_);
-        Exchange messages = exchange();
-        for (int k = 1; k < n_; ++k) {
-            const int to = (me_ + k) % n_, from = (me_ - k + n_) % n_;
-            received[static_cast<size_t>(from)].resize(bytes(own));
-            messages.receive(world(from), received[static_cast<size_t>(from)].data(), bytes(own));
-            messages.send(world(to), in_ + bytes(begin(to)), bytes(begin(to + 1) - begin(to)));
-        }
-        messages.wait();
-        combine_parts(received, in_ + bytes(begin(me_)), out, own);
+        combine_among(all_places(), me_, begin, in_, out);
     }
 
     void all_reduce() {
@@ -190,14 +268,10 @@ class MessageCommunicator::Collectives {
             messages.wait();
             return combine_parts(received, in_, out_, request_.count);
         }
-        combine_pieces([this](int place) { return begin_of(place); }, out_ + bytes(begin_of(me_)));
-        Exchange messages = exchange();
-        for (int k = 1; k < n_; ++k) {
-            const int to = (me_ + k) % n_, from = (me_ - k + n_) % n_;
-            messages.receive(world(from), out_ + bytes(begin_of(from)), bytes(begin_of(from + 1) - begin_of(from)));
-            messages.send(world(to), out_ + bytes(begin_of(me_)), bytes(begin_of(me_ + 1) - begin_of(me_)));
-        }
-        messages.wait();
+        if (const int m = ranks_of_a_host(); m > 1 && pays_by_hosts(m)) return all_reduce_by_hosts(m);
+        const auto begin = [this](int place) { return begin_of(place); };
+        combine_pieces(begin, out_ + bytes(begin_of(me_)));
+        gather_among(all_places(), me_, begin, out_);
     }
 
     void reduce() {

@@ -27,6 +27,8 @@ class Transport {
     virtual int rank() const = 0;
     virtual int ranks() const = 0;
     virtual std::string_view name() const = 0;
+    // The machine of this rank; ranks of one host reach each other faster.
+    virtual std::string host() const;
     virtual std::unique_ptr<Ticket> send(int to, Lane lane, int tag, const void* bytes, size_t count) = 0;
     // The message has exactly `count` bytes; a longer one is an error of the ticket.
     virtual std::unique_ptr<Ticket> receive(int from, Lane lane, int tag, void* bytes, size_t count) = 0;

@@ -14,8 +14,10 @@ namespace {
 // Ranks that are threads: messages are copied into queues.
 class Post {
   public:
-    explicit Post(int ranks) : losses_(static_cast<size_t>(ranks)) {}
+    explicit Post(int ranks, int of_a_host = 0) : of_a_host(of_a_host), losses_(static_cast<size_t>(ranks)) {}
     int ranks() const { return static_cast<int>(losses_.size()); }
+    const int of_a_host;                // 0: all are on one
+    std::atomic<int64_t> far_bytes{0};  // between hosts
 
     using Box = std::tuple<int, int, Lane, int>;  // from, to, lane, tag
     void send(const Box& box, const void* bytes, size_t count) {
@@ -59,7 +61,10 @@ class PostTransport : public Transport {
     int rank() const override { return rank_; }
     int ranks() const override { return post_.ranks(); }
     std::string_view name() const override { return "post"; }
+    std::string host() const override { return "host " + std::to_string(host_of(rank_)); }
+    int host_of(int rank) const { return post_.of_a_host ? rank / post_.of_a_host : 0; }
     std::unique_ptr<Ticket> send(int to, Lane lane, int tag, const void* bytes, size_t count) override {
+        if (host_of(to) != host_of(rank_)) post_.far_bytes += static_cast<int64_t>(count);
         post_.send({rank_, to, lane, tag}, bytes, count);
         return std::make_unique<Sent>();
     }
@@ -93,8 +98,9 @@ class PostTransport : public Transport {
 };
 
 // What each rank failed with.
-std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& f) {
-    Post post(ranks);
+std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>& f, int of_a_host = 0,
+                             int64_t* far_bytes = nullptr) {
+    Post post(ranks, of_a_host);
     std::vector<std::string> failures(static_cast<size_t>(ranks));
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank)
@@ -107,7 +113,32 @@ std::vector<std::string> run(int ranks, const std::function<void(Communicator&)>
             }
         });
     for (std::thread& thread : threads) thread.join();
+    if (far_bytes) *far_bytes = post.far_bytes;
     return failures;
+}
+
+TEST(Messages, HostsAddUpBeforeTheNetworkDoes) {
+    // The same bits for every kind of request; large sums cross the network once for each host, not for each rank.
+    for (const auto& [ranks, of_a_host] : {std::pair{4, 2}, {6, 2}, {8, 4}, {6, 3}, {5, 2}})
+        for (const std::string& failure : run(
+                 ranks, [](Communicator& c) { EngineChecks(c, 5).run(40); }, of_a_host))
+            EXPECT_EQ(failure, "");
+    constexpr int64_t kCount = 100'000;
+    int64_t far_bytes = 0;
+    run(
+        8,
+        [](Communicator& c) {
+            std::vector<float> x(kCount, 1.0F);
+            Request r;
+            r.operation = Collective::all_reduce;
+            r.count = kCount;
+            r.in = r.out = x.data();
+            c.run(r);
+            EXPECT_EQ(x, std::vector<float>(kCount, 8.0F));
+        },
+        4, &far_bytes);
+    // Each of two hosts sends half of the tensor's sums, and then half of the results.
+    EXPECT_LT(far_bytes, 2 * kCount * 4 + 20'000);
 }
 
 TEST(Messages, EveryRequestMeansTheSame) {
