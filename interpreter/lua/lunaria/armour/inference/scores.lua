@@ -94,8 +94,8 @@ function M.lira_ratio(phi, mean_in, std_in, mean_out, std_out)
 end
 
 --- Trains shadow models for LiRA, each on a random half of the rows: confidences (models, n) and membership (models, n), booleans. Each
---- row is in half of the models. train: a function train(inputs, labels, i) that gives a network, a cell or a function to logits, trained on these
---- rows. data: { inputs, labels } or a data set of such batches. Options: models (16, an even number), seed (1).
+--- row is in half of the models. train: a function train(inputs, labels, i) that gives a network, a cell or a function to logits, trained
+--- on these rows. data: { inputs, labels } or a data set of such batches. Options: models (16, an even number), seed (1).
 ---     > x, y = ms.randn { 6, 2 }, ms.tensor { 0, 1, 2, 0, 1, 2 }
 ---     > phi, member = ms.armour.privacy.evaluation.shadow_models(function() return ms.nn.Dense(2, 3) end, { x, y }, { models = 4 })
 ---     > phi.shape --> (4, 6)
