@@ -1,4 +1,5 @@
 -- Networks without elements: made, counted, planned and estimated at any size; computing with them is an error. Below a second.
+-- Eager mode only: what has no elements is not computed with, so that nothing is compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
