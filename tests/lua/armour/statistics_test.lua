@@ -153,6 +153,16 @@ t.test("clear votes cost less than others, and PATE's bound is that of its theor
   t.equal(careful.answered, 1)
 end)
 
+t.test("what is on a device of its own is answered there", function()
+  ms.set_device("Separate")
+  local restore <close> = setmetatable({}, { __close = function() ms.set_device "CPU" end }) -- luacheck: ignore 211
+  local x = ms.ones { 200 } * 0.5
+  t.near(S.mean(x, { epsilon = 50.0, bounds = { 0, 1 } }), 0.5, 0.1)
+  t.near(S.quantile(x, 0.5, { epsilon = 50.0, bounds = { 0, 1 } }), 0.5, 0.5)
+  t.equal(L.randomized_response(ms.tensor { 0, 1 }, 2, 50.0):tolist(), { 0, 1 })
+  t.equal(P.PATE(1.0):answer(ms.tensor { { 100, 3 } }):tolist(), { 0 })
+end)
+
 t.test("bad input is an error that says what is wrong", function()
   local x = ms.ones { 4 }
   t.fails({ "sum", "needs epsilon" }, S.sum, x, { bounds = { 0, 1 } })

@@ -26,7 +26,9 @@ end
 --- generator.
 function released.uniform(where, seed)
   if seed == nil then
-    return function(count) return draws.secure_uniform(count) end
+    -- The operating system's numbers come to the CPU; other tensors are where the session makes them.
+    local home = ms.tensor({ 0.0 }, f64).device
+    return function(count) return draws.secure_uniform(count):to(home) end
   end
   local generator = armour.generator(seed, where)
   -- The least number above 0 that is told apart from it keeps logarithms finite.
