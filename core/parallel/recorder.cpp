@@ -29,7 +29,7 @@ uint64_t Mark::fingerprint() const {
     const auto mixed = [](uint64_t h, uint64_t x) { return (h ^ x) * 0x9e3779b97f4a7c15u; };
     uint64_t h = mixed(sequence, static_cast<uint64_t>(count));
     h = mixed(h ^ (h >> 32), uint64_t{group} << 32 | static_cast<uint32_t>(root));
-    return mixed(h ^ (h >> 32), uint64_t{static_cast<uint32_t>(tag)} << 32 | uint64_t{is_elsewhere} << 31 |
+    return mixed(h ^ (h >> 32), uint64_t{static_cast<uint32_t>(tag)} << 32 | uint64_t{is_elsewhere != 0} << 31 |
                                     static_cast<uint64_t>(operation) << 16 | static_cast<uint64_t>(dtype) << 8 |
                                     static_cast<uint64_t>(combine));
 }

@@ -30,7 +30,7 @@ struct Mark {
     Collective operation = Collective::barrier;
     DType dtype = DType::f32;
     Combine combine = Combine::sum;
-    bool is_elsewhere = false;  // the data lie on a device and travel by its library
+    uint8_t is_elsewhere = 0;  // 1: the data lie on a device and travel by its library
     // What has to be equal in all ranks of a group, as one number; engines may add to it.
     uint64_t fingerprint() const;
 };
