@@ -156,10 +156,11 @@ template <Vector N>
     return scale(N(1) + (r + r * r * exp_poly(r)), n);
 }
 
-// 2^n (e^r - 1) + (2^n - 1), halved on the way because 2^n itself may overflow.
+// 2^n (e^r - 1) + (2^n - 1), halved on the way because 2^n itself may overflow. From the upper bounds on the result is
+// infinite, while half of 2^n is still finite: infinity times a negative e^r - 1 would be no number.
 template <Vector N>
 [[gnu::always_inline]] inline N expm1(N x) {
-    ExpParts<N> p = exp_parts(at_most(at_least(x, pick(x, -30, -60)), pick(x, 89.5, 710.5)));
+    ExpParts<N> p = exp_parts(at_most(at_least(x, pick(x, -30, -60)), pick(x, 88.9, 709.9)));
     N s = power_of_two(p.n - N(1));
     N half = s * p.em1 + (s - N(0.5));
     return select(x == N(0), x, half + half);

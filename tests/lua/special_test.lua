@@ -361,4 +361,24 @@ t.test("special points", function()
   assert(ms.amp.all_finite(ms.grad(function(q) return one:log_cdf(ms.tensor(1.0, ms.float64), q) end)(probs)):item())
 end)
 
+t.test("functions that grow beyond all numbers become infinite, and are numbers up to there", function()
+  local ops = ms.ops
+  for _, case in ipairs { { ms.float64, 700, 720, 709.78 }, { ms.float32, 85, 95, 88.72 } } do
+    local dtype, from, to, edge = table.unpack(case)
+    local x = ops.linspace(from, to, 20001):astype(dtype)
+    for _, name in ipairs { "exp", "expm1", "sinh", "cosh", "exp2" } do
+      local given = name == "exp2" and x / math.log(2) or x
+      for _, f in ipairs { ops[name], ms.jit(ops[name]) } do
+        local y = f(given)
+        assert(not ops.any(ops.isnan(y)):item(), name .. " is no number")
+        t.equal(ops.all(ops.isfinite(y[{ ms.slice(0, 1000) }])):item(), true)
+        t.equal(y[-1]:item(), math.huge)
+      end
+    end
+    local finite = ops.isfinite(ops.expm1(x))
+    -- Up to the rounding of the edge.
+    t.equal(ops.sum(ops.not_equal(finite, ops.less(x, edge)):astype(ms.int32)):item() < 20, true)
+  end
+end)
+
 t.finish()
