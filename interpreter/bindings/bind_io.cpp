@@ -272,7 +272,7 @@ int secure_words(lua_State* L) {
         throw value_error("secure_words", str("count must be from 0 to 2^34, got ", count));
     std::vector<int64_t> words(static_cast<size_t>(count));
     secure_random("secure_words", words.data(), words.size() * sizeof(int64_t));
-    push(L, Tensor::from<int64_t>(words, {count}));
+    push(L, Tensor::from<int64_t>(words, {count}).to(current_place()));
     std::memset(words.data(), 0, words.size() * sizeof(int64_t));
     return 1;
 }

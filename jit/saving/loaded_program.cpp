@@ -3,6 +3,7 @@
 #include "core/ir/mindir.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
+#include "core/tensor/device.h"
 #include "jit/language.h"
 #include "jit/saving/program_check.h"
 #include "jit/vm/machine.h"
@@ -21,11 +22,16 @@ std::unique_ptr<ir::Graph> capture_weights(const ir::Graph& loaded, std::vector<
             made[node.get()] = Value(graph->add_function(*node->function));
             continue;
         }
-        if (!node->constant.is_tensor() || node->name.empty()) {
+        if (!node->constant.is_tensor()) {
             made[node.get()] = Value(graph->add_constant(node->constant));
             continue;
         }
-        Tensor t = node->constant.tensor();
+        // Like all new tensors they are on the current device, where the inputs will be.
+        Tensor t = node->constant.tensor().to(current_place());
+        if (node->name.empty()) {
+            made[node.get()] = Value(graph->add_constant(Value(t)));
+            continue;
+        }
         t.set_parameter({node->name, is_float(t.dtype())});
         weights.emplace_back(t);
         if (!table) table = graph->add_parameter("weights", {});

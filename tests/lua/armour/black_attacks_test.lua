@@ -225,6 +225,14 @@ t.test("models may be cells, functions and BlackModels", function()
   t.near(first, second, 1e-6)
 end)
 
+t.test("labels beyond the model's classes are errors, not found adversarial at once", function()
+  local few, wrong = x[{ ms.slice(0, 2) }], ms.tensor({ 0, 7 }, ms.int32)
+  for _, name in ipairs { "HopSkipJumpAttack", "SaltAndPepperNoiseAttack", "PointWiseAttack", "SquareAttack", "GeneticAttack", "PSOAttack" } do
+    t.fails({ name .. ": the label of sample", "the model has 3 classes" }, function() black[name](net):generate(few, wrong) end)
+  end
+  t.fails({ "num_class is 10, and the model has 3 classes" }, function() black.NES(net, "Query_Limit"):generate(few, wrong) end)
+end)
+
 t.test("bad arguments are errors", function()
   t.fails({ "model must be" }, function() black.SquareAttack(5) end)
   t.fails({ "max_queries must be positive" }, function() black.SquareAttack(net, { max_queries = 0 }) end)

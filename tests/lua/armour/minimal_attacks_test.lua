@@ -185,6 +185,15 @@ t.test("DeepFool hides objects", function()
   t.fails({ "labels of objects must be" }, function() attacks.DeepFool(detector, 4, { model_type = "detection" }):generate(x, y) end)
 end)
 
+t.test("what comes back is of the inputs' dtype", function()
+  local halves = x:astype(ms.float16)
+  local function network(z) return linear(z:astype(ms.float64)) end
+  for _, attack in ipairs { attacks.DeepFool(network, classes, { max_iters = 2 }), attacks.LBFGS(network, { search_iters = 2, nb_iter = 2 }),
+    attacks.FastAdaptiveBoundary(network, { nb_iter = 2 }) } do
+    t.equal(attack:generate(halves, y).dtype, ms.float16)
+  end
+end)
+
 t.test("bad arguments are errors", function()
   t.fails({ "num_classes is 4, and the network gives 3" }, function() attacks.CarliniWagnerL2Attack(linear, 4):generate(x, y) end)
   t.fails({ "the first bound must be less" }, function() attacks.JSMAAttack(linear, classes, { box_min = 1, box_max = 0 }) end)

@@ -382,7 +382,13 @@ common.Attack = Attack
 ---     > attack:generate(ms.ones { 2, 1, 2, 2 } * 0.5, ms.tensor { 0, 2 }).shape --> (2, 1, 2, 2)
 function Attack:generate(inputs, labels)
   inputs, labels = arguments.named("generate", { "inputs", "labels" }, inputs, labels)
-  return self:_generate(inputs, labels)
+  local found, adversarial, queries = self:_generate(inputs, labels)
+  -- Some attacks compute in float32 where inputs have fewer bits.
+  local function like_inputs(x)
+    return ms.is_tensor(x) and ms.is_tensor(inputs) and ops.is_floating_point(x) and x.dtype ~= inputs.dtype and x:astype(inputs.dtype) or x
+  end
+  if adversarial == nil then return like_inputs(found) end
+  return found, like_inputs(adversarial), queries
 end
 
 --- The same as generate, so many samples at a time. batch_size: default 64.

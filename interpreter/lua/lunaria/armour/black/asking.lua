@@ -150,6 +150,18 @@ end
 --- For a single point.
 function BlackAttack:_is_adversarial(sample, point) return self:_ask(sample, ops.expand_dims(point, 0))[1] end
 
+-- Labels must be among the model's classes, whose number its first answer tells where it is scores.
+local function check_label(attack, sample, answers)
+  if sample.label == nil or answers.ndim ~= 2 then return end
+  local name, columns = getmetatable(attack)._name, answers.shape[2]
+  if attack.num_class and attack.num_class ~= columns then
+    fail(name, ("num_class is %d, and the model has %d classes"):format(attack.num_class, columns))
+  end
+  if sample.label >= columns then
+    fail(name, ("the label of sample %d is %d, and the model has %d classes, from 0"):format(sample.index - 1, sample.label, columns))
+  end
+end
+
 -- The samples of a call: each has x, best, found, index, draws, and what asking.run adds. The first question of each is the sample itself;
 -- _attack(sample), a method of each attack, goes on where that is not yet what is wanted.
 function BlackAttack:_generate(inputs, labels)
@@ -163,7 +175,9 @@ function BlackAttack:_generate(inputs, labels)
   end
   if self._prepare then self:_prepare(samples, x, labels) end
   asking.run(name, self.model, samples, self.max_queries, self.batch_size, function(sample)
-    sample.found = self:_is_done(sample, sample.ask(ops.expand_dims(sample.x, 0)))
+    local answers = table.pack(sample.ask(ops.expand_dims(sample.x, 0)))
+    check_label(self, sample, answers[1])
+    sample.found = self:_is_done(sample, table.unpack(answers, 1, answers.n))
     if not sample.found then self:_attack(sample) end
   end)
   local found, best, queries = {}, {}, {}
