@@ -199,6 +199,7 @@ end)
 
 t.test("bad input is an error that says what is wrong", function()
   local a = A.Accountant()
+  t.fails({ "conversion belongs to mechanism" }, A.Accountant, { conversion = "classic" })
   t.fails({ "step", "noise_multipler", "did you mean 'noise_multiplier'" }, a.step, a, { noise_multipler = 1.0 })
   t.fails({ "step", "needs noise_multiplier" }, a.step, a, { sample_rate = 0.1 })
   t.fails({ "step", "noise_multiplier must not be negative", "-1" }, a.step, a, { noise_multiplier = -1 })

@@ -154,6 +154,24 @@ t.test("a defence is a callback of Model.train", function()
   t.fails({ "must be one of ms.armour.defenses" }, D.AdversarialTraining, net)
 end)
 
+t.test("balls of each norm in bounds that are tensors, and samples outside of the bounds", function()
+  local lo, hi = ops.zeros { 1, 102 }, ops.full({ 1, 102 }, 2.0)
+  local x, y = ops.rand { 3, 102 }, ms.tensor({ 0, 1, 0 }, ms.int32)
+  for _, name in ipairs { "TradesDefense", "MartDefense" } do
+    for _, norm in ipairs { 1, 2, "inf" } do
+      -- The bounds as numbers and as tensors are the same ball.
+      local function adversarial(bounds)
+        local defense = D[name](network(4), { bounds = bounds, norm_level = norm, nb_iter = 2, eps = 0.2, eps_iter = 0.1, seed = 3 })
+        return (select(3, defense:adversarial(x, y)))
+      end
+      t.near(adversarial { lo, hi }, adversarial { 0.0, 2.0 }, 1e-5)
+    end
+    t.fails({ "outside of the bounds 0.0 and 1.0" }, function() D[name](network(4)):defense(x * 5, y) end)
+  end
+  t.fails({ "outside of the bounds" }, function() D.FastAdversarialDefense(network(4)):defense(x * 5, y) end)
+  t.fails({ "outside of the bounds" }, function() D.FreeAdversarialDefense(network(4)):defense(x * 5, y) end)
+end)
+
 t.test("what is wrong is said", function()
   local net = network(1)
   t.fails({ "replace_ratio must be a probability" }, D.NaturalAdversarialDefense, net, { replace_ratio = 1.5 })

@@ -113,6 +113,7 @@ end)
 
 t.test("what is wrong is said", function()
   t.fails({ "adv_preds must be probabilities", "softmax" }, E.AttackEvaluate, clean, labels, changed, preds * 3)
+  t.fails({ "adv_inputs hold nan or infinity" }, E.AttackEvaluate, clean, labels, changed * 0 / 0, preds)
   t.fails({ "inputs is (4, 8, 9) and adv_inputs is (4, 8, 8)" }, E.AttackEvaluate, clean, labels, ms.ones { 4, 8, 8 }, preds)
   t.fails({ "labels lie between 0 and 2" }, E.AttackEvaluate, clean, labels, changed, ms.full({ 4, 2 }, 0.5))
   t.fails({ "target_label is missing" }, E.AttackEvaluate, clean, labels, changed, preds, true)

@@ -77,6 +77,7 @@ function common.labels(where, y, n, classes)
   if y.ndim < 1 or y.shape[1] ~= n then
     fail(where, ("there are %d inputs, and labels of shape %s"):format(n, tostring(y.shape)))
   end
+  if y.size == 0 then fail(where, ("labels of shape %s hold no sample"):format(tostring(y.shape))) end
   if y.ndim == 2 then
     if classes and y.shape[2] ~= classes then
       fail(where, ("one-hot labels have %d columns, and the network has %d classes"):format(y.shape[2], classes))
@@ -168,11 +169,30 @@ function common.project(delta, p, eps)
   return delta * beside(delta, ops.where(ops.greater(norms, eps), eps / norms, ops.ones_like(norms)))
 end
 
+--- The step of length 1 in the norm, in units of a range (a number or a tensor), that a gradient asks for.
+function common.direction(gradient, p, range)
+  if not ms.is_tensor(range) then return common.steepest(gradient, p) * range end
+  return common.steepest(gradient * range, p) * range
+end
+
+--- The nearest perturbation to each sample of delta in the ball of radius eps, in units of a range (a number or a tensor).
+function common.in_ball(delta, p, eps, range)
+  if not ms.is_tensor(range) then return common.project(delta, p, eps * range) end
+  return common.project(delta / range, p, eps) * range
+end
+
 --- x between bounds; x itself where there are none.
 function common.clip(x, lo, hi)
   if lo == nil then return x end
   if ms.is_tensor(lo) or ms.is_tensor(hi) then return ops.minimum(ops.maximum(x, lo), hi) end
   return ops.clamp(x, lo, hi)
+end
+
+--- A secret seed: an integer that is not negative. The error does not say what was given.
+function common.secret(where, name, value)
+  local number = math.type(value) and math.tointeger(value)
+  if not number or number < 0 then fail(where, name .. " must be an integer that is not negative (its value is a secret and not shown)") end
+  return number
 end
 
 local Draws = class.Object:extend("Draws")

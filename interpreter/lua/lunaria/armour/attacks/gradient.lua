@@ -40,18 +40,10 @@ function GradientMethod:_checked(inputs, labels)
 end
 
 -- The step in the unit ball of the norm, in units of the range, that a gradient asks for.
-function GradientMethod:_direction(gradient)
-  local range = self._range
-  if not ms.is_tensor(range) then return common.steepest(gradient, self.norm_level) * range end
-  return common.steepest(gradient * range, self.norm_level) * range
-end
+function GradientMethod:_direction(gradient) return common.direction(gradient, self.norm_level, self._range) end
 
 -- The nearest perturbation in the ball of so many eps.
-function GradientMethod:_in_ball(delta, eps)
-  local range = self._range
-  if not ms.is_tensor(range) then return common.project(delta, self.norm_level, eps * range) end
-  return common.project(delta / range, self.norm_level, eps) * range
-end
+function GradientMethod:_in_ball(delta, eps) return common.in_ball(delta, self.norm_level, eps, self._range) end
 
 -- The nearest image to adv that is both in the ball around x and within the bounds, one after the other.
 function GradientMethod:_back(adv, x)

@@ -28,7 +28,7 @@ local MEMORY = 10
 function LBFGS:setup(a)
   self.eps = check.number_positive("LBFGS", "eps", a.eps)
   self.low, self.high = common.bounds("LBFGS", a.bounds, { 0.0, 1.0 })
-  if not self.low then arguments.fail("LBFGS", "bounds must be { least, greatest }, got false") end
+  if not math.type(self.low) then arguments.fail("LBFGS", "bounds must be two numbers, as { 0, 1 }") end
   self.is_targeted = check.boolean("LBFGS", "is_targeted", a.is_targeted)
   self.nb_iter = check.positive("LBFGS", "nb_iter", a.nb_iter)
   self.search_iters = check.positive("LBFGS", "search_iters", a.search_iters)

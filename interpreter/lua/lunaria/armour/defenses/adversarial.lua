@@ -65,7 +65,9 @@ function Defense:setup(a) self:keep(a) end
 -- The inputs, and the labels in the form that the loss takes: class numbers where it is the library's own.
 function Defense:_checked(inputs, labels)
   local name = name_of(self)
-  common.images(name, inputs)
+  -- A ball around a sample outside of the bounds would not hold it.
+  local ball = rawget(self, "_ball")
+  common.images(name, inputs, ball and ball.lo, ball and ball.hi)
   local y = common.labels(name, labels, inputs.shape[1])
   return inputs, self._loss_fn and labels or y
 end

@@ -46,11 +46,10 @@ end
 
 -- Samples as far up the classifier's losses as steps in the ball lead, from a start; y: what the losses take.
 local function ascend(ball, model, x, start, y)
-  local eps, step = ball.eps * ball.range, ball.eps_iter * ball.range
   local adv = start
   for _ = 1, ball.nb_iter do
-    local moved = adv + step * common.steepest(model:input_gradient(adv, y), ball.norm_level)
-    adv = common.clip(x + common.project(moved - x, ball.norm_level, eps), ball.lo, ball.hi)
+    local moved = adv + ball.eps_iter * common.direction(model:input_gradient(adv, y), ball.norm_level, ball.range)
+    adv = common.clip(x + common.in_ball(moved - x, ball.norm_level, ball.eps, ball.range), ball.lo, ball.hi)
   end
   return ops.stop_gradient(adv)
 end

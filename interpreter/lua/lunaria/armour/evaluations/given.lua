@@ -53,6 +53,7 @@ function given.pair(where, first_name, first, second_name, second)
     if not ms.is_tensor(value) or value.ndim < 2 or value.size == 0 then
       fail(where, ("%s must be a tensor of samples (N, ...), got %s"):format(name, describe(value)))
     end
+    if not ops.all(ops.isfinite(value)):item() then fail(where, name .. " hold nan or infinity") end
   end
   if tostring(first.shape) ~= tostring(second.shape) then
     fail(where, ("%s is %s and %s is %s: they must have the same shape"):format(first_name, tostring(first.shape), second_name,

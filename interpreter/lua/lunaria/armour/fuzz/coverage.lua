@@ -38,6 +38,7 @@ local function inputs_of(where, dataset)
   if not ms.is_tensor(dataset) or dataset.ndim < 2 or dataset.size == 0 then
     fail(where, "dataset must be a tensor (N, ...) of at least one input, got " .. describe(dataset))
   end
+  if ops.is_floating_point(dataset) and not ops.all(ops.isfinite(dataset)):item() then fail(where, "inputs hold nan or infinity") end
   return dataset
 end
 

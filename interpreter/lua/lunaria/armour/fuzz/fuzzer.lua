@@ -214,7 +214,7 @@ bounds and seed are those of Fuzzer.
   > mutations = { { method = "UniformNoise", params = { factor = { 0.1 } } } }
   > metric = fuzz.SensitivityConvergenceCoverage(net, { n_iter = 20 })
   > samples = fuzz.SensitivityMaximizingFuzzer(net, { seed = 1 }):fuzzing(mutations, seeds, metric, { max_iters = 1 })
-  > #samples <= 2 --> true]])
+  > #samples --> 2]])
 
 --- Mutates all seeds, max_iters times or until the coverage is 1. Arguments and results are those of Fuzzer's fuzzing; the coverage takes
 --- clean inputs and mutated ones behind them, and the report is on the iteration with the most coverage.
@@ -232,15 +232,16 @@ function SensitivityMaximizingFuzzer:fuzzing(...)
     found:add(list, methods, common.predicting(self._network, self._network, images))
     return found, a.coverage:get_metrics(ops.concat({ clean, images }, 0))
   end
-  local best, most = round()
-  local before, all = most, new_found()
+  local all = new_found()
+  local best, most, before
   for _ = 1, a.max_iters do
-    if most >= 1 then break end
     local found, covered = round()
     for i, image in ipairs(found.samples) do
       all:add({ { image = image, label = found.labels[i] } }, { found.methods[i] }, ops.expand_dims(found.predictions[i], 0))
     end
-    if covered > most then best, most = found, covered end
+    before = before or covered
+    if most == nil or covered > most then best, most = found, covered end
+    if most >= 1 then break end
   end
   local report = a.evaluate and report_of(best, before, most) or nil
   return all.samples, all.labels, all.predictions, all.methods, report

@@ -39,6 +39,9 @@ function Accountant:setup(a)
   self.mechanism = check.choice("Accountant", "mechanism", a.mechanism, mechanisms)
   if self.mechanism == "pld" then self.mechanism = "prv" end
   self.conversion = check.choice("Accountant", "conversion", a.conversion, { "tight", "classic" })
+  if self.mechanism == "prv" and self.conversion ~= "tight" then
+    fail("Accountant", "conversion belongs to mechanism = 'rdp' and 'zcdp'; 'prv' needs none")
+  end
   self.orders = renyi.default_orders
   if a.orders ~= nil then
     if type(a.orders) ~= "table" or #a.orders == 0 then

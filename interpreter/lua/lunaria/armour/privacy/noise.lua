@@ -46,7 +46,7 @@ local function setup(self, name, a)
   self.seed = check.not_negative(name, "seed", a.seed)
   self.secure = check.boolean(name, "secure", a.secure)
   if self.secure and self.seed ~= 0 then
-    fail(name, ("secure noise has no seed, got seed = %d"):format(self.seed), "leave seed out")
+    fail(name, "secure noise has no seed, and one is given", "leave seed out")
   end
   if self.seed ~= 0 then self._generator = ms.Generator():manual_seed(self.seed) end
   self.step = 0

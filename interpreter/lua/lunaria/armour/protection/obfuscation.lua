@@ -112,8 +112,9 @@ function obfuscation.load_obf_params_into_net(network, target_modules, obf_ratio
     fail(where, ("obf_ratios must have a number for each of the %d cells, got %s"):format(#targets, describe(obf_ratios)))
   end
   for i, target in ipairs(targets) do
-    local ratio = check.number(where, "obf_ratios", obf_ratios[i])
-    if not (ratio > 1) then fail(where, "obf_ratios must be more than 1, as ms.obfuscate_ckpt gives them") end
+    -- The ratios are a secret, which the error doesn't tell.
+    local ratio = obf_ratios[i]
+    if not math.type(ratio) or not (ratio > 1) then fail(where, "obf_ratios must be numbers of more than 1, as ms.obfuscate_ckpt gives them") end
     local weight = target.cell.weight
     local own = channel_factors(ratio, weight.shape[2], weight.dtype)
     -- The channels of all groups of a convolution share the factors.
@@ -130,7 +131,7 @@ end
 
 --- Scales the parameters of a GraphCell by factors of a seed, or back.
 function obfuscation.scale(where, cell, seed, is_back)
-  local draws = common.generator(seed, where)
+  local draws = common.generator(common.secret(where, "obf_random_seed", seed))
   local names, params = {}, {}
   for _, p in pairs(cell:get_parameters()) do
     names[#names + 1] = p.name
@@ -177,7 +178,7 @@ function obfuscation.obfuscate_model(obf_config)
   if type(inputs) ~= "table" or not ms.is_tensor(inputs[1]) then
     fail(where, "model_inputs must be a list of tensors, got " .. describe(obf_config.model_inputs))
   end
-  check.not_negative(where, "obf_random_seed", obf_config.obf_random_seed)
+  common.secret(where, "obf_random_seed", obf_config.obf_random_seed)
   local cell = ms.nn.GraphCell(obf_config.original_model_path)
   obfuscation.scale(where, cell, obf_config.obf_random_seed, false)
   ms.save_mindir(cell, obf_config.save_model_path, table.unpack(inputs))

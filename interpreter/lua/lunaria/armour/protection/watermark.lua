@@ -33,7 +33,7 @@ function Watermark:setup(a)
   for i, bit in ipairs(a.bits) do
     if bit ~= 0 and bit ~= 1 then fail(name, ("bit %d must be 0 or 1, got %s"):format(i, describe(bit))) end
   end
-  local key = check.not_negative(name, "key", a.key)
+  local key = common.secret(name, "key", a.key)
   self._parameter, self._bits = a.parameter, a.bits
   local size = a.parameter.size // (a.parameter.ndim > 1 and a.parameter.shape[1] or 1)
   if size < #a.bits then
@@ -103,7 +103,7 @@ function TriggerSet:setup(a)
   for i, size in ipairs(a.shape) do sizes[i] = check.positive(name, "shape", size) end
   self.classes = check.positive(name, "classes", a.classes)
   local count = check.positive(name, "count", a.count)
-  local draws = common.generator(check.not_negative(name, "key", a.key))
+  local draws = common.generator(common.secret(name, "key", a.key))
   --- The inputs (count, ...) within 0 and 1, and their classes (count,), int32.
   self.inputs = draws:uniform({ count, table.unpack(sizes) })
   self.labels = draws:integers({ count }, 0, self.classes):astype(ms.int32)

@@ -160,6 +160,10 @@ function FaultInjector:setup(a)
     fail(name, "fi_size must be a list of positive integers, got " .. describe(sizes))
   end
   for _, size in ipairs(sizes) do check.positive(name, "fi_size", size) end
+  for _, kind in ipairs(self._types) do
+    local most = math.max(table.unpack(sizes))
+    if by_share[kind] and most > 100 then fail(name, ("fi_size is percents for %s, at most 100, got %d"):format(kind, most)) end
+  end
   self._sizes = sizes
   self._target = check.choice(name, "target", a.target, { "weights", "activations" })
   if self._target == "activations" then

@@ -24,6 +24,8 @@ local function inputs_of(where, x)
   if not ms.is_tensor(x) or x.ndim < 2 or x.size == 0 then
     fail(where, "inputs must be a tensor (N, ...) of at least one input, got " .. describe(x))
   end
+  -- The score of nan is nan, which reaches no threshold: such an input would pass for a known one.
+  if ops.is_floating_point(x) and not ops.all(ops.isfinite(x)):item() then fail(where, "inputs hold nan or infinity") end
   return x
 end
 
