@@ -227,7 +227,8 @@ end)
 
 t.test("labels beyond the model's classes are errors, not found adversarial at once", function()
   local few, wrong = x[{ ms.slice(0, 2) }], ms.tensor({ 0, 7 }, ms.int32)
-  for _, name in ipairs { "HopSkipJumpAttack", "SaltAndPepperNoiseAttack", "PointWiseAttack", "SquareAttack", "GeneticAttack", "PSOAttack" } do
+  local names = { "HopSkipJumpAttack", "SaltAndPepperNoiseAttack", "PointWiseAttack", "SquareAttack", "GeneticAttack", "PSOAttack" }
+  for _, name in ipairs(names) do
     t.fails({ name .. ": the label of sample", "the model has 3 classes" }, function() black[name](net):generate(few, wrong) end)
   end
   t.fails({ "num_class is 10, and the model has 3 classes" }, function() black.NES(net, "Query_Limit"):generate(few, wrong) end)

@@ -89,6 +89,7 @@ t.test("bad input is an error that says what is wrong", function()
   t.fails({ "generate", "iters must be positive" }, attack.generate, attack, ms.ones { 1, 2 }, 0)
   local one = ms.ones { 1, 4 }
   t.fails({ "evaluate", "labels and new_network go together" }, attack.evaluate, attack, one, one, ms.tensor { 0 })
+  t.fails({ "target_features hold nan" }, attack.generate, attack, net(one) / 0 * 0)
   t.fails({ "ModelInversionAttack", "inv_network must be a cell" }, E.ModelInversionAttack, net, function(z) return z end, { 4 })
   local back = E.ModelInversionAttack(net, nn.Dense(2, 4), { 4 })
   t.fails({ "train_inversion_model", "lr must be a positive number" }, back.train_inversion_model, back, { { one } }, { lr = 0 })

@@ -188,8 +188,8 @@ end)
 t.test("what comes back is of the inputs' dtype", function()
   local halves = x:astype(ms.float16)
   local function network(z) return linear(z:astype(ms.float64)) end
-  for _, attack in ipairs { attacks.DeepFool(network, classes, { max_iters = 2 }), attacks.LBFGS(network, { search_iters = 2, nb_iter = 2 }),
-    attacks.FastAdaptiveBoundary(network, { nb_iter = 2 }) } do
+  for _, attack in ipairs { attacks.DeepFool(network, classes, { max_iters = 2 }),
+    attacks.LBFGS(network, { search_iters = 2, nb_iter = 2 }), attacks.FastAdaptiveBoundary(network, { nb_iter = 2 }) } do
     t.equal(attack:generate(halves, y).dtype, ms.float16)
   end
 end)

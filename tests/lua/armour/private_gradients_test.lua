@@ -165,6 +165,8 @@ t.test("mistakes", function()
   t.fails({ "PerSampleGradients: network must be a cell, got 1" }, PerSampleGradients, 1)
   t.fails({ "mode must be one of" }, PerSampleGradients, net, nn.CrossEntropyLoss(), { mode = "fast" })
   t.fails({ "has no parameters that are trained" }, PerSampleGradients, nn.ReLU(), nn.CrossEntropyLoss())
+  t.fails({ "loss_reduction is 'sum', and the reduction of loss_fn is 'mean'" }, PerSampleGradients, net, nn.CrossEntropyLoss(),
+    { loss_reduction = "sum" })
   local each = PerSampleGradients(net, nn.CrossEntropyLoss())
   t.fails({ "the batch is empty" }, each.norms, each, ms.zeros { 0, 2 }, ms.zeros({ 0 }, ms.int64))
   t.fails({ "the first input must be a tensor with the samples on its first axis" }, each.norms, each, 1.0, labels)

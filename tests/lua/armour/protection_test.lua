@@ -135,11 +135,12 @@ end)
 
 t.test("errors do not tell keys and secret seeds", function()
   local weight = nn.Dense(8, 3).weight
+  local config = { original_model_path = "a", save_model_path = "b", model_inputs = { weight }, obf_random_seed = -9876 }
   local calls = {
     function() ms.armour.protection.Watermark(weight, { 1, 0 }, -9876) end,
     function() ms.armour.protection.TriggerSet({ 2 }, 3, { key = "9876" }) end,
     function() ms.load_obf_params_into_net(nn.SequentialCell(nn.Dense(8, 3)), nil, { "9876" }) end,
-    function() ms.obfuscate_model { original_model_path = "a", save_model_path = "b", model_inputs = { weight }, obf_random_seed = -9876 } end,
+    function() ms.obfuscate_model(config) end,
     function() ms.armour.privacy.diff_privacy.NoiseGaussianRandom { secure = true, seed = 9876 } end,
   }
   for _, call in ipairs(calls) do

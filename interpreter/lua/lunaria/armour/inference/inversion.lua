@@ -88,6 +88,7 @@ function ImageInversionAttack:generate(target_features, iters)
   if not ms.is_tensor(target_features) or target_features.ndim < 2 or not ops.is_floating_point(target_features) then
     fail(where, "target_features must be a floating tensor (N, ...), got " .. describe(target_features))
   end
+  if not ops.all(ops.isfinite(target_features)):item() then fail(where, "target_features hold nan or infinity") end
   local shape = { target_features.shape[1], table.unpack(self._shape) }
   local range = self._hi - self._lo
   return armour.predicting(self._network, function()

@@ -217,6 +217,9 @@ function PerSampleGradients:setup(a)
   self.loss_fn, own = unreduced(a.loss_fn)
   self.loss_reduction = a.loss_reduction ~= nil and check.choice(name, "loss_reduction", a.loss_reduction, { "mean", "sum" }) or own
   self.is_told = a.loss_reduction ~= nil
+  if self.is_told and not rawequal(self.loss_fn, a.loss_fn) and a.loss_reduction ~= own then
+    fail(name, ("loss_reduction is '%s', and the reduction of loss_fn is '%s'"):format(a.loss_reduction, own), "leave loss_reduction out")
+  end
   self.asked = check.choice(name, "mode", a.mode, { "auto", "ghost", "vmap" })
   self.mode = self.asked == "vmap" and "vmap" or nil
   self.units = find_units(name, a.network)

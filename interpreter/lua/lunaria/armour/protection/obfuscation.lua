@@ -114,7 +114,9 @@ function obfuscation.load_obf_params_into_net(network, target_modules, obf_ratio
   for i, target in ipairs(targets) do
     -- The ratios are a secret, which the error doesn't tell.
     local ratio = obf_ratios[i]
-    if not math.type(ratio) or not (ratio > 1) then fail(where, "obf_ratios must be numbers of more than 1, as ms.obfuscate_ckpt gives them") end
+    if not math.type(ratio) or not (ratio > 1) then
+      fail(where, "obf_ratios must be numbers of more than 1, as ms.obfuscate_ckpt gives them")
+    end
     local weight = target.cell.weight
     local own = channel_factors(ratio, weight.shape[2], weight.dtype)
     -- The channels of all groups of a convolution share the factors.
