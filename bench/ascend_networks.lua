@@ -67,7 +67,7 @@ function Mixed:init(branches)
   self.kinds = {}
   for i, branch in ipairs(branches) do
     self.kinds[i] = branch.pool
-    self["branch" .. i] = nn.CellList(branch)
+    self["branch" .. i] = nn.CellList(table.unpack(branch))
     self["split" .. i] = branch.split and nn.CellList(branch.split) or nil
   end
 end

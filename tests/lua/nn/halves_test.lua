@@ -142,6 +142,7 @@ for why, names in pairs {
     WithLossCell ForwardValueAndGrad GradAccumulationCell GradientAccumulation PipelineCell DynamicLossScaleUpdateCell
     FixedLossScaleUpdateCell DistributedGradReducer ParameterUpdate Jvp Vjp GraphCell]],
   ["weights in blocks, places as integers, a layer within: tests/lua/lite"] = "BlockDense BlockEmbedding KVCache LoRADense RotaryEmbedding",
+  ["rows and counts on ranks: tests/lua/parallel/divided_layers_test.lua"] = "MixtureOfExperts RingAttention RowTable",
   ["schedules give numbers"] = [[CosineDecayLR ExponentialDecayLR InverseDecayLR NaturalExpDecayLR PolynomialDecayLR WarmUpLR]],
 } do
   for name in names:gmatch "%S+" do NO_CASE[name] = why end

@@ -267,6 +267,7 @@ for where, names in pairs {
     Dropout2d Dropout3d EmbeddingLookup FocalLoss GraphCell Jvp MultiClassDiceLoss RMSELoss RReLU Softmax2d SyncBatchNorm Unfold Vjp
     MicroBatchInterleaved TimeDistributed]],
   ["formulas in nn_test.lua"] = "Dropout",
+  ["one rank beside several: tests/lua/parallel/divided_layers_test.lua"] = "MixtureOfExperts RingAttention RowTable",
   ["decoders of transformers: tests/lua/lite"] = "BlockDense BlockEmbedding KVCache LoRADense RMSNorm RotaryEmbedding",
   ["what other cells extend, containers, steps: nn_test.lua, parts_test.lua, tests/lua/train, their examples"] = [[Cell LossBase Optimizer
     LearningRateSchedule CellDict CellList SequentialCell TrainOneStepCell TrainOneStepWithLossScaleCell WithEvalCell WithGradCell

@@ -378,6 +378,7 @@ end
 --- is wanted.
 ---     > ms.armour.BlackModel(function(x) return x end):is_adversarial(ms.tensor { 0.1, 0.9 }, 1, true) --> true
 function BlackModel:is_adversarial(data, label, is_targeted)
+  label, is_targeted = arguments.named("is_adversarial", { "label", "is_targeted" }, label, is_targeted)
   if is_targeted ~= nil then check.boolean("is_adversarial", "is_targeted", is_targeted) end
   label = check.not_negative("is_adversarial", "label", label)
   local predicted = ops.argmax(self:predict(ops.expand_dims(data, 0)), 1):item()

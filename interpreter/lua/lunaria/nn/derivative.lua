@@ -74,6 +74,8 @@ ms.obfuscate_model scrambled the file.
   > ms.nn.GraphCell("/tmp/lunaria_graph_cell.mindir")(ms.ones { 4, 2 }).shape --> (4, 3)]]
 
 function GraphCell:init(graph, params_init, obf_random_seed)
+  -- What ms.load gives of a file has a third value, which is no seed.
+  if type(obf_random_seed) == "table" then obf_random_seed = nil end
   -- Names of tensors and names of arguments look the same; a seed is no tensor.
   if type(params_init) == "table" and math.type(params_init.obf_random_seed) then
     params_init, obf_random_seed = params_init.params_init, params_init.obf_random_seed

@@ -43,6 +43,7 @@ end
 ---     > net = ms.nn.SequentialCell(ms.nn.Dense(4, 3))
 ---     > ms.armour.attacks.black.HopSkipJumpAttack(net):set_target_images(ms.rand(2, 4)).is_targeted --> true
 function HopSkipJumpAttack:set_target_images(target_images)
+  target_images = arguments.named("set_target_images", { "target_images" }, target_images)
   if target_images ~= nil and not ms.is_tensor(target_images) then
     fail("set_target_images", "target_images must be a tensor like the inputs, got " .. arguments.describe(target_images))
   end

@@ -44,6 +44,7 @@ function Defense:loss_network() return self.loss_net end
 ---     > Own(ms.nn.Dense(2, 3)).optimizer ~= nil --> true
 function Defense:keep(a, loss_net)
   local name = name_of(self)
+  loss_net = arguments.named(name, { "loss_net" }, loss_net)
   if not cells.is_cell(a.network) then fail(name, "network must be a cell, got " .. describe(a.network)) end
   if a.loss_fn ~= nil and not arguments.is_callable(a.loss_fn) then
     fail(name, "loss_fn must be a cell or a function of logits and labels, got " .. describe(a.loss_fn))

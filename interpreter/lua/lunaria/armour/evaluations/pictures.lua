@@ -107,6 +107,7 @@ end
 ---     > #one:plot({ two }):vega().layer --> 2
 function Curve:plot(others)
   local plot
+  others = arguments.named("plot", { "others" }, others)
   local curves = { self, table.unpack(others or {}) }
   for i, curve in ipairs(curves) do
     if not class.is_a(curve, Curve) then fail("plot", ("curve %d must be a RobustnessCurve, got %s"):format(i, describe(curve))) end

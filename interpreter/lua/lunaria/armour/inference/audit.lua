@@ -12,6 +12,7 @@ local M = {}
 ---     > ("%.4f"):format((ms.armour.privacy.evaluation.clopper_pearson(0, 10, 0.95))) --> 0.0000
 function M.clopper_pearson(hits, n, confidence)
   local where = "clopper_pearson"
+  n, confidence = arguments.named(where, { "n", "confidence" }, n, confidence)
   n, hits = check.positive(where, "n", n), check.not_negative(where, "hits", hits)
   if hits > n then fail(where, ("hits must be at most n, got %d of %d"):format(hits, n)) end
   confidence = confidence == nil and 0.95 or check.rate(where, "confidence", confidence)

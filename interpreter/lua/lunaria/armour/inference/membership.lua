@@ -177,6 +177,7 @@ end
 ---     > attack:eval({ x, y }, { x, y }, { "advantage" })[1].advantage --> 0.0
 function MembershipInference:eval(dataset_train, dataset_test, metrics)
   local where = "eval"
+  dataset_test, metrics = arguments.named(where, { "dataset_test", "metrics" }, dataset_test, metrics)
   metrics = metrics or { "accuracy", "precision", "recall" }
   if type(metrics) ~= "table" or #metrics == 0 then fail(where, "metrics must be a list of names, got " .. describe(metrics)) end
   for _, name in ipairs(metrics) do check.choice(where, "metrics", name, { "accuracy", "precision", "recall", "advantage", "auc" }) end

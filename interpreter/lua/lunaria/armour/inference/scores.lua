@@ -44,6 +44,7 @@ end
 ---     > ("%.4f"):format(found.auc) --> 0.8333
 function M.threshold_attack(members, others, fpr)
   local where = "threshold_attack"
+  fpr = arguments.named(where, { "fpr" }, fpr)
   fpr = fpr == nil and 0.1 or check.probability(where, "fpr", fpr)
   local tprs, fprs = curve(numbers(where, "members", members), numbers(where, "others", others))
   local auc, advantage, at_fpr = 0.0, 0.0, 0.0

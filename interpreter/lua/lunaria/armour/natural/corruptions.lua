@@ -222,6 +222,7 @@ local M = {}
 --- gives all nineteen.
 ---     > #ms.armour.natural_robustness.corruptions(), #ms.armour.natural_robustness.corruptions("blur") --> 19	4
 function M.corruptions(group)
+  group = arguments.named("corruptions", { "group" }, group)
   if group ~= nil then check.choice("corruptions", "group", group, { "noise", "blur", "weather", "digital", "extra" }) end
   local names = {}
   for _, name in ipairs(order) do

@@ -221,6 +221,7 @@ end
 ---     > accountant = ms.armour.privacy.accountants.Accountant { mechanism = "rdp" }
 ---     > accountant:steps_left({ noise_multiplier = 1.0, sample_rate = 0.01 }, 2.11, 1e-5) > 1000 --> true
 function Accountant:steps_left(event, epsilon, delta, most)
+  epsilon, delta, most = arguments.named("steps_left", { "epsilon", "delta", "most" }, epsilon, delta, most)
   event = events.of("steps_left", event)
   epsilon = check.number_not_negative("steps_left", "epsilon", epsilon)
   delta = between_0_and_1("steps_left", "delta", delta)

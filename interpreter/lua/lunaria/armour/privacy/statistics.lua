@@ -115,7 +115,8 @@ function statistics.quantile(x, q, options)
   local o = released.budget(where, options, known, "{ epsilon = 1.0, bounds = { 0, 1 } }")
   local lo, hi = released.bounds(where, o.bounds)
   x = released.values(where, x)
-  local shares = type(q) == "table" and q or { q }
+  local shares = { q }
+  if type(q) == "table" then shares = q end
   if #shares == 0 then fail(where, "q is an empty list") end
   for _, share in ipairs(shares) do check.probability(where, "q", share) end
   local n = x.shape[1]

@@ -51,6 +51,7 @@ end
 
 --- The cross-entropy of the bits: a term of the loss. strength: a factor, 1 by default.
 function Watermark:loss(strength)
+  strength = arguments.named("loss", { "strength" }, strength)
   strength = strength == nil and 1.0 or check.number_positive("loss", "strength", strength)
   return strength * ops.binary_cross_entropy_with_logits(self:_logits(), self._wanted, ops.ones_like(self._wanted),
     ops.ones_like(self._wanted))
@@ -59,6 +60,7 @@ end
 --- The bits that are in the parameter now: a list. parameter: another one to read them from, as that of a network that may be a copy.
 function Watermark:read(parameter)
   local own = self._parameter
+  parameter = arguments.named("read", { "parameter" }, parameter)
   if parameter ~= nil then
     if not ms.is_tensor(parameter) or tostring(parameter.shape) ~= tostring(own.shape) then
       fail("read", ("parameter must have the shape %s, got %s"):format(tostring(own.shape), describe(parameter)))
