@@ -4,7 +4,6 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local class = require "lunaria.nn.class"
-local predicting = require "lunaria.nn.predicting"
 
 local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
@@ -22,11 +21,7 @@ function common.compiled(f)
 end
 
 --- f(...) with the network, if it is a cell, as it predicts; afterwards it is as before, also after an error.
-function common.predicting(network, f, ...)
-  local restore = cells.is_cell(network) and predicting(network) or function() end
-  local guard <close> = setmetatable({}, { __close = restore }) -- luacheck: ignore 211
-  return f(...)
-end
+common.predicting = require "lunaria.explain.common".predicting
 
 --- bounds as two numbers or tensors; nil for none. bounds: nil takes the default, false is none, else { lo, hi }.
 function common.bounds(where, bounds, default)
