@@ -3,7 +3,7 @@
 #include "backends/cpu/device.h"
 #include "interpreter/bindings/found_plans.h"
 #include "interpreter/bindings/outlined_calls.h"
-#include "interpreter/values/values.h"
+#include "interpreter/values/fields.h"
 #include "jit/parallel/rank_step.h"
 
 namespace lunaria {
@@ -11,15 +11,6 @@ namespace lunaria {
 namespace {
 
 using namespace parallel;
-
-void set_count(lua_State* L, const char* name, int64_t value) {
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, name);
-}
-void set_text(lua_State* L, const char* name, std::string_view value) {
-    push(L, value);
-    lua_setfield(L, -2, name);
-}
 
 int64_t stride_of(const MeshAxes& mesh, size_t axis) {
     int64_t stride = 1;
@@ -36,10 +27,10 @@ void push_gradients(lua_State* L, const FoundPlans& plans, const ClusterPlan& pl
         const auto at = static_cast<size_t>(list[i].tensor);
         lua_createtable(L, 0, 4);
         set_text(L, "name", plans.read.program.tensors[at].name);
-        set_count(L, "elements", list[i].weight.size());
-        if (list[i].value) set_count(L, "id", outline.id_of(list[i].value));
-        set_count(L, "weight", outline.id_of(list[i].weight));
-        set_count(L, "layer", list[i].layer);
+        set_integer(L, "elements", list[i].weight.size());
+        if (list[i].value) set_integer(L, "id", outline.id_of(list[i].value));
+        set_integer(L, "weight", outline.id_of(list[i].weight));
+        set_integer(L, "layer", list[i].layer);
         lua_newtable(L);
         lua_Integer count = 0;
         const MeshAxes& mesh = plan.plan.mesh;
@@ -47,8 +38,8 @@ void push_gradients(lua_State* L, const FoundPlans& plans, const ClusterPlan& pl
             if (plan.plan.gradients[at][a] != kIncomplete || mesh[a].size == 1) continue;
             lua_createtable(L, 0, 3);
             set_text(L, "axis", mesh[a].name);
-            set_count(L, "stride", stride_of(mesh, a));
-            set_count(L, "size", mesh[a].size);
+            set_integer(L, "stride", stride_of(mesh, a));
+            set_integer(L, "size", mesh[a].size);
             lua_rawseti(L, -2, ++count);
         }
         lua_setfield(L, -2, "groups");
@@ -124,7 +115,7 @@ int rank_step(lua_State* L) {
             lua_rawseti(L, -2, number);
         }
         lua_setfield(L, -2, "repeats");
-        if (step.same_as(p) >= 0) set_count(L, "same_as", step.same_as(p) + 1);
+        if (step.same_as(p) >= 0) set_integer(L, "same_as", step.same_as(p) + 1);
         lua_pop(L, 1);
     }
     return 1;

@@ -10,7 +10,7 @@
 #include "interpreter/bindings/draft.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
-#include "interpreter/values/values.h"
+#include "interpreter/values/fields.h"
 
 namespace lunaria {
 
@@ -21,11 +21,6 @@ using namespace onnx;
 constexpr const char* kKinds[] = {"none",  "number",  "integer",  "string",  "tensor",
                                   "graph", "numbers", "integers", "strings", "other"};
 constexpr const char* kTypeKinds[] = {"unknown", "tensor", "sequence", "optional", "map", "sparse"};
-
-void set_text(lua_State* L, const char* field, std::string_view text) {
-    push(L, text);
-    lua_setfield(L, -2, field);
-}
 
 template <class List, class Push>
 void push_list(lua_State* L, const List& list, const Push& push_item) {

@@ -6,7 +6,7 @@
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/protect.h"
-#include "interpreter/values/values.h"
+#include "interpreter/values/fields.h"
 #include "interpreter/workers/data_handles.h"
 
 namespace lunaria {
@@ -97,19 +97,6 @@ ScheduleKind schedule_at(lua_State* L, int table, const char* field) {
                                   "zero_bubble_v"));
 }
 
-void set_number(lua_State* L, const char* name, double value) {
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, name);
-}
-void set_count(lua_State* L, const char* name, int64_t value) {
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, name);
-}
-void set_text(lua_State* L, const char* name, std::string_view value) {
-    push(L, value);
-    lua_setfield(L, -2, name);
-}
-
 // "8@dp, 4096@tp": a tensor with its cuts.
 std::string layout_text(const MeshAxes& mesh, const std::vector<int64_t>& shape, const Cuts& cuts) {
     std::string text;
@@ -142,8 +129,8 @@ void push_operators(lua_State* L, const Program& program, const ClusterPlan& pla
         lua_createtable(L, 0, 9);
         set_text(L, "op", op.name);
         set_text(L, "place", op.place);
-        set_count(L, "layer", op.layer);
-        set_count(L, "stage", plan.part_of[i] % plan.stages);
+        set_integer(L, "layer", op.layer);
+        set_integer(L, "stage", plan.part_of[i] % plan.stages);
         set_text(L, "cuts", way_text(p.mesh, op, p.cuts[i]));
         if (!op.results.empty()) {
             const auto at = static_cast<size_t>(op.results[0].tensor);
@@ -189,9 +176,9 @@ void push_plan(lua_State* L, const ClusterPlan& plan) {
     set_number(L, "cost", plan.cost);
     set_number(L, "bubble", plan.bubble);
     set_number(L, "bytes", plan.bytes);
-    set_count(L, "stages", plan.stages);
-    set_count(L, "micro_batches", plan.settings.micro_batches);
-    set_count(L, "level", plan.settings.level);
+    set_integer(L, "stages", plan.stages);
+    set_integer(L, "micro_batches", plan.settings.micro_batches);
+    set_integer(L, "level", plan.settings.level);
     set_text(L, "schedule", name_of(plan.schedule));
     lua_pushboolean(L, plan.settings.remakes);
     lua_setfield(L, -2, "remakes");
@@ -267,16 +254,16 @@ int plan(lua_State* L) {
         push_plan(L, found.best[i]);
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
     }
-    set_count(L, "tried", static_cast<int64_t>(found.tried));
-    set_count(L, "fitting", static_cast<int64_t>(found.fitting));
+    set_integer(L, "tried", static_cast<int64_t>(found.tried));
+    set_integer(L, "fitting", static_cast<int64_t>(found.fitting));
     set_number(L, "first_seconds", found.first_seconds);
     set_number(L, "least_bytes", found.least_bytes);
-    set_count(L, "operators", static_cast<int64_t>(program.operators.size()));
+    set_integer(L, "operators", static_cast<int64_t>(program.operators.size()));
     double flops = 0;
     int layers = 0;
     for (const ProgramOperator& op : program.operators) flops += op.flops, layers = std::max(layers, op.layer + 1);
     set_number(L, "flops", flops);
-    set_count(L, "layers", layers);
+    set_integer(L, "layers", layers);
     push_handle(L, std::move(*found_plans), kFoundPlans);
     lua_setfield(L, -2, "handle");
     return 1;
@@ -370,7 +357,7 @@ int strategies(lua_State* L) {
     add("exhaustive", made.problem().exhaustive(limit));
     size_t ways = 0;
     for (size_t i = 0; i < program.operators.size(); ++i) ways = std::max(ways, made.ways(static_cast<int>(i)).size());
-    set_count(L, "ways", static_cast<int64_t>(ways));
+    set_integer(L, "ways", static_cast<int64_t>(ways));
     return 1;
 }
 
@@ -388,8 +375,8 @@ void push_timeline(lua_State* L, const Schedule& table, const PipelineTimes& tim
         for (const TimedSlot& slot : times.timeline[s]) {
             lua_createtable(L, 0, 5);
             set_text(L, "phase", name_of(slot.piece.phase));
-            set_count(L, "part", table.part(static_cast<int>(s), slot.piece.chunk));
-            set_count(L, "micro_batch", slot.piece.micro_batch);
+            set_integer(L, "part", table.part(static_cast<int>(s), slot.piece.chunk));
+            set_integer(L, "micro_batch", slot.piece.micro_batch);
             set_number(L, "start", slot.start);
             set_number(L, "stop", slot.stop);
             lua_rawseti(L, -2, ++count);

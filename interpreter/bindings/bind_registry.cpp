@@ -10,8 +10,8 @@
 #include "interpreter/protect.h"
 #include "interpreter/session/command_line.h"
 #include "interpreter/session/debugger_prompt.h"
+#include "interpreter/values/fields.h"
 #include "interpreter/values/operators.h"
-#include "interpreter/values/values.h"
 #include "jit/frontend/ast.h"
 #include "jit/frontend/parser.h"
 
@@ -23,11 +23,6 @@ namespace {
 constexpr std::array<const char*, 16> kTypes{"same",    "float", "tensor", "index",  "mask",  "tensors",
                                              "bool",    "int",   "number", "string", "dtype", "ints",
                                              "numbers", "shape", "scalar", "any"};
-
-void set_text(lua_State* L, const char* field, std::string_view text) {
-    push(L, text);
-    lua_setfield(L, -2, field);
-}
 
 void set_flag(lua_State* L, const char* field, bool value) {
     lua_pushboolean(L, value);

@@ -9,7 +9,7 @@
 #include "interpreter/host/lua_host.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
-#include "interpreter/values/values.h"
+#include "interpreter/values/fields.h"
 
 namespace lunaria {
 
@@ -22,19 +22,6 @@ using watch::Watch;
 using watch::Watchpoint;
 
 constexpr const char* kMetatable = "lunaria.watch";
-
-void set_number(lua_State* L, const char* name, double value) {
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, name);
-}
-void set_integer(lua_State* L, const char* name, int64_t value) {
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, name);
-}
-void set_text(lua_State* L, const char* name, std::string_view text) {
-    push(L, text);
-    lua_setfield(L, -2, name);
-}
 
 template <class List, class Push>
 void push_list(lua_State* L, const List& list, Push&& push_one) {

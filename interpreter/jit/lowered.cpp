@@ -4,22 +4,13 @@
 #include "core/ir/verifier.h"
 #include "interpreter/jit/compiled.h"
 #include "interpreter/jit/function.h"
-#include "interpreter/values/values.h"
+#include "interpreter/values/fields.h"
 #include "jit/trace/region.h"
 #include "jit/trace/whole.h"
 
 namespace lunaria::jit {
 
 namespace {
-
-void set_text(lua_State* L, const char* name, std::string_view text) {
-    push(L, text);
-    lua_setfield(L, -2, name);
-}
-void set_integer(lua_State* L, const char* name, size_t n) {
-    lua_pushinteger(L, static_cast<lua_Integer>(n));
-    lua_setfield(L, -2, name);
-}
 
 void push_steps(lua_State* L, const graph::Executable& executable) {
     lua_newtable(L);

@@ -79,6 +79,13 @@ t.test("suppression leaves the share of weights that was asked for, within the b
   t.near(ctrl:sparsity(5), 0.75 - 0.75 * 0.5 ^ 3, 1e-12)
   t.near(ctrl:sparsity(8), 0.75, 1e-12)
   t.near(ctrl:sparsity(100), 0.75, 1e-12)
+  -- Fitting trains, too.
+  local fitted = sup.SuppressModel(make(3), nn.CrossEntropyLoss())
+  local own = sup.SuppressPrivacyFactory.create(fitted.network, { sup.MaskLayerDes("0.weight", 0) }, "local_train",
+    { start_epoch = 1, end_epoch = 1, batch_num = 1, sparse_end = 0.5 })
+  fitted:link_suppress_ctrl(own)
+  fitted:fit(1, { { x, y } }, { { x, y } })
+  t.near(own:shares()["0.weight"], 0.5, 1e-12)
   t.fails("no control is linked", function() sup.SuppressModel(net, nn.CrossEntropyLoss()):train(1, {}) end)
   t.fails("the network has no parameter '1.weight'", function()
     sup.SuppressPrivacyFactory.create(net, { sup.MaskLayerDes("1.weight", -1) })

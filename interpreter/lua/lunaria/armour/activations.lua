@@ -42,8 +42,7 @@ function activations.cells(where, network, layers)
 end
 
 --- A function from inputs (N, ...) to the list of what the chosen cells give, in the order of their calls, and what the network gives.
---- model:
---- a cell or a ms.train.Model; or a function from inputs to such a list, which may give an output besides. layers: names of cells.
+--- model: a cell or a ms.train.Model; or a function from inputs to such a list, which may give an output besides. layers: names of cells.
 function activations.recorder(where, model, layers)
   if type(model) == "function" then
     if layers ~= nil then fail(where, "layers name cells of a network, and the model is a function") end

@@ -254,8 +254,7 @@ stages, or a multiple; each computes with the cells of its stage and sends resul
 "gpipe" or "interleaved" (for several segments). Of n times as many ranks as stages rank r has stage r // n; the ranks of a stage have
 rows of their own (with dataset_strategy "full_batch": every n-th of those of all), and add up their gradients (gradients_mean: take
 their mean). All ranks get the sum, or its mean over several such replicas; parameters of other stages have no gradients, and
-trainable_params gives those
-of the rank's stage. In a program of one process the parts follow one another.
+trainable_params gives those of the rank's stage. In a program of one process the parts follow one another.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
   > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 4.0]])

@@ -293,9 +293,8 @@ end
 --- newest complete step) or a step in it, from whatever number of ranks: without net whole tensors come back. net: gets the parameters, as
 --- load_param_into_net. specify_prefix, filter_prefix: only names that begin so, or not so. choice_func: a function of a name
 --- that says whether it is read. dec_key: the key of an encrypted .ckpt file. crc_check: true demands a checksum, false does not compare
---- one. mmap: the tensors of a
---- safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile. A file that is cut off or
---- damaged is an error that names the offset.
+--- one. mmap: the tensors of a safetensors file stay in it until they are looked at; the file must not be made shorter meanwhile. A file
+--- that is cut off or damaged is an error that names the offset.
 ---     > ms.save_checkpoint({ w = ms.ones({ 2, 3 }, ms.float16) }, "/tmp/lunaria_help.ckpt")
 ---     > w = ms.load_checkpoint("/tmp/lunaria_help.ckpt").w
 ---     > w.shape, w.dtype --> (2, 3)	Float16

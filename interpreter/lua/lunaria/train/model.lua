@@ -249,6 +249,8 @@ local function train(self, where, a)
     state.sink_size = size > 0 and size or args.batch_num or 100
   end
   local list = callback.callback_list(where, a.callbacks)
+  -- A model that extends this one may have a callback in all its trainings.
+  if self._own_callback then table.insert(list, 1, self._own_callback) end
   args.list_callback = list
   state.args, state.run = args, callback.RunContext(args)
   state.fire = callback.callers(list, "train", state.run)

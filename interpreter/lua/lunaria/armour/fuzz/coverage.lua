@@ -1,6 +1,5 @@
 -- Coverage: the share of what a network's units can do that inputs have brought out. Each metric is a set of events, as "unit 7 is above
--- its
--- threshold", and its value the share of those that any input has caused: so inputs can be added to it, and what each of them added is
+-- its threshold", and its value the share of those that any input has caused: so inputs can be added to it, and what each of them added is
 -- known.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"

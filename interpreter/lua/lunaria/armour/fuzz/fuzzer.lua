@@ -1,6 +1,5 @@
 -- Fuzz testing: seeds are mutated, and what brings out more of the network becomes a seed itself. A batch of mutants passes through the
--- network
--- once: what it adds to the coverage and what the network predicts come from that pass.
+-- network once: what it adds to the coverage and what the network predicts come from that pass.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
@@ -166,11 +165,9 @@ end
 --- Mutates seeds until none is left or max_iters have been: gives the mutants, a list of tensors; their true classes; what the network
 --- predicts of each, a list of tensors (classes,); the methods that made them; and a report (nil with evaluate = false) with Accuracy,
 --- Attack_success_rate (nil without attacks), Coverage_metrics, Initial_coverage, the rows `methods`, which tostring(report) shows as a
---- table,
---- and report:plot(). mutate_config: a list of { method =, params = { name = list of values to draw from } }; methods are the transforms of
---- ms.armour.natural_robustness and the attacks FGSM, PGD and MDIIM. initial_seeds: a list of { image, label }. coverage: a coverage
---- metric.
---- mutate_num_per_seed: mutants of a seed at once.
+--- table, and report:plot(). mutate_config: a list of { method =, params = { name = list of values to draw from } }; methods are the
+--- transforms of ms.armour.natural_robustness and the attacks FGSM, PGD and MDIIM. initial_seeds: a list of { image, label }. coverage: a
+--- coverage metric. mutate_num_per_seed: mutants of a seed at once.
 function Fuzzer:fuzzing(...)
   local where = "fuzzing"
   local a = bound(self, where, 10000, ...)

@@ -14,11 +14,9 @@ local SensitivityConvergenceCoverage = class.define(coverage.CoverageMetrics, na
   "model, threshold=0.5, incremental=false, batch_size=32, selected_neurons_num=100, n_iter=1000, layers=nil, seed=0",
   [[The share of sensitive units whose sensitivities, the changes of what they give from clean to mutated inputs, have converged (Huang et
 al., Themis, 2022). get_metrics(dataset) takes clean inputs and behind them as many mutated ones; in each layer the selected_neurons_num
-units
-that change most are looked at, and a unit has converged when a Metropolis chain of n_iter steps through the space of its sensitivities
-accepts
-more than the share `threshold` of its proposals. seed: of the chains. model, layers: as NeuronCoverage
-takes them. incremental: whether the inputs of earlier calls count. batch_size: inputs that pass at once.
+units that change most are looked at, and a unit has converged when a Metropolis chain of n_iter steps through the space of its
+sensitivities accepts more than the share `threshold` of its proposals. seed: of the chains. model, layers: as NeuronCoverage takes them.
+incremental: whether the inputs of earlier calls count. batch_size: inputs that pass at once.
 
   > net = ms.nn.SequentialCell(ms.nn.Dense(4, 8), ms.nn.ReLU(), ms.nn.Dense(8, 2))
   > metric = ms.armour.fuzz_testing.SensitivityConvergenceCoverage(net, { n_iter = 50 })

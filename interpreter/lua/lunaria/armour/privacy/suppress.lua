@@ -201,36 +201,25 @@ arguments are those of ms.train.Model; any optimizer will do, since what has bee
   > model:train(2, { { ms.ones { 1, 4 }, ms.ones { 1, 2 } } })
   > ctrl:shares()["0.weight"] --> 0.5]]
 
---- Has the trainings of the model keep the masks of suppress_ctrl, a control. A model with a loss and without an optimizer gets SGD with
---- the control's
---- learning rate.
+--- Has the trainings of the model keep the masks of suppress_ctrl, a control. A model with a loss and without an optimizer gets SGD
+--- with the control's learning rate.
 function SuppressModel:link_suppress_ctrl(suppress_ctrl)
-  self._masker = SuppressMasker(self, suppress_ctrl)
+  self._own_callback = SuppressMasker(self, suppress_ctrl)
   if self.optimizer == nil and self.loss_fn ~= nil then
     self.optimizer = ms.nn.SGD(self.network:trainable_params(), suppress_ctrl.lr)
     self.train_network = ms.amp.build_train_network(self.network, self.optimizer, { loss_fn = self.loss_fn })
   end
 end
 
---- Trains as ms.train.Model does, with the masks of the control that is linked.
-function SuppressModel:train(epoch, train_dataset, callbacks, ...)
-  if not self._masker then fail("train", "no control is linked", "model:link_suppress_ctrl(ctrl)") end
-  local options = select("#", ...) == 0 and type(callbacks) == "table" and getmetatable(callbacks) == nil and #callbacks == 0
-  local rest = options and callbacks or nil
-  local list = { self._masker }
-  local given = callbacks
-  if rest then given = rest.callbacks end
-  if given ~= nil then
-    if getmetatable(given) == nil and #given > 0 then table.move(given, 1, #given, 2, list) else list[2] = given end
+-- train and fit of a model whose control is linked.
+for _, name in ipairs { "train", "fit" } do
+  SuppressModel[name] = function(self, ...)
+    if not self._own_callback then fail(name, "no control is linked", "model:link_suppress_ctrl(ctrl)") end
+    return ms.train.Model[name](self, ...)
   end
-  if rest then
-    local named = {}
-    for key, value in pairs(rest) do named[key] = value end
-    named.callbacks = list
-    return ms.train.Model.train(self, epoch, train_dataset, named)
-  end
-  return ms.train.Model.train(self, epoch, train_dataset, list, ...)
 end
 
-return { MaskLayerDes = MaskLayerDes, SuppressMasker = SuppressMasker, SuppressModel = SuppressModel, SuppressPrivacyFactory =
-SuppressPrivacyFactory }
+return {
+  MaskLayerDes = MaskLayerDes, SuppressMasker = SuppressMasker, SuppressModel = SuppressModel,
+  SuppressPrivacyFactory = SuppressPrivacyFactory,
+}

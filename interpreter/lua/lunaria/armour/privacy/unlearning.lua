@@ -1,7 +1,7 @@
 -- Unlearning: a model that can forget samples exactly. The data is divided into shards, each with a network of its own that is trained
--- slice by
--- slice; to forget a sample, the network of its shard goes back to the state before the sample's slice and is trained on from there (SISA,
--- Bourtoule et al., 2021). The result is the one of a training that never had the sample, to the bit where the training repeats itself.
+-- slice by slice; to forget a sample, the network of its shard goes back to the state before the sample's slice and is trained on from
+-- there (SISA, Bourtoule et al., 2021). The result is the one of a training that never had the sample, to the bit where the training
+-- repeats itself.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"

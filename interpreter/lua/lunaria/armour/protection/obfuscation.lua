@@ -62,10 +62,8 @@ local obfuscate_signature = arguments.signature("network, ckpt_files, target_mod
 --- Writes a checkpoint whose weights are scrambled, as NAME_obf.ckpt, and gives the ratios that put them right, a list of numbers: the
 --- secret.
 --- network: the cell that the checkpoint belongs to, which keeps its values. ckpt_files: the path of the checkpoint. target_modules: the
---- names of the Dense and
---- convolution cells to scramble, by default all: the weights of each input channel get a factor. saved_path: the folder for the file.
---- obfuscate_scale: more than 1,
---- the larger the farther the factors go. seed: of the ratios, by default drawn anew.
+--- names of the Dense and convolution cells to scramble, by default all: the weights of each input channel get a factor. saved_path: the
+--- folder for the file. obfuscate_scale: more than 1, the larger the farther the factors go. seed: of the ratios, by default drawn anew.
 ---     > net = ms.nn.SequentialCell(ms.nn.Dense(4, 3))
 ---     > ms.save_checkpoint(net, "/tmp/lunaria_obfuscated.ckpt")
 ---     > ratios = ms.obfuscate_ckpt(net, "/tmp/lunaria_obfuscated.ckpt", { saved_path = "/tmp" })
@@ -100,8 +98,7 @@ function obfuscation.obfuscate_ckpt(...)
 end
 
 --- Makes a network that computes with scrambled weights what the original did; the checkpoint is loaded afterwards. network: the cell.
---- target_modules: as
---- for ms.obfuscate_ckpt. obf_ratios: what that gave. Gives the network back.
+--- target_modules: as for ms.obfuscate_ckpt. obf_ratios: what that gave. Gives the network back.
 ---     > net = ms.nn.SequentialCell(ms.nn.Dense(4, 3))
 ---     > ms.load_obf_params_into_net(net, { "0" }, { 2.5 }) == net --> true
 function obfuscation.load_obf_params_into_net(network, target_modules, obf_ratios)
@@ -152,9 +149,8 @@ end
 local config_names = { "original_model_path", "save_model_path", "model_inputs", "obf_random_seed" }
 
 --- Writes a MindIR file whose parameters are scrambled by a seed; nn.GraphCell(path, { obf_random_seed = seed }) puts them right.
---- obf_config: a table with
---- original_model_path and save_model_path, files; model_inputs, a list of tensors as the network takes; and obf_random_seed, the secret,
---- an integer.
+--- obf_config: a table with original_model_path and save_model_path, files; model_inputs, a list of tensors as the network takes; and
+--- obf_random_seed, the secret, an integer.
 ---     > ms.save_mindir(ms.nn.Dense(2, 3), "/tmp/lunaria_plain.mindir", ms.ones { 1, 2 })
 ---     > config = { original_model_path = "/tmp/lunaria_plain.mindir", save_model_path = "/tmp/lunaria_secret.mindir" }
 ---     > config.model_inputs, config.obf_random_seed = { ms.ones { 1, 2 } }, 77

@@ -13,8 +13,7 @@ local ConceptDriftCheckTimeSeries = class.define(nil, name, "window_size=100, ro
   [[Finds where series change their kind. Each window of window_size values, at least 10 and at most a third of the series, is compared with
 the one behind it by means and by what an echo-state network makes of them; step: from one pair of windows to the next. rolling_window: over
 how many values the series is averaged before. threshold_index: a change is a score of at least 0.1 + threshold_index times the distance of
-the
-scores' quartiles, within 0 and 1. seed: of the network's weights. Periodic data want windows of 2 to 5 periods.
+the scores' quartiles, within 0 and 1. seed: of the network's weights. Periodic data want windows of 2 to 5 periods.
 
   > wave = ms.ops.sin(ms.ops.arange(600) * 0.3)
   > series = ms.ops.concat({ wave[{ ms.slice(0, 300) }], wave[{ ms.slice(300, 600) }] * 4 + 3 }, 0)
@@ -79,9 +78,8 @@ local function quantile(sorted, q)
 end
 
 --- Finds the changes: gives the scores, a tensor (n,) that is 0 where none was computed; the threshold; and the places of changes, a list
---- of
---- indices from 0, where the second window of a pair begins. A single pair above the threshold between pairs below it is no change. data: a
---- tensor (n,) of one series or (n, m) of m series.
+--- of indices from 0, where the second window of a pair begins. A single pair above the threshold between pairs below it is no change.
+--- data: a tensor (n,) of one series or (n, m) of m series.
 function ConceptDriftCheckTimeSeries:concept_check(data)
   local where = "concept_check"
   if not ms.is_tensor(data) or data.ndim < 1 or data.ndim > 2 then

@@ -196,9 +196,8 @@ local function with_injected(self, kind, mode, size, f)
 end
 
 --- Injects each kind of fault iter_times times: gives a list whose first entry has original_acc, the accuracy without faults, and the
---- others
---- type, mode, size, acc, the mean accuracy with them, and SDC, what it lost. data: inputs (N, ...). label: class numbers (N,) or one-hot
---- rows.
+--- others type, mode, size, acc, the mean accuracy with them, and SDC, what it lost. data: inputs (N, ...). label: class numbers (N,) or
+--- one-hot rows.
 function FaultInjector:kick_off(data, label, iter_times)
   local where = "kick_off"
   data, label, iter_times = arguments.named(where, { "data", "label", "iter_times" }, data, label, iter_times)

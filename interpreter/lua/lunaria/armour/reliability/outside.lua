@@ -11,10 +11,8 @@ local fail, check, describe = arguments.fail, arguments.check, arguments.describ
 local OodDetector = class.Object:extend("OodDetector")
 OodDetector._called = "detector"
 OodDetector._doc = [[What detectors of inputs from outside are. scores(inputs) gives each its score, get_optimal_threshold(label, inputs)
-the
-threshold that tells known from foreign inputs best, ood_predict(threshold, inputs) which lie outside. A class of your own extends it and
-has a
-method _scores(self, inputs) that gives a tensor (n,).
+the threshold that tells known from foreign inputs best, ood_predict(threshold, inputs) which lie outside. A class of your own extends it
+and has a method _scores(self, inputs) that gives a tensor (n,).
 
   > Far = ms.armour.reliability.OodDetector:extend("Far")
   > Far._scores = function(self, x) return ms.ops.amax(ms.ops.abs(x), 1) end
@@ -123,8 +121,7 @@ end
 local OodDetectorFeatureCluster = class.define(OodDetector, "OodDetectorFeatureCluster", "model, ds_train, n_cluster, layer, seed=0",
   [[Scores by features: the distance, in the 1-norm relative to the centre, from the nearest centre of n_cluster clusters of the training
 data, over the n_cluster largest features of each centre. model: a cell or a ms.train.Model. ds_train: inputs (N, ...). n_cluster: 2 to 100,
-usually
-the number of classes. layer: the name of the cell whose output the features are. seed: of the first centres.
+usually the number of classes. layer: the name of the cell whose output the features are. seed: of the first centres.
 
   > net = ms.nn.SequentialCell(ms.nn.Dense(2, 8), ms.nn.Dense(8, 3))
   > train = ms.ops.rand(50, 2)
