@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/base/own_library.h"
 #include "core/loops/generator.h"
 #include "core/loops/kernel_files.h"
 
@@ -16,14 +17,7 @@ namespace lunaria::graph {
 
 namespace {
 
-// The library is beside the program, or in lib/lunaria beside the folder of the program.
-std::vector<std::filesystem::path> library_paths() {
-    constexpr const char* kName = "liblunaria_codegen.so";
-    std::error_code none;
-    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", none);
-    const std::filesystem::path folder = program.parent_path();
-    return {folder / kName, folder.parent_path() / kName, folder.parent_path() / "lib" / "lunaria" / kName};
-}
+std::vector<std::filesystem::path> library_paths() { return own_library_paths("liblunaria_codegen.so"); }
 
 // The code generator, loaded when the first kernel is not found in a cache.
 class Generator {

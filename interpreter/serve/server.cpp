@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -19,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/own_library.h"
 #include "core/base/signals.h"
 
 namespace lunaria::serve {
@@ -27,21 +27,11 @@ namespace {
 
 constexpr std::string_view kWhere = "server";
 
-// The library is beside the program, or in lib/lunaria beside the folder of the program.
 StartTransport start_transport() {
-    constexpr const char* kName = "liblunaria_http.so";
-    std::error_code none;
-    const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
     std::string problem;
-    for (const auto& path :
-         {folder / kName, folder.parent_path() / kName, folder.parent_path() / "lib" / "lunaria" / kName}) {
-        if (!std::filesystem::exists(path, none)) continue;
-        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (void* function = library ? dlsym(library, kStartTransport) : nullptr)
-            return reinterpret_cast<StartTransport>(function);
-        problem = dlerror();
-    }
-    throw state_error(kWhere, problem.empty() ? std::string(kName) + " is not there" : problem)
+    if (void* function = own_library_function("liblunaria_http.so", kStartTransport, problem))
+        return reinterpret_cast<StartTransport>(function);
+    throw state_error(kWhere, problem)
         .hint("the server needs cpp-httplib (libcpp-httplib-dev, libcpp-httplib0.11) and the target lunaria_http");
 }
 

@@ -27,12 +27,14 @@ LAYERS = {
     "core/lite": {"core", "core/lite"},  # of core only what the library brings along: CMakeLists.txt
     "core/data": {"core", "core/data"},
     "core/insight": {"core", "core/data", "core/insight"},
+    "core/federated": {"core", "core/data", "core/federated"},
     "core/parallel": {"core", "core/parallel"},
     "backends": {"core", "core/lite", "backends"},
     "jit": {"core", "core/lite", "jit"},
     "jit/runtime": {"core", "backends", "jit", "jit/runtime"},
     "jit/parallel": {"core", "core/parallel", "jit", "jit/parallel"},
-    "interpreter": {"core", "core/data", "core/insight", "core/lite", "core/lite/runtime", "core/parallel", "backends", "jit", "jit/parallel",
+    "interpreter": {"core", "core/data", "core/federated", "core/insight", "core/lite", "core/lite/runtime", "core/parallel",
+                    "backends", "jit", "jit/parallel",
                     "interpreter"},
     "kernel": {"kernel", "interpreter", "core"},
 }
@@ -51,6 +53,7 @@ THIRD_PARTY = {
     r"(pcre2|utf8proc|sentencepiece_\w+)\.h": ["core/data/text"],
     r"sndfile\.h": ["core/data/audio"],
     r"httplib\.h": ["interpreter/serve"],
+    r"(openssl/.*|sodium)\.h": ["core/federated"],
     r"readline/.*": ["interpreter"],
     r"llvm/.*": ["jit/codegen"],
     r"(gtest|gmock)/.*": ["tests"],
