@@ -382,6 +382,12 @@ ms.insight: Networks and trainings looked at: graphs, runs, landscapes, pages in
 ms.explain: What in a picture an answer rests on (saliency, counterfactuals), and how far such explanations can be trusted.
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 2))
     > ms.explain.Gradient(net)(ms.ones { 1, 1, 2, 2 }, 0).shape --> (1, 1, 2, 2)
+ms.federated: One model trained by many parties whose data stay where they are: weights, strategies, training at a party.
+    > ms.federated.strategies.FedAvg():configure({ number = 1 }).lr --> nil
+ms.federated.strategies: Rules by which the updates of parties become new weights.
+    > ms.federated.strategies.FedProx({ mu = 0.1 }).client --> prox
+ms.federated.client_rules: How a party trains: rules as pure functions over vectors, and their run on a cell.
+    > type(ms.federated.client_rules.find("sgd").step) --> function
 ms.armour: Attacks on models and what helps against them, tests of models, privacy: MindArmour's names.
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 3))
     > x, y = ms.ones { 2, 1, 2, 2 } * 0.5, ms.tensor { 0, 2 }

@@ -1,0 +1,9 @@
+-- ms.federated: one model trained by many parties whose data stay where they are.
+local parts = require "lunaria.parts"
+
+return parts("ms.federated", "name", {
+  { "lunaria.federated.feature_map", "FeatureMap" },
+  { "lunaria.federated.strategies", "strategies", whole = true },
+  { "lunaria.federated.strategies.strategy", "Strategy" },
+  { "lunaria.federated.client_rules", "client_rules", whole = true },
+})
