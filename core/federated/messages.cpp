@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "core/io/crc32c.h"
+
 namespace lunaria::federated::messages {
 
 namespace {
@@ -69,6 +71,29 @@ void not_negative(const ProtoReader& p, std::string_view what, int64_t value) {
 void finite(const ProtoReader& p, std::string_view what, double value) {
     if (!std::isfinite(value)) p.fail(str(what, " is ", value));
 }
+// The member is read, and written by message().
+template <class M>
+constexpr Field<M> checksum_field(uint32_t number) {
+    return {number, [](M& m, const ProtoReader& p) { m.checksum = static_cast<uint32_t>(p.integer()); }};
+}
+template <class M>
+ProtoWriter with_checksum(const M& m, uint32_t number, uint32_t checksum) {
+    ProtoWriter w = proto::written(m, M::fields());
+    w.integer(number, checksum);
+    return w;
+}
+void whole(const ProtoReader& p, uint32_t told, uint32_t counted) {
+    if (told != counted) p.fail("it is not as it was sent: its checksum is another one");
+}
+uint32_t checksum_of(const Envelope& m) {
+    const std::string head = str(m.job, "\n", m.client, "\n", m.iteration, "\n", m.timestamp, "\n");
+    return crc32c(m.certificate, crc32c(m.signature, crc32c(m.content, crc32c(head))));
+}
+uint32_t checksum_of(const Reply& m) {
+    const std::string head = str(static_cast<int32_t>(m.code), "\n", m.reason, "\n", m.iteration, "\n",
+                                 m.next_request_time, "\n", m.timestamp, "\n");
+    return crc32c(m.content, crc32c(head));
+}
 template <class List>
 void each(const ProtoReader& p, const List& list) {
     for (const auto& one : list) one.check(p);
@@ -93,12 +118,14 @@ std::string_view name_of(Encoding encoding) {
 }
 
 proto::Fields<Envelope> Envelope::fields() {
-    static constexpr Field<Envelope> kFields[] = {filled<&Envelope::job>(1),      filled<&Envelope::client>(2),
-                                                  field<&Envelope::iteration>(3), field<&Envelope::timestamp>(4),
-                                                  blob<&Envelope::content>(5),    blob<&Envelope::signature>(6),
-                                                  blob<&Envelope::certificate>(7)};
+    static constexpr Field<Envelope> kFields[] = {filled<&Envelope::job>(1),       filled<&Envelope::client>(2),
+                                                  field<&Envelope::iteration>(3),  field<&Envelope::timestamp>(4),
+                                                  blob<&Envelope::content>(5),     blob<&Envelope::signature>(6),
+                                                  blob<&Envelope::certificate>(7), checksum_field<Envelope>(8)};
     return kFields;
 }
+
+ProtoWriter Envelope::message() const { return with_checksum(*this, 8, checksum_of(*this)); }
 
 void Envelope::check(const ProtoReader& p) const {
     name(p, "the job's name", job);
@@ -107,6 +134,7 @@ void Envelope::check(const ProtoReader& p) const {
     not_negative(p, "the timestamp", timestamp);
     key(p, "the signature", signature, kSignatureBytes, true);
     short_text(p, "the certificate", certificate);
+    whole(p, checksum, checksum_of(*this));
 }
 
 std::string Envelope::signed_bytes(std::string_view endpoint) const {
@@ -117,9 +145,12 @@ std::string Envelope::signed_bytes(std::string_view endpoint) const {
 proto::Fields<Reply> Reply::fields() {
     static constexpr Field<Reply> kFields[] = {field<&Reply::code>(1),      filled<&Reply::reason>(2),
                                                field<&Reply::iteration>(3), field<&Reply::next_request_time>(4),
-                                               field<&Reply::timestamp>(5), blob<&Reply::content>(6)};
+                                               field<&Reply::timestamp>(5), blob<&Reply::content>(6),
+                                               checksum_field<Reply>(7)};
     return kFields;
 }
+
+ProtoWriter Reply::message() const { return with_checksum(*this, 7, checksum_of(*this)); }
 
 void Reply::check(const ProtoReader& p) const {
     constexpr Code kCodes[] = {Code::succeed, Code::not_ready, Code::out_of_time, Code::request_error,
@@ -130,6 +161,7 @@ void Reply::check(const ProtoReader& p) const {
     not_negative(p, "the iteration", iteration);
     not_negative(p, "the time of the next request", next_request_time);
     not_negative(p, "the timestamp", timestamp);
+    whole(p, checksum, checksum_of(*this));
 }
 
 size_t Feature::elements() const {

@@ -2,8 +2,8 @@
 // messages.proto has the same as text, for clients in other languages. A request is the body of an HTTP POST to the
 // address of its endpoint: an Envelope, whose content is the endpoint's message. The answer's body is a Reply, whose
 // content is the endpoint's answer. What parsed() gives has passed every check that needs no knowledge of the job:
-// sizes, ranges of enumerators, names, lengths of keys, tensors whose bytes fit their shapes. It throws a file_error
-// otherwise.
+// sizes, ranges of enumerators, names, lengths of keys, tensors whose bytes fit their shapes, and the checksum, which
+// tells a message that was altered on its way over plain HTTP. It throws a file_error otherwise.
 #pragma once
 
 #include <array>
@@ -64,7 +64,10 @@ struct Envelope {
     std::string
         certificate;  // X.509 in PEM that names the client and its key; in startFLJob of jobs that verify clients
 
+    uint32_t checksum = 0;  // as read; a written message has its own
+
     static proto::Fields<Envelope> fields();
+    ProtoWriter message() const;
     void check(const ProtoReader& p) const;
     // What the signature covers: the endpoint and every field except signature and certificate.
     std::string signed_bytes(std::string_view endpoint) const;
@@ -77,8 +80,10 @@ struct Reply {
     int64_t next_request_time = 0;  // ms since 1970 by the server's clock, from when on the client should ask again
     int64_t timestamp = 0;          // the server's clock
     std::string content;
+    uint32_t checksum = 0;  // as read; a written message has its own
 
     static proto::Fields<Reply> fields();
+    ProtoWriter message() const;
     void check(const ProtoReader& p) const;
 };
 
