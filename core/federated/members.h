@@ -26,9 +26,10 @@ enum class Phase : uint8_t {
 inline constexpr int kPhases = static_cast<int>(Phase::finished) + 1;
 
 struct Mark {
-    uint64_t digest = 0;     // of the update that was taken
-    uint32_t iteration = 0;  // in which the device started, from 1
-    uint32_t done = 0;       // a bit for each phase in which its request was taken
+    uint64_t digest = 0;  // of the update that was taken
+    // In which the device started, from 1; of an asynchronous job, once its update was taken, that in which it was.
+    uint32_t iteration = 0;
+    uint32_t done = 0;  // a bit for each phase in which its request was taken
     bool has(Phase phase) const { return done >> static_cast<int>(phase) & 1; }
     void add(Phase phase) { done |= 1u << static_cast<int>(phase); }
     bool operator==(const Mark&) const = default;

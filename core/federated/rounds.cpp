@@ -292,6 +292,12 @@ void Rounds::ends_training(const Mark& mark) {
     count = std::max<int64_t>(0, count - 1);
 }
 
+bool Rounds::is_selected(DeviceId device) const {
+    if (settings_.selection >= 1) return true;
+    const auto round = static_cast<uint64_t>(state_.iteration);
+    return uniform(settings_.seed, round, device, Purpose::selection) < settings_.selection;
+}
+
 Answer Rounds::start(Time now, DeviceId device) {
     const bool passed = pass(now);
     const auto with = [&](Answer a) {
@@ -398,7 +404,7 @@ Answer Rounds::update(Time now, DeviceId device, int64_t iteration, uint64_t dig
 Answer Rounds::start_asynchronous(DeviceId device) {
     if (state_.phase == Phase::aggregating) return early();
     Mark mark = find(device).value_or(Mark());
-    const bool trains = mark.iteration > 0 && mark.has(Phase::starting) && !mark.has(Phase::updating);
+    const bool trains = mark.iteration > 0 && !mark.has(Phase::updating);
     if (trains && mark.iteration == state_.iteration) {
         Answer a = answer(Code::succeed);
         a.repeated = true;
@@ -408,11 +414,11 @@ Answer Rounds::start_asynchronous(DeviceId device) {
         // It begins anew, with newer weights.
         ends_training(mark);
     } else {
+        if (mark.iteration == state_.iteration)
+            return late(device, "an update of the device is in this iteration already");
         if (settings_.concurrency > 0 && training() >= settings_.concurrency)
             return late(device, "enough devices train");
-        if (settings_.selection < 1 && uniform(settings_.seed, static_cast<uint64_t>(state_.iteration), device,
-                                               Purpose::selection) >= settings_.selection)
-            return late(device, "the device was not selected");
+        if (!is_selected(device)) return late(device, "the device was not selected");
     }
     ++state_.training.front();
     ++state_.taken[index_of(Phase::starting)];
@@ -430,20 +436,21 @@ Answer Rounds::update_asynchronous(DeviceId device, int64_t iteration, uint64_t 
     if (iteration > state_.iteration || iteration < 1)
         return answer(Code::request_error, "there is no such iteration yet");
     auto mark = find(device);
-    if (!mark && state_.iteration - iteration > settings_.max_staleness) return late(device, "the update is too stale");
-    if (!mark || mark->iteration != iteration) return answer(Code::request_error, "the device did not start there");
-    if (mark->has(Phase::updating)) {
+    if (mark && mark->has(Phase::updating)) {
         Answer a = mark->digest == digest ? answer(Code::succeed)
                                           : answer(Code::request_error, "another update of the device was taken");
         a.repeated = mark->digest == digest;
         return a;
     }
+    if (!mark && state_.iteration - iteration > settings_.max_staleness) return late(device, "the update is too stale");
+    if (!mark || mark->iteration != iteration) return answer(Code::request_error, "the device did not start there");
     if (state_.phase == Phase::finished) return late(device, kOver);
     if (state_.phase == Phase::aggregating) return early();
     const int64_t staleness = state_.iteration - iteration;
     ends_training(*mark);
     state_.iteration_end = state_.now + settings_.global_window;
     mark->digest = digest;
+    mark->iteration = static_cast<uint32_t>(state_.iteration);
     mark->add(Phase::updating);
     members_->put(device, *mark);
     ++state_.taken[index_of(Phase::updating)];

@@ -61,7 +61,7 @@ struct JobSettings {
     Time poll = 500;
     Time spread = 0;
     bool asynchronous = false;
-    int64_t buffer = 1;          // updates that are an iteration of an asynchronous job
+    int64_t buffer = 1;          // updates, each of another device, that are an iteration of an asynchronous job
     int64_t concurrency = 0;     // devices that train at a time; 0: any number
     int64_t max_staleness = 10;  // iterations since a device started, beyond which its update is refused
 
@@ -151,6 +151,7 @@ class Rounds {
     bool is_full(Phase phase) const;
     std::optional<Mark> find(DeviceId device) const;
     void ends_training(const Mark& mark);
+    bool is_selected(DeviceId device) const;
     Answer answer(Code code, std::string_view reason = {}) const;
     Answer early() const;
     Answer late(DeviceId device, std::string_view reason) const;

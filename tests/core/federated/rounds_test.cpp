@@ -243,7 +243,7 @@ TEST(Rounds, AnswersAsAPlainModelForRandomEventsAndAfterRestarts) {
 struct Asynchronous {
     int64_t iteration = 1, buffered = 0;
     struct Device {
-        int64_t started = 0;
+        int64_t started = 0, sent_in = 0;
         bool sent = false;
     };
     std::map<DeviceId, Device> devices;
@@ -276,18 +276,22 @@ TEST(Rounds, AsynchronousJobsAnswerAsAPlainModel) {
                 Code wanted = Code::succeed;
                 if (model.buffered == s.buffer)
                     wanted = Code::not_ready;
+                else if (device.sent && device.sent_in == model.iteration)
+                    wanted = Code::out_of_time;
                 else if (!trains && s.concurrency && model.training(oldest) >= s.concurrency)
                     wanted = Code::out_of_time;
                 else
-                    device = {model.iteration, false};
+                    device = {model.iteration, 0, false};
                 ASSERT_EQ(static_cast<int>(rounds->start(now, d).code), static_cast<int>(wanted));
             } else {
                 const int64_t of = random() % 5 ? device.started : 1 + static_cast<int64_t>(random() % 4);
                 Code wanted = Code::request_error;
-                if (of >= 1 && of == device.started && of >= oldest) {
-                    wanted = device.sent ? Code::succeed : model.buffered == s.buffer ? Code::not_ready : Code::succeed;
-                    if (!device.sent && wanted == Code::succeed) device.sent = true, ++model.buffered;
-                } else if (of >= 1 && of < oldest && device.started < oldest) {
+                if (of >= 1 && of <= model.iteration && device.sent && device.sent_in >= oldest) {
+                    wanted = Code::succeed;
+                } else if (of >= 1 && of == device.started && of >= oldest && !device.sent) {
+                    wanted = model.buffered == s.buffer ? Code::not_ready : Code::succeed;
+                    if (wanted == Code::succeed) device.sent = true, device.sent_in = model.iteration, ++model.buffered;
+                } else if (of >= 1 && of < oldest && (device.sent ? device.sent_in : device.started) < oldest) {
                     wanted = Code::out_of_time;
                 }
                 const Answer a = rounds->update(now, d, of, d);

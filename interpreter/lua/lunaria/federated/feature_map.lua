@@ -210,6 +210,19 @@ function FeatureMap:with_vector(vector)
   return self:with(named)
 end
 
+--- The features of another map in the order, the form and the dtypes of this one. other: a feature map that refusal has nothing against.
+---     > map = ms.federated.FeatureMap { { "b", ms.ones { 1 } }, { "a", ms.zeros { 1 } } }
+---     > map:conformed(ms.federated.FeatureMap { a = ms.ones { 1 }, b = ms.zeros { 1 } }):vector():tolist()[2] --> 1.0
+function FeatureMap:conformed(other)
+  local mine, others = self:names("aggregated"), other:names("aggregated")
+  local same = #mine == #others
+  for i, name in ipairs(mine) do same = same and name == others[i] and self:get(name).dtype == other:get(name).dtype end
+  if same then return other end
+  local tensors = {}
+  for _, name in ipairs(mine) do tensors[name] = other:get(name) end
+  return self:with(tensors)
+end
+
 -- Whether a feature's name is one of the names, or lies in a cell of such a name.
 local function is_within(name, names)
   for _, outer in ipairs(names) do

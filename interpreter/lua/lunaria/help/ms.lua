@@ -383,7 +383,7 @@ ms.explain: What in a picture an answer rests on (saliency, counterfactuals), an
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 2))
     > ms.explain.Gradient(net)(ms.ones { 1, 1, 2, 2 }, 0).shape --> (1, 1, 2, 2)
 ms.federated: One model trained by many parties whose data stay where they are: weights, strategies, training at a party.
-    > ms.federated.strategies.FedAvg():configure({ number = 1 }).lr --> nil
+    > ms.federated.strategies.FedAvg({ settings = { lr = 0.1 } }):configure({ number = 1 }).lr --> 0.1
 ms.federated.strategies: Rules by which the updates of parties become new weights.
     > ms.federated.strategies.FedProx({ mu = 0.1 }).client --> prox
 ms.federated.client_rules: How a party trains: rules as pure functions over vectors, and their run on a cell.

@@ -11,20 +11,23 @@ local fail, check, describe = arguments.fail, arguments.check, arguments.describ
 local M = {}
 
 local Strategy = class.define(nil, "Strategy", "settings=nil", [[The base of strategies. A strategy of your own extends it, or is a
-plain table
-of two functions:
+plain table of two functions:
 
   configure(self, round)                    a table of settings for the parties: plain values and tensors
   aggregate(self, round, global, updates)   the new feature map
 
-round: { number, seed, clients, population } (from 1; the seed of the round; how many parties take part, and how many there are). global:
-the feature map that the parties began with. updates: a list in the order of client ids of { id, samples, weights, metrics, extra,
-staleness }. What else a strategy may have: client, the name of its client rule ("sgd"); secure = true where the weighted mean of all
-updates
-is enough, so that secure aggregation can be used; sends = "difference" where updates shall be what training has changed; asynchronous =
-true
-with buffer, the number of updates after which it aggregates; prepare(self, map), a feature map with some features not aggregated;
-after(self, round, map), the feature map after work on the server; state() and load_state(t), what it remembers from round to round.
+round: { number, seed, clients, population } (from 1; the seed of the round; how many parties take part, and how many there are).
+global: the feature map that the parties began with. updates: a list in the order of the parties' ids of { id, samples, weights,
+metrics, extra, staleness }. What else a strategy may have:
+
+  client = "sgd"            the name of its client rule
+  secure = true             the weighted mean of all updates is enough, so that secure aggregation can be used
+  sends = "difference"      updates are what training has changed, not "weights"
+  asynchronous = true       parties start and end when they like; buffer: updates after which it aggregates
+  prepare(self, map)        the feature map with some features that are not aggregated, before the first round
+  refusal(self, global, update)   what is wrong with an update, as text, or nil
+  after(self, round, map)   the feature map after work on the server
+  state(), load_state(t)    what it remembers from round to round: tensors, plain values and tables of them
 
 settings: what configure gives.
 
@@ -68,7 +71,7 @@ function Strategy:aggregate(round, global, updates) -- luacheck: ignore round gl
 end
 
 --- What the strategy remembers from round to round, for a server that goes on: a table of tensors and plain values.
----     > next(ms.federated.strategies.FedAvg():state()) --> nil
+---     > type(ms.federated.strategies.FedAvg():state()) --> table
 function Strategy:state() -- luacheck: ignore self
   return {}
 end
@@ -109,6 +112,21 @@ function M.of(where, value)
   end, __newindex = value, _called = "strategy", _name = "table" })
 end
 
+--- What the parties of a round are told: what the strategy's configure gives, with rule, the name of the client rule, and sends.
+--- strategy: a
+--- strategy, or a table of configure and aggregate. round: its number, seed, clients and population.
+---     > ms.federated.strategies.configure(ms.federated.strategies.FedProx({ mu = 0.5 }), { number = 1 }).rule --> prox
+function M.configure(strategy, round)
+  strategy = M.of("configure", strategy)
+  local settings = strategy:configure(round)
+  if type(settings) ~= "table" or getmetatable(settings) ~= nil then
+    fail(getmetatable(strategy)._name, "configure must give a table of settings, got " .. describe(settings))
+  end
+  settings = M.copied(settings)
+  settings.rule, settings.sends = settings.rule or strategy.client, strategy.sends
+  return settings
+end
+
 -- The order of ids: numbers by size, before texts by their bytes.
 local function before(a, b)
   local x, y = math.type(a.id), math.type(b.id)
@@ -125,7 +143,7 @@ function M.in_order(updates)
 end
 
 -- What is wrong with an update, as text, or nil.
-local function refusal(global, update, limit)
+local function refusal(strategy, global, update, limit)
   local samples = update.samples
   if not math.type(samples) or not (samples > 0 and samples < 2 ^ 53) then
     return "samples must be a positive number, got " .. describe(samples)
@@ -143,19 +161,21 @@ local function refusal(global, update, limit)
       if not (most <= limit) then return ("the tensor '%s' holds %s"):format(name, tostring(most)) end
     end
   end
-  return nil
+  return strategy.refusal and strategy:refusal(global, update)
 end
 
 local function check_result(strategy, global, map)
   local name = getmetatable(strategy)._name
-  local wrong = global:refusal(map, math.huge)
+  local wrong = global:refusal(map, 1e300)
   if wrong then fail(name, "aggregate gave weights that cannot be used: " .. wrong) end
   return map
 end
 
 --- One aggregation by any strategy: updates are put in order and checked, those that cannot be used are left out, and the result is
---- checked. Gives the new feature map (the old one where nothing is left), and a list of { id, reason } of what was left out. options:
---- limit, the largest magnitude of a number in an update.
+--- checked. Gives the new feature map (the old one where nothing is left), and a list of { id, reason } of what was left out. strategy: a
+--- strategy, or a table of configure and aggregate. round: its number, seed, clients and population. global: the feature map that the
+--- parties began with. updates: a list of { id, samples, weights, metrics, extra, staleness }. options: limit, the largest magnitude of a
+--- number in an update.
 ---     > global = ms.federated.FeatureMap { w = ms.zeros { 1 } }
 ---     > bad = { id = 7, samples = 1, weights = ms.federated.FeatureMap { w = ms.tensor { 0 / 0 } } }
 ---     > map, refused = ms.federated.strategies.aggregate(ms.federated.strategies.FedAvg(), { number = 1 }, global, { bad })
@@ -175,11 +195,13 @@ function M.aggregate(strategy, round, global, updates, options)
     end
   end
   for _, update in ipairs(M.in_order(updates)) do
-    local wrong = last ~= nil and update.id == last and "it has sent two updates" or refusal(global, update, limit)
+    local wrong = last ~= nil and update.id == last and "it has sent two updates" or refusal(strategy, global, update, limit)
     if wrong then
       refused[#refused + 1] = { id = update.id, reason = wrong }
     else
-      used[#used + 1], last = update, update.id
+      local copy = M.copied(update)
+      copy.weights = global:conformed(update.weights)
+      used[#used + 1], last = copy, update.id
     end
   end
   if #used == 0 then return global, refused end
@@ -209,6 +231,13 @@ end
 --- The mean of the updates' vectors, float64. by_samples: whether by their numbers of samples; else all count the same.
 function M.mean(updates, by_samples)
   return M.weighted_sum(M.shares(updates, by_samples), function(i) return updates[i].weights:vector(ms.float64) end)
+end
+
+--- The updates' vectors as the rows of a matrix, float64.
+function M.rows(updates)
+  local list = {}
+  for i, update in ipairs(updates) do list[i] = update.weights:vector(ms.float64) end
+  return ms.ops.stack(list, 0)
 end
 
 --- The mean of what the updates have changed, float64: as they were sent, or less the global weights.

@@ -1,0 +1,147 @@
+-- Strategies that make good what differs between parties: numbers of steps, directions of drift, losses.
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+local class = require "lunaria.nn.class"
+local base = require "lunaria.federated.strategies.strategy"
+local FedAvg = require("lunaria.federated.strategies.averaging").FedAvg
+
+local ops, check, describe = ms.ops, arguments.check, arguments.describe
+
+local M = {}
+
+local FedNova = class.define(FedAvg, "FedNova", "server_lr=1.0, weighted=true, settings=nil",
+  [[Normalised averaging (Wang et al., 2020): changes are divided by the parties' numbers of steps, and the mean is multiplied by the
+mean number, so that parties which train longer do not pull the model towards their own data.
+
+server_lr: the length of the step. weighted: whether updates count by their samples. settings: of the parties.
+
+  > global = ms.federated.FeatureMap { w = ms.zeros { 1 } }
+  > sent = { id = 1, samples = 1, weights = ms.federated.FeatureMap { w = ms.ones { 1 } }, metrics = { normalizer = 4 } }
+  > ms.federated.strategies.FedNova():aggregate({ number = 1 }, global, { sent }).w:item() --> 1.0]])
+FedNova.client, FedNova.secure = "nova", false
+M.FedNova = FedNova
+
+local function normalizer_of(update) return update.metrics and (update.metrics.normalizer or update.metrics.steps) end
+
+--- What is wrong with an update, as text, or nil. global: the feature map. update: what was sent.
+---     > ms.federated.strategies.FedNova():refusal(nil, { metrics = {} }) --> the metric 'normalizer' must be a positive number, got nil
+function FedNova:refusal(global, update) -- luacheck: ignore self global
+  local a = normalizer_of(update)
+  if not math.type(a) or not (a > 0) then return "the metric 'normalizer' must be a positive number, got " .. describe(a) end
+  return nil
+end
+
+function FedNova:aggregate(round, global, updates) -- luacheck: ignore round
+  local w = global:vector(ms.float64)
+  local shares, normalizer = base.shares(updates, self.weighted), 0.0
+  for i, update in ipairs(updates) do normalizer = normalizer + shares[i] * normalizer_of(update) end
+  local step = base.weighted_sum(shares, function(i)
+    return (updates[i].weights:vector(ms.float64) - w) * (1.0 / normalizer_of(updates[i]))
+  end)
+  return global:with_vector(w + step * (normalizer * self.server_lr))
+end
+
+local Scaffold = class.define(FedAvg, "Scaffold", "server_lr=1.0, weighted=false, settings=nil",
+  [[SCAFFOLD (Karimireddy et al., 2020): parties correct their gradients by the difference between the mean direction of all parties and
+their own, so that training on data of one kind does not drift.
+
+server_lr: the length of the step. weighted: whether updates count by their samples; control variates always count the same. settings: of
+the parties. A round's population says how many parties there are; without it, those of the round are all.
+
+  > strategy = ms.federated.strategies.Scaffold()
+  > strategy:prepare(ms.federated.FeatureMap { w = ms.zeros { 2 } }):size() --> 2
+  > strategy:configure({ number = 1 }).control.shape --> (2,)]])
+Scaffold.client, Scaffold.secure = "scaffold", false
+M.Scaffold = Scaffold
+
+--- Takes note of the model's form, and gives the feature map back. map: the weights that training begins with.
+---     > ms.federated.strategies.Scaffold():prepare(ms.federated.FeatureMap { w = ms.zeros { 2 } }):size() --> 2
+function Scaffold:prepare(map)
+  self._control = self._control or ops.zeros_like(map:vector())
+  return map
+end
+
+function Scaffold:configure(round) -- luacheck: ignore round
+  local settings = base.copied(self.settings)
+  settings.control = self._control
+  return settings
+end
+
+--- What is wrong with an update, as text, or nil. global: the feature map. update: what was sent.
+---     > global = ms.federated.FeatureMap { w = ms.zeros { 2 } }
+---     > ms.federated.strategies.Scaffold():refusal(global, {}) --> the tensor 'control' must be a vector of 2 numbers, got nil
+function Scaffold:refusal(global, update) -- luacheck: ignore self
+  local control = update.extra and update.extra.control
+  if not ms.is_tensor(control) or control.ndim ~= 1 or control.shape[1] ~= global:size() then
+    return ("the tensor 'control' must be a vector of %d numbers, got %s"):format(global:size(), describe(control))
+  end
+  return nil
+end
+
+function Scaffold:aggregate(round, global, updates)
+  local w = global:vector(ms.float64)
+  local changes = base.weighted_sum(base.shares(updates, false), function(i) return updates[i].extra.control:astype(ms.float64) end)
+  local control = (self._control or ops.zeros_like(global:vector())):astype(ms.float64)
+  control = control + changes * (#updates / (round.population or #updates))
+  self._control = control:astype(global:vector().dtype)
+  local step = base.mean_difference(self, global, updates, self.weighted)
+  return global:with_vector(w + step * self.server_lr)
+end
+
+function Scaffold:state() return { control = self._control } end
+
+function Scaffold:load_state(state)
+  base.Strategy.load_state(self, state)
+  self._control = state.control
+end
+
+local QFedAvg = class.define(FedAvg, "QFedAvg", "q=1.0, lipschitz=nil, settings=nil",
+  [[q-FedAvg (Li et al., 2020): parties whose loss is high count more, so that a model serves all of them more evenly. With the losses
+  F_i of
+the global weights and the changes d_i = lipschitz (w - w_i): w - sum(F_i^q d_i) / sum(q F_i^(q-1) |d_i|^2 + lipschitz F_i^q).
+
+q: how much losses count; 0 is a plain mean. lipschitz: a bound of the gradient's rate of change; nil is 1 over the lr of the settings.
+settings: of the parties, with an lr.
+
+  > strategy = ms.federated.strategies.QFedAvg { q = 0, settings = { lr = 0.1 } }
+  > global = ms.federated.FeatureMap { w = ms.zeros { 1 } }
+  > sent = { id = 1, samples = 1, weights = ms.federated.FeatureMap { w = ms.ones { 1 } }, metrics = { initial_loss = 2.0 } }
+  > ("%.6f"):format(strategy:aggregate({ number = 1 }, global, { sent }).w:item()) --> 1.000000]])
+QFedAvg.secure = false
+M.QFedAvg = QFedAvg
+
+function QFedAvg:setup(a)
+  FedAvg.setup(self, { server_lr = 1.0, weighted = false, settings = a.settings })
+  self.q = check.number_not_negative("QFedAvg", "q", a.q)
+  local lipschitz = a.lipschitz
+  if lipschitz == nil then lipschitz = 1.0 / check.number_positive("QFedAvg", "settings.lr", self.settings.lr) end
+  self.lipschitz = check.number_positive("QFedAvg", "lipschitz", lipschitz)
+  -- Parties measure the loss of the global weights before they train.
+  self.settings.initial_loss = true
+end
+
+--- What is wrong with an update, as text, or nil. global: the feature map. update: what was sent.
+---     > strategy = ms.federated.strategies.QFedAvg { settings = { lr = 0.1 } }
+---     > strategy:refusal(nil, { metrics = {} }) --> the metric 'initial_loss' must be a number that is not negative, got nil
+function QFedAvg:refusal(global, update) -- luacheck: ignore self global
+  local loss = update.metrics and update.metrics.initial_loss
+  if not math.type(loss) or not (loss >= 0) then
+    return "the metric 'initial_loss' must be a number that is not negative, got " .. describe(loss)
+  end
+  return nil
+end
+
+function QFedAvg:aggregate(round, global, updates) -- luacheck: ignore round
+  local w, sum, divisor = global:vector(ms.float64), nil, 0.0
+  for _, update in ipairs(updates) do
+    -- A loss of 0 has no power below 0.
+    local loss = math.max(update.metrics.initial_loss, 1e-10)
+    local d = (w - update.weights:vector(ms.float64)) * self.lipschitz
+    local term = d * loss ^ self.q
+    sum = sum and sum + term or term
+    divisor = divisor + self.q * loss ^ (self.q - 1) * ops.sum(d * d):item() + self.lipschitz * loss ^ self.q
+  end
+  return global:with_vector(w - sum / divisor)
+end
+
+return M
