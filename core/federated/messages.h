@@ -195,7 +195,8 @@ struct StartedFLJob {
     void check(const ProtoReader& p) const;
 };
 
-// Secure aggregation, phase by phase. The keys are X25519's; a signature is the client's over both keys.
+// Secure aggregation, phase by phase. The cipher key is one of X25519, the mask key a point of ristretto255; a
+// signature is the client's over both keys.
 struct ClientKeys {
     std::string client;  // empty in exchangeKeys
     std::string cipher_key, mask_key;

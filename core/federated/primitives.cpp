@@ -1,8 +1,7 @@
 #include "core/federated/primitives.h"
 
-#include <strings.h>
-
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "core/base/error.h"
