@@ -68,10 +68,11 @@ local function trajectory(strategy, part)
   local parties, list = parties_of(part), {}
   for number_of = 1, part.rounds do
     local round = { number = number_of, seed = number_of, clients = #parties, population = #parties }
-    local settings, updates, refused = strategies.configure(strategy, round), {}, nil
+    local settings, updates = strategies.configure(strategy, round), {}
     settings.lr = part.lr
     -- They come in another order than that of their ids.
     for i = #parties, 1, -1 do updates[#updates + 1] = train(parties[i], rules.find(settings.rule), settings, global) end
+    local refused
     global, refused = strategies.aggregate(strategy, round, global, updates)
     if #refused > 0 then error(refused[1].reason) end
     list[number_of] = global.w:tolist()
