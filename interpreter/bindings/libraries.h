@@ -49,6 +49,9 @@ int open_data(lua_State* L);
 // The module behind the transforms of lunaria/dataset/.
 int open_steps(lua_State* L);
 
+// The module behind lunaria/federated/population.lua.
+int open_population(lua_State* L);
+
 // The module behind lunaria/lite/words/.
 int open_words(lua_State* L);
 // The module behind lunaria/lite/serve.lua.

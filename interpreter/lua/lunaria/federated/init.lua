@@ -6,4 +6,8 @@ return parts("ms.federated", "name", {
   { "lunaria.federated.strategies", "strategies", whole = true },
   { "lunaria.federated.strategies.strategy", "Strategy" },
   { "lunaria.federated.client_rules", "client_rules", whole = true },
+  { "lunaria.federated.partition", "partition", whole = true },
+  { "lunaria.federated.population", "Population" },
+  { "lunaria.federated.simulate", "simulate" },
+  { "lunaria.federated.simulation", "Simulation" },
 })

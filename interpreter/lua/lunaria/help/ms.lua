@@ -388,6 +388,8 @@ ms.federated.strategies: Rules by which the updates of parties become new weight
     > ms.federated.strategies.FedProx({ mu = 0.1 }).client --> prox
 ms.federated.client_rules: How a party trains: rules as pure functions over vectors, and their run on a cell.
     > type(ms.federated.client_rules.find("sgd").step) --> function
+ms.federated.partition: Data divided over clients: evenly, by Dirichlet shares, by label, by quantity, by writer, with shifted features.
+    > ms.federated.partition.iid(100, 10):sizes()[1] --> 10
 ms.armour: Attacks on models and what helps against them, tests of models, privacy: MindArmour's names.
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 3))
     > x, y = ms.ones { 2, 1, 2, 2 } * 0.5, ms.tensor { 0, 2 }

@@ -49,7 +49,8 @@ local function trainee(net, rule, settings)
   return network, rawequal(network, loss) and loss or ms.nn.WithLossCell(network, loss)
 end
 
-local function check_settings(settings, state)
+--- The rule of settings, after a look at these.
+function M.check_settings(settings, state)
   if type(settings) ~= "table" then fail(where, "settings must be a table such as { lr = 0.1 }, got " .. describe(settings)) end
   if type(state) ~= "table" then fail(where, "state must be a table, got " .. describe(state)) end
   check.number_positive(where, "settings.lr", settings.lr)
@@ -224,7 +225,7 @@ end
 ---     > update = ms.federated.client_rules.train({ network = net, loss_fn = ms.nn.MSELoss() }, data, { lr = 0.1 }, {})
 ---     > update.samples, update.metrics.steps --> 2	1
 function M.train(net, data, settings, state)
-  local rule = check_settings(settings, state)
+  local rule = M.check_settings(settings, state)
   local network, loss = trainee(net, rule, settings)
   local form = form_of(network, settings)
   local layout = layout_of(network, form)

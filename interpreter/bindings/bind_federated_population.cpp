@@ -1,0 +1,148 @@
+// The module "lunaria.population" behind lunaria/federated/population.lua: populations of devices at the level of
+// messages.
+#include "core/federated/population.h"
+#include "interpreter/bindings/libraries.h"
+#include "interpreter/protect.h"
+#include "interpreter/values/values.h"
+#include "interpreter/workers/data_handles.h"
+
+namespace lunaria {
+
+using namespace federated;
+
+namespace {
+
+using PopulationHandle = std::unique_ptr<Population>;
+constexpr const char* kPopulation = "lunaria.population";
+
+Population& population_at(lua_State* L) { return *handle_at<PopulationHandle>(L, 1, kPopulation); }
+
+// The fields of the table at 1 that are there, each into the place of the same name; Lua has checked their types.
+template <class T>
+void read(lua_State* L, const char* name, T& to) {
+    if (lua_getfield(L, 1, name) != LUA_TNIL) {
+        if constexpr (std::is_same_v<T, bool>)
+            to = lua_toboolean(L, -1);
+        else if constexpr (std::is_floating_point_v<T>)
+            to = lua_tonumber(L, -1);
+        else
+            to = static_cast<T>(lua_tointeger(L, -1));
+    }
+    lua_pop(L, 1);
+}
+
+// make{ devices =, seed =, start_threshold =, ... }
+int make(lua_State* L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    PopulationSettings p;
+    read(L, "devices", p.devices);
+    read(L, "seed", p.seed);
+    read(L, "arrival", p.arrival);
+    read(L, "availability", p.availability);
+    read(L, "training", p.training);
+    read(L, "training_spread", p.training_spread);
+    read(L, "stragglers", p.stragglers);
+    read(L, "straggler_factor", p.straggler_factor);
+    read(L, "dropout", p.dropout);
+    read(L, "lost", p.lost);
+    read(L, "duplicated", p.duplicated);
+    read(L, "replayed", p.replayed);
+    read(L, "retry", p.retry);
+    read(L, "restart", p.restart);
+    read(L, "lists", p.lists);
+    JobSettings job;
+    job.name = "population";
+    job.seed = p.seed;
+    read(L, "iterations", job.iterations);
+    read(L, "start_threshold", job.start_threshold);
+    read(L, "start_window", job.start_window);
+    read(L, "update_ratio", job.update_ratio);
+    read(L, "update_window", job.update_window);
+    read(L, "global_window", job.global_window);
+    read(L, "selection", job.selection);
+    read(L, "asynchronous", job.asynchronous);
+    read(L, "buffer", job.buffer);
+    read(L, "concurrency", job.concurrency);
+    read(L, "max_staleness", job.max_staleness);
+    push_handle<PopulationHandle>(L, std::make_unique<Population>(p, std::move(job)), kPopulation);
+    return 1;
+}
+
+void set(lua_State* L, const char* name, int64_t value) {
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, name);
+}
+
+// iteration(population) -> what happened in it
+int iteration(lua_State* L) {
+    const IterationReport report = population_at(L).iteration();
+    lua_createtable(L, 0, 16);
+    set(L, "iteration", report.iteration);
+    lua_pushboolean(L, report.valid);
+    lua_setfield(L, -2, "valid");
+    if (!report.valid) {
+        push(L, std::string_view(report.reason));
+        lua_setfield(L, -2, "reason");
+    }
+    set(L, "began", report.began);
+    set(L, "ended", report.ended);
+    set(L, "asked", report.asked);
+    set(L, "started", report.started);
+    set(L, "refused", report.refused);
+    set(L, "updates", report.updates);
+    set(L, "late", report.late);
+    set(L, "lost", report.lost);
+    set(L, "repeated", report.repeated);
+    set(L, "replays_refused", report.replays_refused);
+    set(L, "restarts", report.restarts);
+    set(L, "digest", static_cast<int64_t>(report.digest));
+    if (!report.taken.empty()) {
+        // Device and iteration, device and iteration ...
+        lua_createtable(L, static_cast<int>(2 * report.taken.size()), 0);
+        lua_Integer place = 0;
+        for (const Taken& taken : report.taken) {
+            lua_pushinteger(L, taken.device);
+            lua_rawseti(L, -2, ++place);
+            lua_pushinteger(L, taken.started);
+            lua_rawseti(L, -2, ++place);
+        }
+        lua_setfield(L, -2, "taken");
+    }
+    return 1;
+}
+
+// set_times(population, milliseconds): a list.
+int set_times(lua_State* L) {
+    population_at(L).set_times(integers_at(L, 2, "population", "times"));
+    return 0;
+}
+
+// set_away(population, list): 1 for each device that does not ask, else 0; an empty list for none.
+int set_away(lua_State* L) {
+    const std::vector<int64_t> given = integers_at(L, 2, "population", "away");
+    population_at(L).set_away({given.begin(), given.end()});
+    return 0;
+}
+
+int finished(lua_State* L) {
+    lua_pushboolean(L, population_at(L).finished());
+    return 1;
+}
+
+}  // namespace
+
+int open_population(lua_State* L) {
+    make_handle_type(L, kPopulation, protect<release_handle<PopulationHandle>>);
+    lua_newtable(L);
+    for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"make", protect<make>},
+                                  {"iteration", protect<iteration>},
+                                  {"set_times", protect<set_times>},
+                                  {"set_away", protect<set_away>},
+                                  {"finished", protect<finished>}}) {
+        lua_pushcfunction(L, function);
+        lua_setfield(L, -2, name);
+    }
+    return 1;
+}
+
+}  // namespace lunaria
