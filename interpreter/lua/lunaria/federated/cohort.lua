@@ -79,7 +79,7 @@ local function group_step(rule, gradient, masked)
 end
 
 --- options: network, map (its feature map), loss, tensors (of all samples), rows (of each client an int64 tensor), batch_size (nil: all at
---- once), seed, group (clients side by side).
+--- once), shuffle, seed, group (clients side by side).
 function Cohort.new(options)
   local self = setmetatable({}, Cohort)
   for key, value in pairs(options) do self[key] = value end
@@ -108,8 +108,11 @@ function Cohort:order(client, round, epochs)
   local n, parts = rows.shape[1], {}
   local full = self:batches(client) * batch
   for epoch = 1, epochs do
-    local order = chances.of(self.seed, "batches", round, client * 4096 + epoch):permutation(n)
-    local mine = ops.index_select(rows, 0, order)
+    local mine = rows
+    if self.shuffle then
+      local order = chances.of(self.seed, "batches", round, client * 4096 + epoch):permutation(n)
+      mine = ops.index_select(rows, 0, order)
+    end
     if full > n then
       -- Filled up with the first of its samples, as often as it takes.
       mine = ops.index_select(mine, 0, ops.arange(full) % n)

@@ -36,7 +36,7 @@ local known = {
   speeds = number_or_list, availability = number_or_function, dropout = "number", stragglers = "table", faults = "table",
   adversaries = "table", update_ratio = "number", window = integer, seed = integer, threads = arguments.positive,
   group = arguments.positive,
-  one_by_one = "boolean", summary = any, callback = callable, limit = "number",
+  one_by_one = "boolean", shuffle = "boolean", summary = any, callback = callable, limit = "number",
 }
 
 -- One loss for each sample.
@@ -234,8 +234,9 @@ end
 --- client), partition, clients, rounds (10), sample (how many clients take part: a share up to 1.0, or an integer; all if nil), strategy
 --- (a name or an object of ms.federated.strategies, or a table of two functions; "FedAvg"), rule (a client rule; that of the strategy if
 --- nil), settings (of the clients: lr 0.1, epochs 1, steps, momentum, weight_decay and what the rule knows; what the strategy says counts
---- more), batch_size (all samples at once if nil), loss ("cross_entropy", "mse", or a function of outputs and labels that gives the loss
---- of each sample), evaluate ({ inputs, labels }), evaluate_every (1), target (an accuracy at which it ends).
+--- more), batch_size (all samples at once if nil), shuffle (true: batches are drawn anew in each epoch), loss ("cross_entropy", "mse", or
+--- a function of outputs and labels that gives the loss of each sample), evaluate ({ inputs, labels }), evaluate_every (1), target (an
+--- accuracy at which it ends).
 ---
 --- Devices: speeds (a number for each client, or the deviation of their logarithm, 0.0; a speed of 1 is a millisecond for each sample),
 --- availability (a chance, a list of chances, or a function of client and round), dropout (the chance that a client that was taken sends

@@ -285,8 +285,8 @@ local function cohort_of(c, global)
     end
   end
   return (o.one_by_one and Turns or Cohort).new { network = o.model, map = global, loss = c.loss,
-    tensors = { c.x, adversaries.labels(c.attackers, rows, c.y) }, rows = rows, batch_size = o.batch_size, seed = o.seed,
-    group = o.group or together(global:size()) }
+    tensors = { c.x, adversaries.labels(c.attackers, rows, c.y) }, rows = rows, batch_size = o.batch_size,
+    shuffle = o.shuffle ~= false, seed = o.seed, group = o.group or together(global:size()) }
 end
 
 -- c: what ms.federated.simulate has made of its options.

@@ -22,7 +22,10 @@ function Turns:batches(client, round, epochs)
   local n = rows.shape[1]
   local batch = self.batch_size or n
   for epoch = 1, epochs do
-    local order = ops.index_select(rows, 0, chances.of(self.seed, "batches", round, client * 4096 + epoch):permutation(n))
+    local order = rows
+    if self.shuffle then
+      order = ops.index_select(rows, 0, chances.of(self.seed, "batches", round, client * 4096 + epoch):permutation(n))
+    end
     for from = 0, n - 1, batch do
       local some = order[{ ms.slice(from, math.min(n, from + batch)) }]
       list[#list + 1] = { ops.index_select(self.tensors[1], 0, some), ops.index_select(self.tensors[2], 0, some) }
