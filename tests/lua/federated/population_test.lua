@@ -1,5 +1,5 @@
--- ms.federated.Population: devices as messages alone; tests/core/federated/population_test.cpp has what happens in an iteration. Eager
--- mode only: nothing of it is computed with tensors.
+-- ms.federated.Population: devices as messages alone; tests/core/federated/population_test.cpp has what happens in an iteration.
+-- Eager mode only: nothing here is computed by tensors.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"

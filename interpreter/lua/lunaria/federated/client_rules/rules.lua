@@ -99,7 +99,12 @@ end
 
 local function scaffold_step(carry, gradient, s, k, ...)
   local loss, g = gradient(carry.w, ...)
-  return descend(carry, g + carry.correction, s, k), loss
+  if (s.momentum or 0) == 0 then return descend(carry, g + carry.correction, s, k), loss end
+  -- Control variates are of whole steps, which momentum makes 1 / (1 - momentum) times as long as gradients: the correction goes beside
+  -- the velocity (as in NIID-Bench), where it would grow by the same factor again, and the training would run away.
+  local new = descend(carry, g, s, k)
+  new.w = new.w - carry.correction * s.lr
+  return new, loss
 end
 
 -- The new control variate is the mean direction of this training (option II): own - server + (w0 - w) / (steps lr).
