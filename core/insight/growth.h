@@ -123,6 +123,7 @@ class Growth {
     std::vector<Found> found_;
     std::vector<Neighbour> neighbours_;
     std::vector<Step> steps_;
+    std::vector<size_t> next_;  // the edge that is tried next at each step
 };
 
 template <class MayUse>
@@ -144,19 +145,30 @@ bool Growth::match(Seed seed, const MayUse& may_use, std::vector<int32_t>& insta
     add(seed.user);
     if (!fits(seed.input, steps_[1])) return false;
     add(seed.input);
-    for (size_t p = 2; p < steps_.size(); ++p) {
+    // Equal neighbours of a node may stand for one another until what follows tells them apart: then a choice is made
+    // anew.
+    constexpr int kMostTurns = 100;
+    int turns = 0;
+    next_.assign(steps_.size() + 1, 0);
+    for (size_t p = 2; p < steps_.size();) {
         const Step& step = steps_[p];
         const int32_t from = instance[step.from];
         const auto edges = step.to_users ? graph_.users(from) : graph_.inputs(from);
         if (step.to_users && edges.size() > kMostUsers) return false;
         bool is_found = false;
-        for (const Edge& e : edges)
-            if (e.code == step.code && fits(e.node, step)) {
-                add(e.node);
-                is_found = true;
-                break;
-            }
-        if (!is_found) return false;
+        while (!is_found && next_[p] < edges.size()) {
+            const Edge& e = edges[next_[p]++];
+            is_found = e.code == step.code && fits(e.node, step);
+            if (is_found) add(e.node);
+        }
+        if (is_found) {
+            next_[++p] = 0;
+            continue;
+        }
+        if (p == 2 || ++turns > kMostTurns) return false;
+        stamp_[instance.back()] = 0;
+        instance.pop_back();
+        --p;
     }
     return true;
 }

@@ -51,7 +51,8 @@ std::string_view RecordReader::bytes(const Record& record) {
         source_.emplace(record.file->place());
         file_ = record.file;
     }
-    const ScannedEvent event = scan_event(found(source_->record(record.item.offset), record), file_->path());
+    const ScannedEvent event =
+        scan_event(found(source_->record(record.item.offset), record), file_->path(), record.item.offset);
     std::string_view bytes;
     scan_values(event, file_->path(), [&](const ScannedValue& value, std::string_view content) {
         if (value.tag == tag_ && (value.kind == kind_ || !value.has_kind)) bytes = content;

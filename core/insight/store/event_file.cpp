@@ -107,7 +107,7 @@ Kind EventFile::kind_of(const ScannedValue& value) const {
 }
 
 void EventFile::take_event(std::string_view content, uint64_t offset) {
-    const ScannedEvent event = scan_event(content, str("offset ", offset));
+    const ScannedEvent event = scan_event(content, path_, offset);
     if (event.wall > 0 && (first_wall_ == 0 || event.wall < first_wall_)) first_wall_ = event.wall;
     last_wall_ = std::max(last_wall_, event.wall);
     has_graph_ |= event.has_graph;
@@ -137,7 +137,7 @@ void read_points(RecordSource& source, std::string_view tag, const Series& serie
         last = offset;
         const auto content = source.record(offset);
         if (!content) throw file_error(source.path(), str("the record at ", offset, " is no longer there"));
-        const ScannedEvent event = scan_event(*content, source.path());
+        const ScannedEvent event = scan_event(*content, source.path(), offset);
         scan_values(event, source.path(), [&](const ScannedValue& value, std::string_view) {
             if (value.tag == tag && (value.kind == Kind::scalar || !value.has_kind))
                 points.push_back({event.step, event.wall, value.number});

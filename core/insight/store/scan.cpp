@@ -88,7 +88,7 @@ bool has_texts(std::string_view tensor) {
 
 }  // namespace
 
-ScannedEvent scan_event(std::string_view bytes, const std::string& place) {
+ScannedEvent scan_event(std::string_view bytes, const std::string& place, uint64_t offset) {
     ScannedEvent event;
     Wire m(bytes);
     while (m.next()) switch (m.field) {
@@ -107,7 +107,7 @@ ScannedEvent scan_event(std::string_view bytes, const std::string& place) {
             default:
                 break;
         }
-    if (m.broken()) throw file_error(place, "corrupt: it is no message");
+    if (m.broken()) throw file_error(place, str("corrupt: the record at offset ", offset, " is no message"));
     return event;
 }
 

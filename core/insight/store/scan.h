@@ -31,8 +31,8 @@ struct ScannedValue {
     uint32_t width = 0, height = 0;  // of a picture
 };
 
-// Throws a file_error that begins with `place` where the bytes are no event.
-ScannedEvent scan_event(std::string_view bytes, const std::string& place);
+// Throws a file_error that begins with `place` and has the record's offset where the bytes are no event.
+ScannedEvent scan_event(std::string_view bytes, const std::string& place, uint64_t offset);
 
 // Calls f(const ScannedValue&, std::string_view bytes of the value) for every value.
 template <class F>
