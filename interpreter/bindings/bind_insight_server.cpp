@@ -3,6 +3,7 @@
 
 #include "core/base/interrupt.h"
 #include "core/insight/answers/answers.h"
+#include "core/insight/answers/debug_desk.h"
 #include "core/insight/answers/parse.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
@@ -17,18 +18,26 @@ namespace {
 
 constexpr const char* kServerHandle = "lunaria.insight.server";
 
-// The server asks the store, so it ends first.
+// The server asks the store and the desk, so it ends first.
 struct Shown {
     insight::Store store;
+    insight::DebugDesk desk;
     serve::Server server;
 
     Shown(const std::string& base, double interval, serve::ServerOptions options)
         : store(base, interval),
-          server([this](const Question& question) { return insight::answer(store, question); },
-                 about(std::move(options))) {}
-    ~Shown() { store.stop(); }
+          server([this](const Question& question) { return answer(question); }, about(std::move(options))) {}
+    ~Shown() {
+        store.stop();
+        desk.close();
+    }
 
   private:
+    Answer answer(const Question& question) {
+        const bool is_of_desk =
+            question.part(0) == "v1" && question.part(1) == "lunaria" && question.part(2) == "debug";
+        return is_of_desk ? desk.answer(question.below(3)) : insight::answer(store, question);
+    }
     serve::ServerOptions about(serve::ServerOptions options) {
         options.about = store.base();
         return options;
@@ -110,6 +119,44 @@ int stop_at(lua_State* L) {
     return 1;
 }
 
+insight::DebugDesk* desk_at(lua_State* L) {
+    const auto& shown = handle_at<ServerHandle>(L, 1, kServerHandle);
+    return shown && !shown->server.has_ended() ? &shown->desk : nullptr;
+}
+
+// desk_run(server, about), desk_stand(server, about): what the program under watch does; about: a JSON object
+template <void (insight::DebugDesk::*tell)(std::string)>
+int desk_tell(lua_State* L) {
+    if (insight::DebugDesk* desk = desk_at(L)) (desk->*tell)(luaL_checkstring(L, 2));
+    return 0;
+}
+
+// desk_next(server, seconds) -> the content of a command; or nil, and whether the server has ended
+int desk_next(lua_State* L) {
+    insight::DebugDesk* desk = desk_at(L);
+    const auto content = desk ? desk->next(std::chrono::duration<double>(luaL_checknumber(L, 2))) : std::nullopt;
+    if (!content) {
+        lua_pushnil(L);
+        lua_pushboolean(L, desk == nullptr);
+        return 2;
+    }
+    push(L, std::string_view(*content));
+    return 1;
+}
+
+// desk_reply(server, json, status)
+int desk_reply(lua_State* L) {
+    if (insight::DebugDesk* desk = desk_at(L))
+        desk->reply(luaL_checkstring(L, 2), static_cast<int>(luaL_optinteger(L, 3, 200)));
+    return 0;
+}
+
+int desk_take_pause(lua_State* L) {
+    insight::DebugDesk* desk = desk_at(L);
+    lua_pushboolean(L, desk && desk->take_pause());
+    return 1;
+}
+
 // parse(base, output) -> how many runs, points of scalars and pictures were written
 int parse(lua_State* L) {
     const insight::Parsed parsed = insight::parse(path_at(L, 1, "parse"), path_at(L, 2, "parse"));
@@ -129,6 +176,11 @@ void bind_insight_server(lua_State* L) {
                                       {"running", protect<running>},
                                       {"stop_at", protect<stop_at>},
                                       {"parse", protect<parse>},
+                                      {"desk_run", protect<desk_tell<&insight::DebugDesk::run>>},
+                                      {"desk_stand", protect<desk_tell<&insight::DebugDesk::stand>>},
+                                      {"desk_next", protect<desk_next>},
+                                      {"desk_reply", protect<desk_reply>},
+                                      {"desk_take_pause", protect<desk_take_pause>},
                                       {nullptr, nullptr}};
     luaL_setfuncs(L, functions, 0);
 }

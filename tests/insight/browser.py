@@ -18,6 +18,9 @@ def served(folder, *command, **more):
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), f"the server does not start: {url}"
         yield server, browser, url
+    except BaseException:
+        server.kill()  # it may stand, and read nothing
+        raise
     finally:
         if browser:
             browser.close()

@@ -18,7 +18,7 @@ from event_file import pr_curve
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 HERE = Path(__file__).resolve().parent
-PAGES = ["runs", "compare", "hyper", "lineage", "scalars", "histograms", "images", "tensors", "audio", "texts", "curves", "embeddings", "graph", "landscape", "explain",
+PAGES = ["runs", "compare", "hyper", "lineage", "scalars", "histograms", "images", "tensors", "audio", "texts", "curves", "embeddings", "graph", "landscape", "explain", "debug",
          "profile", "system"]
 READY = "document.querySelector('main')?.dataset.ready === 'true'"
 

@@ -29,9 +29,11 @@ export async function file(path) {
   return response.ok ? response : answer(response);
 }
 
-export const put = async (path, body) => answer(await fetch(url(path), {
-  method: "PUT", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
+const sent = method => async (path, body) => answer(await fetch(url(path), {
+  method, credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
 }));
+
+export const put = sent("PUT"), post = sent("POST");
 
 // Answers that are kept until the run they are of changes; many cards ask for the same.
 const kept = new Map();

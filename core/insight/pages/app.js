@@ -21,6 +21,7 @@ const PAGES = [
   ["graph", "Graph", "Model", "g", "graphs"],
   ["landscape", "Loss landscape", "Model", "d", "landscapes"],
   ["explain", "Explanations", "Model", "o"],
+  ["debug", "Debugger", "Model", "w"],
   ["profile", "Profile", "Machine", "f", "profiles"],
   ["system", "System", "Machine", "y"],
 ].map(([name, title, group, key, kind]) => ({ name, title, group, key, kind, module: `./${name}.js` }));
@@ -121,7 +122,7 @@ async function show() {
   const main = h("main", { tabIndex: -1, ariaLabel: page.title });
   parts.main.replaceWith(main);
   parts.main = main;
-  if (!shell.runs.length && page.name !== "system") {
+  if (!shell.runs.length && page.name !== "system" && page.name !== "debug") {
     append(main, empty("No runs here yet", "Insight shows the folders below the one that it was started with. Write a summary while you train, and it appears by itself:",
       'local collector = ms.train.SummaryCollector("runs/first")\nmodel:train(3, data, { callbacks = { collector } })'));
     shell.shown = { view: new View(page, state, main) };

@@ -110,12 +110,14 @@ end
 
 local function report(self, event)
   local new = take_hits(self)
+  if self._page and event == "step" then self._page.tell(self) end
   for _, hit in ipairs(new) do
     if self._on_hit then self._on_hit(hit) elseif not self._stops then print(tostring(hit)) end
     if self._record then self._record:add_now(hit.step, "text", "watch/" .. hit.condition, tostring(hit)) end
   end
   if self._ended then return end
   if self._stops and #new > 0 then return stop(self, "hit", new) end
+  if self._page and self._page.wants_pause() then return stop(self, "pause", new) end
   if self._mode ~= "hit" and (event == self._mode or event == "hit" and self._mode == "node") then
     self._left = self._left - 1
     if self._left <= 0 then stop(self, self._mode, new) end
@@ -127,12 +129,19 @@ local function one_of(meaning, words, may_be_called)
   return function(value) return words[value] or may_be_called and is_callable(value), meaning end
 end
 
+local function is_server(value)
+  local kind = getmetatable(value)
+  return type(kind) == "table" and kind.__name == "insight server"
+end
+
 local known_options = {
   points = "table",
   keep = "table",
   action = one_of("\"stop\" or \"log\"", { stop = true, log = true }),
   on_hit = one_of("a function", {}, true),
-  control = one_of("\"terminal\" or a function", { terminal = true }, true),
+  control = function(value)
+    return value == "terminal" or is_server(value) or is_callable(value), "\"terminal\", a server of ms.insight.start or a function"
+  end,
   begin = one_of("\"hit\", \"node\" or \"step\"", { hit = true, node = true, step = true }),
   record = function(value) return class.is_a(value, ms.train.SummaryRecord), "a SummaryRecord" end,
 }
@@ -144,6 +153,10 @@ function Watch:init(f, options)
   for i, point in ipairs(options.points or watchpoints.recommended()) do self.points[i] = watchpoints.watchpoint("watch", point) end
   self._on_hit, self._control, self._record = options.on_hit, options.control, options.record
   if self._control == "terminal" then self._control = require "lunaria.insight.watch_prompt" end
+  if is_server(self._control) then
+    self._page = require "lunaria.insight.watch_page"(self._control)
+    self._control = self._page.control
+  end
   self._stops = options.action == "stop" or options.action == nil and options.control ~= nil
   -- Held weakly, so that the core's reference does not keep the watch alive.
   local this = setmetatable({ self }, { __mode = "v" })
@@ -151,6 +164,7 @@ function Watch:init(f, options)
     if this[1] then report(this[1], event) end
   end)
   go_on(self, options.begin or "hit", 1)
+  if self._page then self._page.tell(self) end
 end
 
 --- A call of the function as a step.
@@ -287,7 +301,8 @@ end
 --- table such as { "gradient_too_large", abs_mean_gt = 10, nodes = { "conv1" } }, where nodes are names of parameters, layers,
 --- operators, nodes or lines ("train.lua:12"). action: "log" (the default) prints each new hit, on_hit(hit) gets it instead; "stop"
 --- ends the program there with an error, or calls control(watch, stop), which looks around (watch:node(), :upstream(), :compare(name),
---- :tensors()) and gives "hit", "node", "step" (and how many) or "terminate"; "terminal" is a control with a prompt.
+--- :tensors()) and gives "hit", "node", "step" (and how many) or "terminate"; "terminal" is a control with a prompt, and a server of
+--- ms.insight.start one in the browser: its page Debugger goes on node by node or step by step, shows and compares tensors, and pauses.
 --- begin = "node" or "step" stops without a hit first. keep: nodes whose results can be compared with the step before.
 --- record: a SummaryRecord that gets each new hit as a text, watch/CONDITION, which the page of texts of `lunaria insight` shows.
 --- Without f the steps are between begin_step() and end_step(), and the watch is a callback for Model:train.
