@@ -18,12 +18,7 @@ namespace lunaria::cpu {
 
 namespace {
 
-// A call with a seed of its own always gives the same numbers; otherwise the stream is the one that the executor drew.
-RandomStream stream_of(const KernelCall& call) {
-    size_t seed = static_cast<size_t>(call.op.signature.find("seed"));
-    if (call.has(seed)) return {static_cast<uint64_t>(call.args[seed].integer()), 0};
-    return {call.seed, call.counter};
-}
+RandomStream stream_of(const KernelCall& call) { return {call.seed, call.counter}; }
 
 // 24 random bits: every multiple of 2^-24 in [0, 1).
 float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }

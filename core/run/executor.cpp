@@ -9,8 +9,8 @@
 #include "core/operator/op.h"
 #include "core/ops/matrix.h"
 #include "core/ops/reduce.h"
-#include "core/random/random.h"
 #include "core/run/consume.h"
+#include "core/run/draws.h"
 #include "core/run/observer.h"
 #include "core/run/placement.h"
 #include "core/tensor/element.h"
@@ -396,11 +396,7 @@ Value run_here(const Op& op, std::span<const Value> given) {
             out[i] = Tensor::empty(is_half(types[i].dtype) && !takes_halves(op) ? DType::f32 : types[i].dtype,
                                    types[i].shape, current_place());
     KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
-    if (op.draws()) {
-        RandomStream stream = default_generator().next_stream();
-        kernel_call.seed = stream.seed;
-        kernel_call.counter = stream.counter;
-    }
+    if (op.draws()) set_stream(kernel_call);
     Value result = run_kernels(op, kernel_call);
     if ((ready && types.size() == 1 && !is_half(types[0].dtype)) || takes_halves(op)) return result;
     if (result.is_tensor()) return Value(result.tensor().cast(types[0].dtype));

@@ -14,7 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/ir/printer.h"
-#include "core/random/random.h"
+#include "core/run/draws.h"
 #include "core/run/placement.h"
 #include "core/run/prepared.h"
 #include "core/run/profile.h"
@@ -211,11 +211,7 @@ struct Executable::Context {
             if (!plan.roots[step.results[i]].is_static()) state.out[i] = roots[step.results[i]];
         KernelCall call{*step.op, state.args, state.out, step.dtype};
         const MemoryOffer memory(state.memory, state.args);
-        if (step.op->draws()) {
-            RandomStream stream = default_generator().next_stream();
-            call.seed = stream.seed;
-            call.counter = stream.counter;
-        }
+        if (step.op->draws()) set_stream(call);
         size_t count = 0;
         Device* const device = current_device();
         const Kernel* kernels = step.op->kernels(*device, count);

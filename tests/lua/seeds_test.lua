@@ -261,6 +261,20 @@ t.test("configurations, generators, checks and limits", function()
     g:manual_seed(5)
     t.near(f(ms.zeros { 3 }), first, 0)
   end
+  -- The session's own numbers stay where they are, in both modes; with a seed too.
+  for _, draw in ipairs {
+    function() return ops.randn({ 4 }, { generator = g }) end, function() return ops.normal({ 4 }, 0.0, 1.0, 3) end,
+    function() return ops.randint(0, 9, { 4 }, { seed = 3 }) end, function() return ops.dropout(ms.ones { 8 }, 0.5, true, 3) end,
+    function() return ops.randperm(5, { seed = 3 }) end, function() return ops.multinomial(ms.ones { 3 }, 2, true, 3) end,
+  } do
+    local both = function() return draw(), ops.rand({ 2 }) end
+    for _, either in ipairs { both, ms.jit(both) } do
+      ms.set_seed(11)
+      local alone = { ops.rand { 2 }, ops.rand { 2 }, ops.rand { 2 } }
+      ms.set_seed(11)
+      for k = 1, 3 do t.near(select(2, either()), alone[k], 0) end
+    end
+  end
   t.fails({ "rand: generator must be a ms.Generator, got the integer 3" }, function() return ops.rand({ 2 }, { generator = 3 }) end)
   t.fails({ "relu: there is no parameter 'generator'" }, function() return ops.relu(first, { generator = g }) end)
 

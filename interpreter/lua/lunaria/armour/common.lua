@@ -201,30 +201,21 @@ function common.generator(seed, where)
   return draws
 end
 
--- f(...), a draw from another generator, after which the session's generator is where it was: operators move it also where they do
--- not use it.
-local function drawn(f, ...)
-  local state = ms.get_rng_state()
-  local x = f(...)
-  ms.set_rng_state(state)
-  return x
-end
-
 --- Uniform numbers from lo on and below hi. dtype: default float32.
 function Draws:uniform(shape, lo, hi, dtype)
   lo, hi = lo or 0.0, hi or 1.0
-  local x = drawn(ops.rand, shape, { generator = self._generator, dtype = dtype or ms.float32 })
+  local x = ops.rand(shape, { generator = self._generator, dtype = dtype or ms.float32 })
   return lo == 0 and hi == 1 and x or x * (hi - lo) + lo
 end
 
 --- Normal numbers. dtype: default float32.
-function Draws:normal(shape, dtype) return drawn(ops.randn, shape, { generator = self._generator, dtype = dtype or ms.float32 }) end
+function Draws:normal(shape, dtype) return ops.randn(shape, { generator = self._generator, dtype = dtype or ms.float32 }) end
 
 --- Integers from lo on and below hi, int64.
-function Draws:integers(shape, lo, hi) return drawn(ops.randint, lo, hi, shape, { generator = self._generator }) end
+function Draws:integers(shape, lo, hi) return ops.randint(lo, hi, shape, { generator = self._generator }) end
 
 --- The numbers from 0 below n in random order, int64.
-function Draws:permutation(n) return drawn(ops.randperm, n, { generator = self._generator }) end
+function Draws:permutation(n) return ops.randperm(n, { generator = self._generator }) end
 
 --- One number from 0 on and below 1.
 function Draws:number() return self:uniform({ 1 }, 0, 1, ms.float64):item() end
