@@ -350,12 +350,12 @@ void add_to(T* out, const T* in, int64_t n, int64_t stride) {
         for (int64_t i = 0; i < n; ++i) out[i] += in[i * stride];
 }
 
-// Whole adjacent windows of two by two elements, the case of most networks.
-bool is_two_by_two(const Window& w) {
+// Whole windows of two by two elements: side by side (stride 2), the case of most networks, or one at each element.
+bool is_two_by_two(const Window& w, int64_t stride = 2) {
     bool fits = w.kernel[0] == 1 && w.in[0] == 1 && w.out[0] == 1;
     for (size_t i = 1; i < Window::kAxes; ++i)
-        fits &=
-            w.kernel[i] == 2 && w.stride[i] == 2 && w.dilation[i] == 1 && w.before[i] == 0 && 2 * w.out[i] <= w.in[i];
+        fits &= w.kernel[i] == 2 && w.stride[i] == stride && w.dilation[i] == 1 && w.before[i] == 0 &&
+                (w.out[i] - 1) * stride + 2 <= w.in[i];
     return fits;
 }
 
@@ -515,13 +515,17 @@ bool fast_argmax(const KernelCall& c) {
 bool fast_max_grad(const KernelCall& c) {
     Window w = max_window_of(call_of(c), 1);
     const Tensor &dout = c.tensor(0), &x = c.tensor(1);
-    const bool four = is_two_by_two(w);
+    const bool four = is_two_by_two(w), overlapping = is_two_by_two(w, 1);
     return visit_float(c.dtype, [&](auto tag) {
         using T = typename decltype(tag)::type;
         for_each_plane(planes_of(x, w.axes), work_of(w) * 2, [&](int64_t p) {
             const T *from = dout.data<T>() + p * w.out_size(), *plane = x.data<T>() + p * w.in_size();
             T* out = c.out[0].data<T>() + p * w.in_size();
             if (four) return place_gradients(w, from, plane, out);
+            if (overlapping) {
+                std::fill_n(out, w.in_size(), T(0));
+                return pool_loops<T>().add_at_four(plane, from, w.in[2], w.out[1], w.out[2], out);
+            }
             std::vector<int64_t> positions(static_cast<size_t>(w.out_size()));
             scatter_to_maxima(w, from, plane, positions.data(), out);
         });

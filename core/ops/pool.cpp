@@ -409,6 +409,7 @@ void add_pool_ops(Registry& ops) {
         .cut("@planes list kernel_size")
         .sample("f32[2,3,5], f32[2,5,6], {2, 3}, {2, 1}, {1, 1, 0, 1}, {1, 1}, false")
         .sample("f32[3,2,4], f32[3,5,8], {2, 2}, {2, 2}, {0, 0}, {1, 1}, false")
+        .sample("f32[2,4,20], f32[2,5,21], {2, 2}, {1, 1}, {0, 0}, {1, 1}, false")
         .sample("f32[3], f32[7], {2}, {3}, {0, 0}, {2}, true");
     ops.add("plane_gather(x: same, indices: index, axes: int)")
         .doc("Elements of each plane (the last `axes` axes of x) at the positions that indices gives.")

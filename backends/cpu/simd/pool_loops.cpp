@@ -221,8 +221,46 @@ void place_of_four(const T* plane, const T* dout, int64_t width, int64_t rows, i
 }
 
 template <class T>
+void add_where(T* out, Mask<T> where, Pack<T> x, int count) {
+    store_part(out, load_part(out, count) + select(where, x, Pack<T>(0.0)), count);
+}
+
+template <class T>
+void add_at_four(const T* plane, const T* dout, int64_t width, int64_t rows, int64_t count, T* out) {
+    constexpr int kLanes = Pack<T>::lanes;
+    for (int64_t y = 0; y < rows; ++y, plane += width, out += width, dout += count)
+        for (int64_t i = 0; i < count; i += kLanes) {
+            const int part = static_cast<int>(std::min<int64_t>(count - i, kLanes));
+            const T *above = plane + i, *below = above + width;
+            T *const top = out + i, *const bottom = top + width;
+            const Pack<T> a = load_part(above, part), b = load_part(above + 1, part), c = load_part(below, part),
+                          d = load_part(below + 1, part), g = load_part(dout + i, part);
+            if (any((a != a) | (b != b) | (c != c) | (d != d))) [[unlikely]] {
+                for (int k = 0; k < part; ++k) {
+                    const T four[] = {above[k], above[k + 1], below[k], below[k + 1]};
+                    T* const to[] = {top + k, top + k + 1, bottom + k, bottom + k + 1};
+                    int best = 0;
+                    for (int n = 1; n < 4; ++n)
+                        if (four[n] > four[best] || four[n] != four[n]) best = n;
+                    *to[best] += dout[i + k];
+                }
+                continue;
+            }
+            const Pack<T> left = select(b > a, b, a), right = select(d > c, d, c),
+                          most = select(right > left, right, left);
+            const Mask<T> in_a = a == most, in_b = (b == most) & !in_a, in_top = in_a | in_b,
+                          in_c = (c == most) & !in_top, in_d = !(in_top | in_c);
+            // Each element's sum in the order of the windows: the one to its left has come first.
+            add_where(top + 1, in_b, g, part);
+            add_where(top, in_a, g, part);
+            add_where(bottom + 1, in_d, g, part);
+            add_where(bottom, in_c, g, part);
+        }
+}
+
+template <class T>
 constexpr PoolLoopsOf<T> loops_of() {
-    return {raise<T>, largest_of_rows<T>, largest_along<T>, largest_of_four<T>, place_of_four<T>};
+    return {raise<T>, largest_of_rows<T>, largest_along<T>, largest_of_four<T>, place_of_four<T>, add_at_four<T>};
 }
 
 }  // namespace

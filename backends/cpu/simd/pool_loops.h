@@ -20,6 +20,8 @@ struct PoolLoopsOf {
     // `out` gets dout[i] at the place of the largest element of each window, the first of equals or the last NaN, and 0
     // elsewhere in the windows; elements outside of them stay.
     void (*place_of_four)(const T* plane, const T* dout, int64_t width, int64_t rows, int64_t count, T* out);
+    // For windows that begin at each element: dout[i] is added at the place of the largest element.
+    void (*add_at_four)(const T* plane, const T* dout, int64_t width, int64_t rows, int64_t count, T* out);
 };
 
 struct PoolLoops {
