@@ -418,4 +418,31 @@ t.test("sequences of a batch may end at lengths of their own", function()
   end
 end)
 
+t.test("a transposed convolution of the same size is the gradient of one of the same size", function()
+  for kernel = 1, 5 do
+    for stride = 1, 3 do
+      for dilation = 1, stride == 1 and 2 or 1 do
+        local options = { stride = stride, dilation = dilation }
+        local transposed = nn.Conv2dTranspose(3, 2, kernel, options)
+        local x, size = values(1, 3, 4, 5), { 1, 2, 4 * stride, 5 * stride }
+        local function product(at)
+          return ops.sum(ops.conv2d(at, transposed.weight, { pad_mode = "same", stride = stride, dilation = dilation }) * x)
+        end
+        local y = transposed(x)
+        t.equal(y:shape(), size)
+        t.near(y, ms.grad(product)(ops.zeros(size)), 1e-5)
+        local primitive = ops.Conv2DTranspose(3, kernel, { pad_mode = "same", stride = stride, dilation = dilation })
+        t.near(primitive(x, transposed.weight, size), y, 1e-6)
+        local line = nn.Conv1dTranspose(3, 2, kernel, options)(x[0]:swapaxes(0, 1))
+        t.equal(line:shape(), { 4, 2, 5 * stride })
+      end
+    end
+  end
+  t.fails("output_padding must be 0 with pad_mode 'same'", nn.Conv2dTranspose, 3, 2, 3, { stride = 2, output_padding = 1 })
+  local sides = nn.Conv2dTranspose(1, 1, 3, { pad_mode = "pad", padding = { 0, 2, 1, 0 }, weight_init = "ones" })
+  local whole = nn.Conv2dTranspose(1, 1, 3, { pad_mode = "valid", weight_init = "ones" })
+  local x = values(1, 1, 4, 4)
+  t.near(sides(x), whole(x)["..., 0:4, 1:"], 1e-6)
+end)
+
 t.finish()

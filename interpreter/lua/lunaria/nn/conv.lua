@@ -102,21 +102,22 @@ local function transposed(name, axes, operator, doc)
     setup(self, name, a, axes)
     self.output_padding = check.sizes(name, "output_padding", a.output_padding, axes, 0)
     make_parameters(self, a, self.in_channels, self.out_channels // self.group)
-    -- "same" gives sizes that are the input's times the stride: what goes beyond that is cut off at both ends.
+    -- "same" gives sizes that are the input's times the stride: what goes beyond that is cut off at both ends, one more at the second
+    -- where it is odd, as the gradient of a convolution has it; where the stride is longer than the kernel's reach, zeros follow.
     self.before, self.extra = {}, {}
+    local sides = #self.padding == 2 * axes
     for i = 1, axes do
+      local first, last = self.padding[sides and 2 * i - 1 or i], self.padding[sides and 2 * i or i]
+      self.extra[i] = self.output_padding[i]
       if self.pad_mode == "same" then
-        -- Positive: so much is too much. Negative: so much is missing.
+        if self.output_padding[i] ~= 0 then
+          fail(name, ("output_padding must be 0 with pad_mode 'same', got %d"):format(self.output_padding[i]), "use pad_mode = \"pad\"")
+        end
         local surplus = self.dilation[i] * (self.kernel_size[i] - 1) + 1 - self.stride[i]
-        self.before[i] = (math.max(0, surplus) + 1) // 2
-        self.extra[i] = 2 * self.before[i] - surplus
-      elseif #self.padding == axes then
-        self.before[i], self.extra[i] = self.padding[i], self.output_padding[i]
-      elseif self.padding[2 * i - 1] == self.padding[2 * i] then
-        self.before[i], self.extra[i] = self.padding[2 * i], self.output_padding[i]
-      else
-        fail(name, "padding must be the same on both sides of an axis")
+        first = math.max(0, surplus) // 2
+        last, self.extra[i] = math.max(0, surplus) - first, math.max(0, -surplus)
       end
+      self.before[2 * i - 1], self.before[2 * i] = first, last
     end
   end
   function class:construct(x)

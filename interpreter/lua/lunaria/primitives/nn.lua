@@ -190,18 +190,19 @@ P.DepthwiseConv2dNative = { "channel_multiplier, kernel_size, mode=3, pad_mode=\
   end, { mode = { 3 }, group = { 1 } } }
 -- The padding on both sides of each axis that gives an input of these sizes results of those of dout.
 local function transposed(a, dout, weight, size)
-  local kernel, stride, dilation, pad = {}, sizes(a.stride, 2), sizes(a.dilation, 2), sizes(a.pad, 2)
-  if type(a.pad) == "table" and #a.pad == 4 then pad = { a.pad[1], a.pad[3] } end
+  local stride, dilation, mode, pad = sizes(a.stride, 2), sizes(a.dilation, 2), a.pad_mode:lower(), {}
+  local given = type(a.pad) == "table" and #a.pad == 4 and a.pad or nil
+  local both = not given and sizes(a.pad, 2)
   for i = 1, 2 do
-    kernel[i] = (weight.shape[i + 2] - 1) * dilation[i] + 1
-    if a.pad_mode:lower() == "valid" then pad[i] = 0 end
-    if a.pad_mode:lower() == "same" then
-      local missing = math.max((dout.shape[i + 2] - 1) * stride[i] + kernel[i] - size[i + 2], 0)
-      if missing % 2 ~= 0 then
-        fail("Conv2DTranspose", "pad_mode \"same\" would need more padding on one side of an axis: use \"pad\" and sizes that fit")
-      end
-      pad[i] = missing // 2
+    local first, last = given and given[2 * i - 1] or both[i], given and given[2 * i] or both[i]
+    if mode == "valid" then first, last = 0, 0 end
+    if mode == "same" then
+      local reach = (weight.shape[i + 2] - 1) * dilation[i] + 1
+      local missing = math.max((dout.shape[i + 2] - 1) * stride[i] + reach - size[i + 2], 0)
+      first = missing // 2
+      last = missing - first
     end
+    pad[2 * i - 1], pad[2 * i] = first, last
   end
   return ops.conv_input_grad(dout, weight, size, stride, pad, dilation, a.group)
 end
