@@ -249,6 +249,12 @@ t.test("mistakes are errors that say what to do", function()
   t.fails({ "the first bound must be less than the second: 1 and 0" }, PGD, net, { bounds = { 1, 0 } })
   t.fails({ "the norm must be 1, 2 or 'inf'", "3" }, PGD, net, { norm_level = 3 })
   t.fails({ "loss_fn must be a callable" }, PGD, net, { loss_fn = 1 })
+  for _, name in ipairs { "FastGradientMethod", "FastGradientSignMethod", "LeastLikelyClassMethod" } do
+    t.fails({ name .. ": seed has no effect without alpha" }, A[name], net, { seed = 3 })
+    local function once() return A[name](net, { alpha = 0.01, seed = 3 }):generate(x, y) end
+    assert(same_bits(once(), once()), name)
+  end
+  t.fails({ "seed has no effect without a random start" }, PGD, net, { seed = 3, random_start = false })
   t.fails({ "restarts is 2, but without a random start" }, PGD, net, { restarts = 2, random_start = false })
   t.fails({ "the random step must be the shorter one" }, A.FastGradientMethod, net, { alpha = 0.1, eps = 0.1 })
   t.fails({ "one of 'ce', 'dlr'" }, A.AutoProjectedGradientDescent, net, { loss_fn = "hinge" })

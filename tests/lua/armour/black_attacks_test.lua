@@ -119,11 +119,11 @@ t.test("NES leads to the labels within its cube", function()
       if other == class then starts[i] = all[k - 1] end
     end
   end
-  options.top_k, options.max_queries, options.epsilon = 2, 6000, 0.4
+  options.top_k, options.max_queries, options.epsilon, options.learning_rate = 2, 6000, 0.4, nil
   local order_only = { zero_iters = 4, adv_thresh = 1.0, label_only_sigma = 0.05, sigma = 0.05 }
-  for scene, extra in pairs { Partial_Info = {}, Label_Only = order_only } do
-    for name, value in pairs(extra) do options[name] = value end
-    local attack = black.NES(asked, scene, options):set_target_images(ops.stack(starts, 0))
+  for name, value in pairs(options) do order_only[name] = order_only[name] or value end
+  for scene, given in pairs { Partial_Info = options, Label_Only = order_only } do
+    local attack = black.NES(asked, scene, given):set_target_images(ops.stack(starts, 0))
     share = run(attack, few, wanted, 6000)
     assert(share > 0.3, scene .. " " .. share)
   end
@@ -243,6 +243,16 @@ t.test("bad arguments are errors", function()
   t.fails({ "must give a tensor of as many rows" }, function() black.SquareAttack(single):generate(x, y) end)
   t.fails({ "samples_per_draw must be even" }, function() black.NES(net, "Query_Limit", { samples_per_draw = 5 }) end)
   t.fails({ "scene must be" }, function() black.NES(net, "Nothing") end)
+  for scene, option in pairs { Query_Limit = "top_k", Partial_Info = "zero_iters", Label_Only = "learning_rate" } do
+    local wanted = ("NES: %s has no effect where scene is '%s'"):format(option, scene)
+    t.fails({ wanted }, function() black.NES(net, scene, { num_class = 3, [option] = 2 }) end)
+  end
+  for _, name in ipairs { "GeneticAttack", "PSOAttack" } do
+    t.fails({ "reserve_ratio has no effect where model_type is 'classification'" }, black[name], net, { reserve_ratio = 0.1 })
+    t.fails({ "sparse has no effect where model_type is 'detection'" }, function()
+      black[name](net, { model_type = "detection", sparse = true })
+    end)
+  end
   t.fails({ "outside of the bounds" }, function() black.PSOAttack(net):generate(x * 2, y) end)
   t.fails({ "init_attack must be an attack" }, function() black.PointWiseAttack(net, { init_attack = {} }) end)
 end)

@@ -129,6 +129,7 @@ t.test("mistakes are told", function()
   t.fails("dataset must be a tensor", function() metric:get_metrics(3) end)
   t.fails("inputs hold nan", function() metric:get_metrics(ops.full({ 2, 1, 8, 8 }, 0 / 0)) end)
   t.fails("model must be a cell", function() fuzz.NeuronCoverage(3) end)
+  t.fails("threshold must not be nan", function() fuzz.NeuronCoverage(net, 0 / 0) end)
 end)
 
 t.finish()

@@ -46,11 +46,13 @@ function detection.labels(where, labels, count)
   return boxes, classes
 end
 
---- For setup of an attack: model_type and reserve_ratio.
+--- For setup of an attack: model_type, reserve_ratio, which is for objects, and sparse, which is for classes.
 function detection.keep(self, a)
   local name = getmetatable(self)._name
   self.model_type = check.choice(name, "model_type", a.model_type, { "classification", "detection" })
   self.reserve_ratio = check.probability(name, "reserve_ratio", a.reserve_ratio)
+  local idle = self.model_type == "detection" and "sparse" or "reserve_ratio"
+  arguments.without_effect(name, getmetatable(self)._signature, a, { idle }, ("where model_type is '%s'"):format(self.model_type))
 end
 
 --- How many objects of each row the boxes leave found (R), and how sure of those the model is in all (R). answers: boxes with

@@ -116,6 +116,14 @@ local function is_options(value)
 end
 arguments.is_options = is_options
 
+--- Raises an error where an argument is not its default and has no effect. a: bound arguments of the signature; names: those without an
+--- effect; setting: where that is so, as "where scene is 'Query_Limit'".
+function arguments.without_effect(where, signature, a, names, setting)
+  for _, name in ipairs(names) do
+    if a[name] ~= signature[name].default then fail(where, ("%s has no effect %s"):format(name, setting), "leave " .. name .. " out") end
+  end
+end
+
 -- What is called only as a method of the tensor whose field it is: x:shape(), x:dtype().
 local called_fields = { ["lunaria.shape"] = true, ["lunaria.dtype"] = true }
 
@@ -327,6 +335,20 @@ function check.number(where, name, value)
     return value:item()
   end
   return wrong(where, name, "a number", value)
+end
+
+-- Also infinity, but not nan, with which every comparison is false.
+function check.real(where, name, value)
+  value = check.number(where, name, value)
+  if value ~= value then fail(where, name .. " must not be nan") end
+  return value
+end
+
+-- Neither infinity nor nan.
+function check.finite(where, name, value)
+  value = check.number(where, name, value)
+  if value - value ~= 0 then fail(where, ("%s must be finite, got %s"):format(name, tostring(value))) end
+  return value
 end
 
 -- From 0 up; nan is none of these.

@@ -36,6 +36,9 @@ function FastAdaptiveBoundary:setup(a)
   self.low, self.high = common.bounds(name, a.bounds, { 0.0, 1.0 })
   if not math.type(self.low) then fail(name, "bounds must be two numbers, as { 0, 1 }") end
   self.seed = check.not_negative(name, "seed", a.seed)
+  if self.nb_restarts == 1 then
+    arguments.without_effect(name, FastAdaptiveBoundary._signature, a, { "eps", "seed" }, "without restarts, which begin at random points")
+  end
   self.classifier = common.classifier(name, a.network)
   self._differences = common.compiled(function(x, own, other)
     local aux, gradient = ms.value_and_grad(function(at)

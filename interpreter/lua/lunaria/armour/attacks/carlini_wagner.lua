@@ -23,6 +23,9 @@ function Weighted:_keep(a)
   for _, option in ipairs { "learning_rate", "initial_const" } do self[option] = check.number_positive(name, option, a[option]) end
   self.abort_early_check_ratio = check.number_positive(name, "abort_early_check_ratio", a.abort_early_check_ratio)
   for _, option in ipairs { "targeted", "abort_early" } do self[option] = check.boolean(name, option, a[option]) end
+  if not self.abort_early then
+    arguments.without_effect(name, getmetatable(self)._signature, a, { "abort_early_check_ratio" }, "where abort_early is false")
+  end
   self.sparse = a.sparse
   self.classifier = common.classifier(name, a.network)
   self._step = common.compiled(function(...) return self:_one_step(...) end)

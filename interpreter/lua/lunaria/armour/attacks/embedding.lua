@@ -42,11 +42,12 @@ function EmbeddingAttack:setup(a)
   if not math.type(self.low) then fail(name, "bounds must be two numbers, as { 0, 1 }") end
   if a.mask ~= nil and not ms.is_tensor(a.mask) then fail(name, "mask must be a tensor, got " .. describe(a.mask)) end
   self.mask = a.mask
-  self.threshold = a.threshold and check.number(name, "threshold", a.threshold)
+  self.threshold = a.threshold and check.real(name, "threshold", a.threshold)
   if self.threshold and math.abs(self.threshold) > 1 then
     fail(name, ("threshold must be a cosine, from -1 to 1, got %g"):format(self.threshold))
   end
   self.random_start, self.seed = check.boolean(name, "random_start", a.random_start), check.not_negative(name, "seed", a.seed)
+  if not self.random_start then arguments.without_effect(name, EmbeddingAttack._signature, a, { "seed" }, "without a random start") end
   self._embedded = common.compiled(function(x) return self:_units(x) end)
   self._step = common.compiled(function(...) return self:_one_step(...) end)
 end

@@ -77,7 +77,7 @@ end
 
 run["fab-t"] = function(self, left)
   local attack = require "lunaria.armour.attacks.boundary".FastAdaptiveBoundary(self.classifier.network, { norm_level = self.norm,
-    nb_iter = self.nb_iter, n_target_classes = self.n_target_classes, eps = self.eps, bounds = { self.low, self.high }, seed = self.seed })
+    nb_iter = self.nb_iter, n_target_classes = self.n_target_classes, bounds = { self.low, self.high } })
   left:try(attack:generate(left.x, left.y))
 end
 

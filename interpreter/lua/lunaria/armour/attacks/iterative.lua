@@ -82,6 +82,9 @@ function PGD:setup(a)
   if self.restarts > 1 and not self.random_start then
     fail("ProjectedGradientDescent", ("restarts is %d, but without a random start all are the same"):format(self.restarts))
   end
+  if not self.random_start then
+    arguments.without_effect("ProjectedGradientDescent", PGD._signature, a, { "seed" }, "without a random start")
+  end
   plain_steps(self)
 end
 

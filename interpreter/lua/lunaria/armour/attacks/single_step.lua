@@ -26,7 +26,9 @@ local function method(name, signature, what, row)
     a.norm_level = row.norm_level or a.norm_level
     if row.least_likely then a.is_targeted = true end
     self:keep(a)
-    if a.alpha ~= nil then
+    if a.alpha == nil then
+      arguments.without_effect(name, made._signature, a, { "seed" }, "without alpha: only the random step, of that length, draws numbers")
+    else
       self.alpha = check.number_positive(name, "alpha", a.alpha)
       if self.alpha >= self.eps then
         fail(name, ("alpha is %g and eps %g: the random step must be the shorter one"):format(self.alpha, self.eps))

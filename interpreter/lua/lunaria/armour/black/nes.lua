@@ -31,6 +31,13 @@ sparse: true takes labels as class numbers only, false as one-hot only. seed: of
   > attack = ms.armour.attacks.black.NES(net, "Query_Limit", { num_class = 3, max_queries = 300, samples_per_draw = 20 })
   > select(2, attack:generate(ms.rand(2, 9), ms.tensor { 0, 1 })).shape --> (2, 9)]])
 
+-- What the other scenes ask for alone.
+local idle = {
+  Query_Limit = { "top_k", "adv_thresh", "zero_iters", "starting_eps", "starting_delta_eps", "label_only_sigma", "conservative" },
+  Partial_Info = { "learning_rate", "plateau_length", "plateau_drop", "zero_iters", "label_only_sigma" },
+  Label_Only = { "learning_rate", "plateau_length", "plateau_drop" },
+}
+
 local function keep_numbers(self, a)
   for _, name in ipairs { "num_class", "samples_per_draw", "plateau_length", "zero_iters" } do
     self[name] = check.positive("NES", name, a[name])
@@ -46,6 +53,7 @@ function NES:setup(a)
   self:_keep(a)
   keep_numbers(self, a)
   self.scene = check.choice("NES", "scene", a.scene, { "Query_Limit", "Partial_Info", "Label_Only" })
+  arguments.without_effect("NES", NES._signature, a, idle[self.scene], ("where scene is '%s'"):format(self.scene))
   self.top_k = check.integer("NES", "top_k", a.top_k)
   if self.top_k ~= -1 and self.top_k < 1 or self.top_k > self.num_class then
     fail("NES", ("top_k must be -1 or from 1 to num_class, which is %d, got %d"):format(self.num_class, self.top_k))

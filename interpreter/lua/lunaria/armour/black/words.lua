@@ -58,7 +58,7 @@ function WordSubstitutionAttack:setup(a)
   self.vectors = vectors / ops.maximum(ops.sqrt(ops.sum(ops.square(vectors), 1, true)), 1e-12)
   self.max_candidates = math.min(#a.words, check.positive(name, "max_candidates", a.max_candidates) + 1)
   self.max_changes = check.probability(name, "max_changes", a.max_changes)
-  for _, option in ipairs { "min_similarity", "min_text_similarity" } do self[option] = check.number(name, option, a[option]) end
+  for _, option in ipairs { "min_similarity", "min_text_similarity" } do self[option] = check.real(name, option, a[option]) end
   self.part_of = lookup(name, a.part_of)
   if a.text_similarity ~= nil and not arguments.is_callable(a.text_similarity) then
     fail(name, "text_similarity must be a function of two lists of words, got " .. describe(a.text_similarity))

@@ -112,7 +112,7 @@ coverage.NeuronCoverage = NeuronCoverage
 
 function NeuronCoverage:setup(a)
   self:_keep(a)
-  self.threshold = check.number("NeuronCoverage", "threshold", a.threshold)
+  self.threshold = check.real("NeuronCoverage", "threshold", a.threshold)
 end
 
 function NeuronCoverage:_events(y) return ops.greater(y, self.threshold) end

@@ -27,8 +27,7 @@ local function sorted(where, name, scores)
   end
   local list = {}
   for i, score in ipairs(scores) do
-    list[i] = check.number(where, name, score)
-    if score ~= score then fail(where, name .. " holds nan") end
+    list[i] = check.real(where, name, score)
   end
   return list
 end

@@ -14,10 +14,9 @@ local function numbers(where, name, values)
   if type(values) ~= "table" or getmetatable(values) ~= nil or #values == 0 then
     fail(where, ("%s must be a tensor (n,) or a list of numbers with at least one, got %s"):format(name, describe(values)))
   end
-  for _, value in ipairs(values) do
-    if check.number(where, name, value) ~= value then fail(where, name .. " holds nan") end
-  end
-  return values
+  local list = {}
+  for i, value in ipairs(values) do list[i] = check.real(where, name, value) end
+  return list
 end
 
 -- The curve of a threshold that goes down over the scores: lists of the shares of members and of others at or above it.

@@ -28,7 +28,7 @@ end
 local function numbers(...)
   local names = { ... }
   return function(a, where)
-    for _, name in ipairs(names) do check.number(where, name, a[name]) end
+    for _, name in ipairs(names) do check.finite(where, name, a[name]) end
     return a
   end
 end
@@ -71,7 +71,7 @@ end
 M.Shear = picture.define("Shear", "factor=0.2, direction=\"horizontal\"", doc("A picture that is sheared and brought back to its size.",
   "factor: how far a pixel moves for each one of distance, about 0.05 to 0.5. direction: \"horizontal\" or \"vertical\".", "Shear(0.3)"),
   function(a, where)
-    check.number(where, "factor", a.factor)
+    check.finite(where, "factor", a.factor)
     check.choice(where, "direction", a.direction, { "horizontal", "vertical" })
     return a
   end,

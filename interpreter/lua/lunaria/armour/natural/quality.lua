@@ -53,7 +53,7 @@ M.MotionBlur = picture.define("MotionBlur", "degree=5, angle=45", doc("A picture
   "MotionBlur(3, 90)"),
   function(a, where)
     check.positive(where, "degree", a.degree)
-    check.number(where, "angle", a.angle)
+    check.finite(where, "angle", a.angle)
     return a
   end,
   function(a, draws) a.degree, a.angle = integer(draws, 1, 5), between(draws, 0, 360) end,
@@ -97,7 +97,7 @@ M.Contrast = picture.define("Contrast", "alpha=1, beta=0", doc("A picture with m
   "alpha: about 0.2 to 2. beta: in levels of which there are 255.", "Contrast(0.5, 10)"),
   function(a, where)
     check.number_not_negative(where, "alpha", a.alpha)
-    check.number(where, "beta", a.beta)
+    check.finite(where, "beta", a.beta)
     return a
   end,
   function(a, draws) a.alpha, a.beta = between(draws, 0.2, 2), between(draws, -20, 20) end,

@@ -50,7 +50,9 @@ function Accountant:setup(a)
     self.orders = {}
     for i, order in ipairs(a.orders) do
       self.orders[i] = check.number("Accountant", "orders", order) + 0.0
-      if not (order > 1 and order < math.huge) then fail("Accountant", "orders must be numbers above 1, got " .. tostring(order)) end
+      if not (self.orders[i] > 1 and self.orders[i] < math.huge) then
+        fail("Accountant", "orders must be numbers above 1, got " .. tostring(order))
+      end
     end
     if self.mechanism == "prv" then fail("Accountant", "orders belong to mechanism = 'rdp' and 'zcdp'; 'prv' needs none") end
   end
@@ -211,7 +213,7 @@ function Accountant:divergences(orders)
   local list = {}
   for i, order in ipairs(orders) do
     list[i] = check.number("divergences", "orders", order) + 0.0
-    if not (order > 1) then fail("divergences", "orders must be above 1, got " .. tostring(order)) end
+    if not (list[i] > 1) then fail("divergences", "orders must be above 1, got " .. tostring(order)) end
   end
   return divergences_of({ _moments = {} }, events.kinds(self._history), list)
 end

@@ -146,7 +146,7 @@ end
 
 function AdaClippingWithGaussianRandom:__call(empirical_fraction, norm_bound)
   local name = "AdaClippingWithGaussianRandom"
-  empirical_fraction = check.number(name, "empirical_fraction", empirical_fraction)
+  empirical_fraction = check.finite(name, "empirical_fraction", empirical_fraction)
   norm_bound = check.number_positive(name, "norm_bound", norm_bound)
   local noise = 0.0
   if self.fraction_stddev > 0 then noise = self._noise(ops.zeros({}, ms.float64)):item() * self.fraction_stddev end

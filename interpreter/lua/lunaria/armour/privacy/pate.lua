@@ -59,7 +59,7 @@ function PATE:setup(a)
     fail("PATE", "threshold and threshold_sigma go together: one of them is missing")
   end
   if a.threshold ~= nil then
-    self.threshold = check.number("PATE", "threshold", a.threshold) + 0.0
+    self.threshold = check.finite("PATE", "threshold", a.threshold) + 0.0
     self.threshold_sigma = check.number_positive("PATE", "threshold_sigma", a.threshold_sigma) + 0.0
   end
   self._uniform = released.uniform("PATE", a.seed)

@@ -31,7 +31,7 @@ function ConceptDriftCheckTimeSeries:setup(a)
       fail(name, ("%s must be at most window_size, %d, got %d"):format(option, self.window_size, self[option]))
     end
   end
-  self.threshold_index = check.number(name, "threshold_index", a.threshold_index)
+  self.threshold_index = check.finite(name, "threshold_index", a.threshold_index)
   self.seed = check.not_negative(name, "seed", a.seed)
 end
 

@@ -68,7 +68,7 @@ end
 function OodDetector:ood_predict(threshold, ds_test)
   local where = "ood_predict"
   threshold, ds_test = arguments.named(where, { "threshold", "ds_test" }, threshold, ds_test)
-  check.number(where, "threshold", threshold)
+  check.real(where, "threshold", threshold)
   return ops.greater_equal(self:scores(ds_test), threshold):astype(ms.int32)
 end
 
