@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # Real programs are the best start for a parser.
 SEEDS = {"lua_parser": ["interpreter/lua", "tests/lua", "notebooks", "bench"], "npz": ["tests/data/samples/npy"],
          "mindrecord_secret": ["tests/data/samples/mindrecord"], "lines": ["tests/data/samples/csv"], "picture": ["tests/data/samples/img"],
-         "shards": ["tests/data/samples/safetensors"], "sound": ["tests/data/samples/wav"], "tokenizer": ["tests/data/words"]}
+         "shards": ["tests/data/samples/safetensors"],
+         "insight_graph": ["tests/core/insight/graphs", "tests/data/samples/mindir", "tests/data/samples/onnx"],
+         "insight_events": ["tests/data/samples/insight", "tests/data/samples/events", "tests/data/samples/tensorboard"],
+         "sound": ["tests/data/samples/wav"], "tokenizer": ["tests/data/words"]}
 
 
 A_DAY = 4
