@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 
 #include "core/base/printable.h"
@@ -248,7 +249,10 @@ int format_of(lua_State* L) {
     const auto source = open_source(path_at(L, 1, "format_of"));
     if (source->size() == 0) throw source->error("is empty, not a checkpoint");
     const std::string start = source->text(0, static_cast<size_t>(std::min<uint64_t>(source->size(), 9)));
-    const bool header = start.size() == 9 && start[8] == '{';
+    // Encrypted bytes may look like the beginning of a header, whose length must fit as well.
+    uint64_t length = 0;
+    std::memcpy(&length, start.data(), std::min(start.size(), sizeof length));
+    const bool header = start.size() == 9 && start[8] == '{' && length <= source->size() - sizeof length;
     push(L, std::string_view(header                                                        ? "safetensors"
                              : start.starts_with("PK")                                     ? "zip"
                              : start[0] == '\x0a' || start.starts_with("\xd8\x5e\x3a\x7f") ? "ckpt"
