@@ -22,9 +22,9 @@
 
 #include "core/base/error.h"
 #include "core/io/secure_random.h"
+#include "core/io/socket.h"
 #include "core/parallel/job_records.h"
 #include "core/parallel/rank_process.h"
-#include "core/parallel/socket.h"
 
 namespace lunaria::parallel {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
-#include "core/parallel/socket.h"
+#include "core/io/socket.h"
 
 namespace lunaria::parallel {
 

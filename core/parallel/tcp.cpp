@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/io/socket.h"
 #include "core/parallel/messages.h"
 #include "core/parallel/rendezvous.h"
-#include "core/parallel/socket.h"
 
 namespace lunaria::parallel {
 

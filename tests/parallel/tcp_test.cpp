@@ -3,9 +3,9 @@
 #include <chrono>
 #include <thread>
 
+#include "core/io/socket.h"
 #include "core/parallel/partner.h"
 #include "core/parallel/rendezvous.h"
-#include "core/parallel/socket.h"
 #include "tests/parallel/engine_checks.h"
 
 namespace lunaria::parallel {

@@ -1,5 +1,5 @@
-// Connections by TCP between the ranks of a job. What comes over them is not trusted before its sender has told the
-// secret.
+// Connections by TCP between processes that work together: the ranks of a job, the parties of a training. What comes
+// over them is not trusted before its sender has shown that it knows the secret.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "core/io/descriptor.h"
 
-namespace lunaria::parallel {
+namespace lunaria {
 
 // "host:port" or "[v6]:port". Throws value_error.
 std::pair<std::string, int> split_address(std::string_view address);
@@ -25,6 +25,8 @@ Descriptor connect_to(const std::string& host, int port);
 // A connection that has come; an empty descriptor after so many milliseconds without one.
 Descriptor accept_from(const Descriptor& listener, int milliseconds);
 
+// Whether there is something to read, or the end of the connection, within so many seconds.
+bool is_readable(const Descriptor& socket, double seconds);
 // Bytes with a limit in time, after which they throw state_error; also when the connection ends.
 void send_all(const Descriptor& socket, std::string_view bytes, double seconds);
 void receive_all(const Descriptor& socket, void* to, size_t count, double seconds);
@@ -35,4 +37,4 @@ std::string receive_text(const Descriptor& socket, size_t longest, double second
 // Whether two secrets are the same, in a time that does not tell how much of them is.
 bool same_secret(std::string_view a, std::string_view b);
 
-}  // namespace lunaria::parallel
+}  // namespace lunaria

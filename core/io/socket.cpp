@@ -1,4 +1,4 @@
-#include "core/parallel/socket.h"
+#include "core/io/socket.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 
-namespace lunaria::parallel {
+namespace lunaria {
 
 namespace {
 
@@ -43,15 +43,20 @@ int64_t milliseconds_until(Clock::time_point end) {
     return std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count());
 }
 
-void await(const Descriptor& socket, short events, Clock::time_point end) {
+// Whether one of the events comes before the end.
+bool comes(const Descriptor& socket, short events, Clock::time_point end) {
     constexpr int64_t kLook = 50;  // between looks at interrupts
     while (true) {
         pollfd wait{socket.number(), events, 0};
         const int64_t left = milliseconds_until(end);
-        if (poll(&wait, 1, static_cast<int>(std::min(left, kLook))) > 0) return;
+        if (poll(&wait, 1, static_cast<int>(std::min(left, kLook))) > 0) return true;
         poll_interrupt();
-        if (left == 0) throw state_error("communication", "a rank does not answer");
+        if (left == 0) return false;
     }
+}
+
+void await(const Descriptor& socket, short events, Clock::time_point end) {
+    if (!comes(socket, events, end)) throw state_error("communication", "the other side does not answer");
 }
 
 Clock::time_point in_seconds(double seconds) {
@@ -100,7 +105,7 @@ Descriptor listen_at(const std::string& host, int port) {
             return Descriptor(socket.release());
         if (errno != EADDRINUSE)
             throw state_error("communication", str("cannot listen at ", host, ":", port, ": ", std::strerror(errno)))
-                .hint("rank 0 listens where the ranks meet: the address must be one of its machine");
+                .hint("the address must be one of this machine");
     }
     return Descriptor();
 }
@@ -162,6 +167,8 @@ Descriptor accept_from(const Descriptor& listener, int milliseconds) {
     return Descriptor(socket.release());
 }
 
+bool is_readable(const Descriptor& socket, double seconds) { return comes(socket, POLLIN, in_seconds(seconds)); }
+
 void send_all(const Descriptor& socket, std::string_view bytes, double seconds) {
     const auto end = in_seconds(seconds);
     while (!bytes.empty()) {
@@ -201,7 +208,7 @@ void send_text(const Descriptor& socket, std::string_view text, double seconds) 
 std::string receive_text(const Descriptor& socket, size_t longest, double seconds) {
     uint32_t size = 0;
     receive_all(socket, &size, sizeof size, seconds);
-    if (size > longest) throw state_error("communication", "a connection is not one of a rank");
+    if (size > longest) throw state_error("communication", "a connection sends what is not expected");
     std::string text(size, '\0');
     receive_all(socket, text.data(), size, seconds);
     return text;
@@ -214,4 +221,4 @@ bool same_secret(std::string_view a, std::string_view b) {
     return differs == 0;
 }
 
-}  // namespace lunaria::parallel
+}  // namespace lunaria
