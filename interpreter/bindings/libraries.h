@@ -57,6 +57,9 @@ int open_words(lua_State* L);
 // The module behind lunaria/lite/serve.lua.
 int open_serving(lua_State* L);
 
+// The module behind lunaria/federated/vertical/.
+int open_vertical(lua_State* L);
+
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);
 // "file:line" of the running line of the program, in Lua or in the virtual machine.

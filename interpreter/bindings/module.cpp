@@ -656,6 +656,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.layouts");
     lua_pushcfunction(L, protect<open_ranks>);
     lua_setfield(L, -2, "lunaria.ranks");
+    lua_pushcfunction(L, protect<open_vertical>);
+    lua_setfield(L, -2, "lunaria.vertical");
     lua_pushcfunction(L, protect<open_plans>);
     lua_setfield(L, -2, "lunaria.plans");
     lua_pushcfunction(L, protect<open_profiling>);

@@ -10,4 +10,12 @@ return parts("ms.federated", "name", {
   { "lunaria.federated.population", "Population" },
   { "lunaria.federated.simulate", "simulate" },
   { "lunaria.federated.simulation", "Simulation" },
+  { "lunaria.federated.vertical", "vertical", whole = true },
+  { "lunaria.federated.vertical.model", "FLModel", whole = true },
+  { "lunaria.federated.vertical.yaml_data", "FLYamlData", whole = true },
+  { "lunaria.federated.vertical.parties", "PartyOptimizer PartyGradOperation PartyGradScaler" },
+  { "lunaria.federated.vertical.communicator", "ServerConfig VerticalFederatedCommunicator VFLTrainer" },
+  { "lunaria.federated.vertical.cut_layer", "CompressConfig" },
+  { "lunaria.federated.vertical.privacy", "LabelDP EmbeddingDP" },
+  { "lunaria.federated.vertical.data_worker", "FLDataWorker", whole = true },
 })

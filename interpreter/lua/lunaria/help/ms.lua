@@ -386,6 +386,10 @@ ms.federated: One model trained by many parties whose data stay where they are: 
     > ms.federated.strategies.FedAvg({ settings = { lr = 0.1 } }):configure({ number = 1 }).lr --> 0.1
 ms.federated.strategies: Rules by which the updates of parties become new weights.
     > ms.federated.strategies.FedProx({ mu = 0.1 }).client --> prox
+ms.federated.vertical: Parties that have different columns of the same rows: ids in common, links between parties, boosted trees and logistic regression in shares.
+    > a = function(links) return #ms.federated.vertical.psi(links.b, { "x", "y" }) end
+    > b = function(links) return #ms.federated.vertical.psi(links.a, { "y", "z" }) end
+    > ms.federated.vertical.run_parties({ a = a, b = b }).a --> 1
 ms.federated.client_rules: How a party trains: rules as pure functions over vectors, and their run on a cell.
     > type(ms.federated.client_rules.find("sgd").step) --> function
 ms.federated.partition: Data divided over clients: evenly, by Dirichlet shares, by label, by quantity, by writer, with shifted features.
