@@ -572,7 +572,9 @@ void check_job(const ProtoReader& p, const Saved& m, const JobSettings& settings
     if (settings.asynchronous ? !of_both : !m.training.empty())
         p.fail("the job was asynchronous, and is not, or the other way round");
     const bool waits = m.phase > Phase::starting && m.phase < Phase::aggregating;
-    if (!settings.asynchronous && waits && (!m.phase_end || !m.iteration_end)) p.fail("a window has no end");
+    const bool begun = waits || (m.phase == Phase::starting && m.taken[0] > 0);
+    if (!settings.asynchronous && (begun != m.phase_end.has_value() || (begun && !m.iteration_end)))
+        p.fail("a window has no end");
 }
 
 }  // namespace

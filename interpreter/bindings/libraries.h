@@ -52,6 +52,9 @@ int open_steps(lua_State* L);
 // The module behind lunaria/federated/population.lua.
 int open_population(lua_State* L);
 
+// The module behind lunaria/federated/rounds.lua.
+int open_rounds(lua_State* L);
+
 // The module behind lunaria/lite/words/.
 int open_words(lua_State* L);
 // The module behind lunaria/lite/serve.lua.

@@ -646,6 +646,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.steps");
     lua_pushcfunction(L, protect<open_population>);
     lua_setfield(L, -2, "lunaria.population");
+    lua_pushcfunction(L, protect<open_rounds>);
+    lua_setfield(L, -2, "lunaria.rounds");
     lua_pushcfunction(L, protect<open_words>);
     lua_setfield(L, -2, "lunaria.words");
     lua_pushcfunction(L, protect<open_serving>);

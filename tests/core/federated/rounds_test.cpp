@@ -488,6 +488,23 @@ TEST(Rounds, DamagedBytesAreRefused) {
     }
 }
 
+TEST(Rounds, TenThousandIterationsNeedNoMoreThanOne) {
+    JobSettings s = three_devices();
+    s.iterations = 20'000;
+    Rounds rounds(s);
+    size_t first = 0;
+    for (int64_t round = 1; round <= 10'000; ++round) {
+        for (DeviceId d = 0; d < 3; ++d) rounds.start(round, d + static_cast<DeviceId>(round) * 17);
+        if (round == 1) first = rounds.bytes().size();
+        if (round == 10'000) {
+            EXPECT_LT(rounds.bytes().size(), first + 64);
+        }
+        for (DeviceId d = 0; d < 2; ++d) rounds.update(round, d + static_cast<DeviceId>(round) * 17, round, 1);
+        rounds.finish(round, true);
+    }
+    EXPECT_EQ(rounds.iteration(), 10'001);
+}
+
 TEST(Rounds, MillionsOfDevicesInARoundWithoutGrowth) {
     JobSettings s;
     s.name = "job";

@@ -173,6 +173,17 @@ t.test("personal features are trained, kept by the party and not sent", function
   t.equal(FeatureMap(net)["0.weight"], global["0.weight"])
 end)
 
+t.test("a party's own network is what it keeps beside the common weights", function()
+  local net, s, state = network(3), S.configure(S.Ditto { lambda = 0.1, settings = { lr = 0.1, epochs = 2 } }, { number = 1 }), {}
+  local update = train(party(net), batches(3), s, state)
+  F.client_rules.personalise(net, s, state)
+  near(FeatureMap(net), FeatureMap(net):with_vector(state.rule.own), 0)
+  assert(FeatureMap(net):vector():tolist()[1] ~= update.weights:vector():tolist()[1])
+  local other, fresh = network(3), FeatureMap(network(3))
+  F.client_rules.personalise(other, s, {})
+  near(FeatureMap(other), fresh, 0)
+end)
+
 t.test("frozen features are neither trained nor sent", function()
   local net = network(3)
   local before = FeatureMap(net)

@@ -236,6 +236,7 @@ t.test("updates that cannot be used are named and change nothing", function()
       bad(104, function(u) u.samples = 0 / 0 end),
       bad(105, function(u) u.metrics.loss = 1 / 0 end),
       bad(106, function(u) u.weights = nil end),
+      bad(108, function(u) u.metrics = "good" end),
       bad(107, function(u) u.extra.more = ms.tensor { 0 / 0 } end),
       bad(9, function() end),
     }
@@ -244,7 +245,7 @@ t.test("updates that cannot be used are named and change nothing", function()
   for name, make in pairs(all) do
     local got, refused = two_rounds(make, all_bad)
     if got ~= two_rounds(make, same) then error(name .. " has used an update that is refused") end
-    t.equal(#refused, 9)
+    t.equal(#refused, 10)
   end
   local _, refused = two_rounds(S.FedAvg, all_bad)
   local reasons = {}
@@ -252,7 +253,8 @@ t.test("updates that cannot be used are named and change nothing", function()
   local text = table.concat(reasons, "\n")
   for _, part in ipairs { "9 it has sent two updates", "100 the feature 'a' holds nan", "101 the feature 'b' holds 1e+300, above",
     "102 the feature 'b' has the shape (6, 1), and the model's (5, 1)", "103 samples must be a positive number, got -5", "104 samples",
-    "105 the metric 'loss' is inf", "106 weights must be a feature map, got nil", "107 the tensor 'more' holds" } do
+    "105 the metric 'loss' is inf", "106 weights must be a feature map, got nil", "107 the tensor 'more' holds",
+    "108 metrics must be a table, got the string 'good'" } do
     assert(text:find(part, 1, true), part .. "\n" .. text)
   end
 end)
@@ -325,6 +327,16 @@ t.test("a strategy may be a table of two functions", function()
   t.fails({ "strategy must be a strategy", "got 5" }, S.configure, 5, {})
   t.fails({ "configure must give a table of settings, got nil" }, S.configure,
     { configure = nothing, aggregate = nothing }, {})
+end)
+
+t.test("a strategy whose result cannot be used forgets it", function()
+  local strategy = S.FedAvgM { server_lr = 1e30, momentum = 0.5 }
+  local function sent(x) return { { id = 1, samples = 1, weights = FeatureMap { w = ms.tensor { x } } } } end
+  local global = S.aggregate(strategy, { number = 1 }, FeatureMap { w = ms.zeros { 1 } }, sent(1e-30))
+  local before = strategy:state().velocity:tolist()
+  t.fails({ "FedAvgM: aggregate gave weights that cannot be used", "nan or infinity" }, S.aggregate, strategy, { number = 2 }, global,
+    sent(1e9))
+  t.equal(strategy:state().velocity:tolist(), before)
 end)
 
 t.test("no update leaves the weights as they are", function()

@@ -3,6 +3,7 @@ local parts = require "lunaria.parts"
 
 return parts("ms.federated", "name", {
   { "lunaria.federated.feature_map", "FeatureMap" },
+  { "lunaria.federated.rounds", "Rounds chosen" },
   { "lunaria.federated.strategies", "strategies", whole = true },
   { "lunaria.federated.strategies.strategy", "Strategy" },
   { "lunaria.federated.client_rules", "client_rules", whole = true },

@@ -2,5 +2,5 @@
 local parts = require "lunaria.parts"
 
 return parts("ms.federated.client_rules", "client rule", {
-  { "lunaria.federated.client_rules.train", "train find" },
+  { "lunaria.federated.client_rules.train", "train personalise find" },
 })

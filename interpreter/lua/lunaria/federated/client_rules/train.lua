@@ -261,4 +261,21 @@ function M.train(net, data, settings, state)
     extra = extra }
 end
 
+--- Writes what a party keeps for itself into a network that has the common weights: Ditto's own weights, personal features. net: as for
+--- train. settings, state: those of its training. Nothing happens before the party's first training.
+---     > net, state = ms.nn.Dense(1, 1), {}
+---     > settings = ms.federated.strategies.configure(ms.federated.strategies.Ditto { settings = { lr = 0.1 } }, { number = 1 })
+---     > data = { { ms.ones { 2, 1 }, ms.ones { 2, 1 } } }
+---     > _ = ms.federated.client_rules.train({ network = net, loss_fn = ms.nn.MSELoss() }, data, settings, state)
+---     > ms.federated.client_rules.personalise(net, settings, state)
+function M.personalise(net, settings, state)
+  local network = type(net) == "table" and getmetatable(net) == nil and net.network or net
+  if not cells.is_cell(network) then fail("client_rules.personalise", "net must be a cell, got " .. describe(net)) end
+  if type(settings) ~= "table" or type(state) ~= "table" then
+    fail("client_rules.personalise", "settings and state must be the tables that the party has trained with")
+  end
+  if state.personal then FeatureMap(state.personal):load_into(network) end
+  if state.rule and state.rule.own then layout_of(network, form_of(network, settings)):write(state.rule.own) end
+end
+
 return M

@@ -12,6 +12,7 @@ function M.setup(self, where, strategy)
   local inner = strategy == nil and require("lunaria.federated.strategies.averaging").FedAvg() or base.of(where, strategy)
   self.strategy = inner
   self.client, self.sends, self.asynchronous, self.buffer = inner.client, inner.sends, inner.asynchronous, inner.buffer
+  self.weighted = inner.weighted
   -- What it does with single updates, secure aggregation cannot.
   self.secure = inner.secure and getmetatable(self).secure
 end

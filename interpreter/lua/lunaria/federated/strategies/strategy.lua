@@ -21,7 +21,8 @@ global: the feature map that the parties began with. updates: a list in the orde
 metrics, extra, staleness }. What else a strategy may have:
 
   client = "sgd"            the name of its client rule
-  secure = true             the weighted mean of all updates is enough, so that secure aggregation can be used
+  secure = true             the mean of all updates is enough, so that secure aggregation can be used: by samples, or with
+                            weighted = false one in which all count the same
   sends = "difference"      updates are what training has changed, not "weights"
   asynchronous = true       parties start and end when they like; buffer: updates after which it aggregates
   prepare(self, map)        the feature map with some features that are not aggregated, before the first round
@@ -36,6 +37,7 @@ settings: what configure gives.
   > mine { settings = { lr = 0.1 } }:configure({ number = 1 }).lr --> 0.1]])
 Strategy._called = "strategy"
 Strategy.client, Strategy.secure, Strategy.sends, Strategy.asynchronous, Strategy.buffer = "sgd", false, "weights", false, 1
+Strategy.weighted = true
 M.Strategy = Strategy
 
 -- A plain table of settings, copied.
@@ -83,8 +85,8 @@ function Strategy:load_state(state) -- luacheck: ignore self
 end
 
 -- The fields of a plain table that take part in the checks below, with what each must be.
-local optional = { client = "string", secure = "boolean", sends = "string", asynchronous = "boolean", state = "function",
-  load_state = "function", prepare = "function", after = "function" }
+local optional = { client = "string", secure = "boolean", weighted = "boolean", sends = "string", asynchronous = "boolean",
+  state = "function", load_state = "function", prepare = "function", after = "function", refusal = "function" }
 
 --- A strategy from a strategy, or a plain table with configure and aggregate, which is checked and gets what it lacks from the base.
 function M.of(where, value)
@@ -113,8 +115,7 @@ function M.of(where, value)
 end
 
 --- What the parties of a round are told: what the strategy's configure gives, with rule, the name of the client rule, and sends.
---- strategy: a
---- strategy, or a table of configure and aggregate. round: its number, seed, clients and population.
+--- strategy: a strategy, or a table of configure and aggregate. round: its number, seed, clients and population.
 ---     > ms.federated.strategies.configure(ms.federated.strategies.FedProx({ mu = 0.5 }), { number = 1 }).rule --> prox
 function M.configure(strategy, round)
   strategy = M.of("configure", strategy)
@@ -148,6 +149,10 @@ local function refusal(strategy, global, update, limit)
   if not math.type(samples) or not (samples > 0 and samples < 2 ^ 53) then
     return "samples must be a positive number, got " .. describe(samples)
   end
+  for _, name in ipairs { "metrics", "extra" } do
+    local given = update[name]
+    if given ~= nil and type(given) ~= "table" then return ("%s must be a table, got %s"):format(name, describe(given)) end
+  end
   for name, value in pairs(update.metrics or {}) do
     if math.type(value) and not (value == value and math.abs(value) < math.huge) then
       return ("the metric '%s' is %s"):format(tostring(name), tostring(value))
@@ -164,11 +169,12 @@ local function refusal(strategy, global, update, limit)
   return strategy.refusal and strategy:refusal(global, update)
 end
 
-local function check_result(strategy, global, map)
-  local name = getmetatable(strategy)._name
+-- What a strategy has made, if it can be used; else the strategy is as it was before.
+local function check_result(strategy, global, state, map)
   local wrong = global:refusal(map, 1e300)
-  if wrong then fail(name, "aggregate gave weights that cannot be used: " .. wrong) end
-  return map
+  if not wrong then return map end
+  strategy:load_state(state)
+  return fail(getmetatable(strategy)._name, "aggregate gave weights that cannot be used: " .. wrong)
 end
 
 --- One aggregation by any strategy: updates are put in order and checked, those that cannot be used are left out, and the result is
@@ -205,8 +211,9 @@ function M.aggregate(strategy, round, global, updates, options)
     end
   end
   if #used == 0 then return global, refused end
-  local map = check_result(strategy, global, strategy:aggregate(round, global, used))
-  if strategy.after then map = check_result(strategy, global, strategy:after(round, map)) end
+  local state = strategy:state()
+  local map = check_result(strategy, global, state, strategy:aggregate(round, global, used))
+  if strategy.after then map = check_result(strategy, global, state, strategy:after(round, map)) end
   return map, refused
 end
 
