@@ -8,5 +8,7 @@ local links = ms.federated.vertical.connect("follower", { leader = arg[1], follo
 local bottom = case.bottom()
 local model = nets.follower(case, bottom)
 local communicator = ms.federated.VerticalFederatedCommunicator { links = links }
+-- Dropout draws as it does in the joined network.
+ms.set_seed(100)
 ms.federated.VFLTrainer(model, communicator):train(1, case.batches())
 ms.save_checkpoint(bottom, arg[3])

@@ -31,6 +31,15 @@ local function split(case, follower, leader, seed)
   return losses, bytes
 end
 
+-- The joined network, whose steps draw the random numbers of a seed.
+local function joined(case)
+  return nets.joined(setmetatable({ top = function()
+    local net = case.top()
+    ms.set_seed(100)
+    return net
+  end }, { __index = case }))
+end
+
 for _, name in ipairs { "mlp", "wide", "cnn" } do
   local case = nets.cases[name]
   t.test(name .. ": a split training is that of the joined network to the bit", function()
@@ -38,13 +47,7 @@ for _, name in ipairs { "mlp", "wide", "cnn" } do
     local bottom, top = case.bottom(), case.top()
     local follower, leader = nets.follower(case, bottom), nets.leader(case, top)
     local losses = split(case, follower, leader, 100)
-    -- The joined network makes its halves first too.
-    local joined_case = setmetatable({ bottom = function() return case.bottom() end, top = function()
-      local net = case.top()
-      ms.set_seed(100)
-      return net
-    end }, { __index = case })
-    local expected, joined_bottom, joined_top = nets.joined(joined_case)
+    local expected, joined_bottom, joined_top = joined(case)
     t.equal(losses, expected)
     same_weights(bottom, joined_bottom)
     same_weights(top, joined_top)
@@ -55,7 +58,7 @@ end
 local program = arg[-1] or "build/lunaria"
 t.test("a split training over two processes is that of the joined network to the bit", function()
   local mode = ms.get_context("mode") == ms.GRAPH_MODE and "graph" or "eager"
-  for _, name in ipairs { "mlp", "wide" } do
+  for _, name in ipairs { "mlp", "wide", "cnn" } do
     local case, key, path = nets.cases[name], V.new_key(), os.tmpname() .. ".ckpt"
     local listener = V.listen "127.0.0.1:0"
     local other = io.popen(("%s tests/lua/federated/vertical/split_other.lua %s %s %s %s %s 2>&1"):format(program, listener.address, key,
@@ -67,7 +70,7 @@ t.test("a split training over two processes is that of the joined network to the
     t.equal(other:read "a", "")
     other:close()
     listener:close()
-    local expected, joined_bottom, joined_top = nets.joined(case)
+    local expected, joined_bottom, joined_top = joined(case)
     t.equal(losses, expected)
     same_weights(top, joined_top)
     local bottom = case.bottom()
@@ -102,13 +105,13 @@ t.test("two followers and a leader without columns of its own", function()
     b = function(l) trainer(follower(fb, "b", "hb"), l):train(2, batches) end,
     leader = function(l) loss = trainer(leader, { a = l.a, b = l.b }):train(2, batches).loss:item() end,
   }
-  local ja, jb, joined = halves()
+  local ja, jb, whole = halves()
   local all = {}
-  for _, net in ipairs { ja, jb, joined } do
+  for _, net in ipairs { ja, jb, whole } do
     for _, p in ipairs(net:trainable_params()) do all[#all + 1] = p end
   end
   local optimizer = nn.Momentum(all, 0.1, 0.9)
-  local step = ms.value_and_grad(function(a, b, y) return loss_fn(joined(ja(a), jb(b)), y) end, false, all)
+  local step = ms.value_and_grad(function(a, b, y) return loss_fn(whole(ja(a), jb(b)), y) end, false, all)
   local expected
   for _ = 1, 2 do
     for _, batch in ipairs(batches) do
@@ -118,7 +121,7 @@ t.test("two followers and a leader without columns of its own", function()
     end
   end
   t.equal(loss, expected:item())
-  for i, pair in ipairs { { fa, ja }, { fb, jb }, { top, joined } } do same_weights(pair[1], pair[2], i) end
+  for i, pair in ipairs { { fa, ja }, { fb, jb }, { top, whole } } do same_weights(pair[1], pair[2], i) end
 end)
 
 t.test("optimizers, gradients and their factors come from yaml_data", function()
