@@ -3,7 +3,7 @@
     python3 flower.py CLIENTS SAMPLES BATCH EPOCHS ROUNDS RATE SEED
 
 Each client has so many pictures; the processes of the clients read them once. Prints the seconds of each round, of which the first
-ones start processes, and the accuracy of the last model.
+ones start processes, those of the processors, and the accuracy of the last model.
 """
 import functools
 import gzip
@@ -47,6 +47,23 @@ def pictures(part):
     return x, torch.from_numpy(idx(f"{part}-labels-idx1").astype("int64"))
 
 
+def processor_seconds():
+    """Of all processes that this one has started, by whatever way, and of itself: they have its settings in their environment."""
+    ticks = 0
+    for folder in os.scandir("/proc"):
+        if not folder.name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{folder.name}/environ", "rb") as file:
+                if b"LUNARIA_FLOWER=" not in file.read() and int(folder.name) != os.getpid():
+                    continue
+            with open(f"/proc/{folder.name}/stat") as file:
+                ticks += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+        except OSError:
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def make_net():
     n = torch.nn
     return n.Sequential(n.Linear(784, 200), n.ReLU(), n.Linear(200, 200), n.ReLU(), n.Linear(200, 10))
@@ -82,17 +99,19 @@ server = ServerApp()
 @server.main()
 def main(grid, context: Context) -> None:
     torch.manual_seed(SEED)
-    at = []
+    at, processor = [], []
 
     def evaluate(_, arrays):
         at.append(time.perf_counter())
+        processor.append(processor_seconds())
         if len(at) <= ROUNDS:
             return MetricRecord({})
         net = make_net()
         net.load_state_dict(arrays.to_torch_state_dict())
         x, y = pictures("t10k")
         accuracy = (net(x).argmax(1) == y).float().mean().item()
-        print(json.dumps({"seconds": [b - a for a, b in zip(at, at[1:])], "accuracy": accuracy}), flush=True)
+        differences = {name: [b - a for a, b in zip(list, list[1:])] for name, list in (("seconds", at), ("processor", processor))}
+        print(json.dumps({**differences, "accuracy": accuracy}), flush=True)
         return MetricRecord({"accuracy": accuracy})
 
     FedAvg(fraction_train=1.0, fraction_evaluate=0.0, min_available_nodes=CLIENTS).start(
