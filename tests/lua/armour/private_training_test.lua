@@ -233,6 +233,10 @@ t.test("mistakes", function()
   t.fails({ "noise_mech must be a noise mechanism, got 3" }, model, { noise_mech = 3 })
   t.fails({ "clipping must be one of 'flat', 'per_layer', 'automatic', 'adaptive'" }, model, { clipping = "layers" })
   t.fails({ "micro_batches need batches of one size" }, model, { micro_batches = 2 })
+  t.fails({ "secure has no effect where the noise mechanism is given" }, model,
+    { noise_mech = dp.NoiseGaussianRandom(1.0, 1.0), secure = true })
+  t.fails({ "expected_batch_size has no effect with micro_batches" }, model,
+    { micro_batches = 2, expected_batch_size = 8, poisson_sampling = false })
   t.fails({ "clip_mech adapts one bound" }, model, { clip_mech = dp.AdaClippingWithGaussianRandom(), clipping = "per_layer" })
   t.fails({ "optimizer is missing" }, dp.DPModel, net, loss)
   t.fails({ "train: a private training sinks no steps" }, function() model {}:train(1, { { x, y } }, nil, true) end)

@@ -43,6 +43,9 @@ local function mechanism_of(a, optimizer)
     fail("DPModel", "noise_mech is given, and the optimizer adds noise of its own",
       "take a plain optimizer of ms.nn, or leave noise_mech out")
   end
+  if own or a.noise_mech ~= nil then
+    arguments.without_effect("DPModel", DPModel._signature, a, { "secure", "seed" }, "where the noise mechanism is given: it has its own")
+  end
   local mechanism = own or a.noise_mech or noise.NoiseGaussianRandom(a.norm_bound, 1.0, a.seed, a.secure)
   if not class.is_a(mechanism, noise.Noise) then
     fail("DPModel", "noise_mech must be a noise mechanism, got " .. describe(mechanism), "NoiseMechanismsFactory():create(\"Gaussian\")")
@@ -97,6 +100,9 @@ function DPModel:init(...)
     if a.clipping ~= "flat" and a.clipping ~= "adaptive" then
       fail(name, ("clip_mech adapts one bound for all parameters, and clipping is '%s'"):format(a.clipping))
     end
+  end
+  if a.micro_batches then
+    arguments.without_effect(name, DPModel._signature, a, { "expected_batch_size" }, "with micro_batches: sums are divided by their number")
   end
   if a.micro_batches and (a.poisson_sampling or a.max_physical_batch_size) then
     fail(name, a.poisson_sampling and "micro_batches need batches of one size, and Poisson sampling gives others"

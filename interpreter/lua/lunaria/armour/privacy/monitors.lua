@@ -13,7 +13,11 @@ local fail, check, describe = arguments.fail, arguments.check, arguments.describ
 local PrivacyMonitor = callback.Callback:extend("PrivacyMonitor")
 PrivacyMonitor._called = "monitor"
 
-local function setup(self, name, a, mechanism)
+local function setup(self, name, a, mechanism, signature)
+  if a.noise_decay_mode == nil then arguments.without_effect(name, signature, a, { "noise_decay_rate" }, "without noise_decay_mode") end
+  if a.target_eps ~= nil and a.max_delta ~= nil then
+    arguments.without_effect(name, signature, a, { "max_eps", "target_delta" }, "beside max_delta and target_eps, which are the budget")
+  end
   self.num_samples = check.positive(name, "num_samples", a.num_samples)
   self.batch_size = check.number_positive(name, "batch_size", a.batch_size) + 0.0
   if self.batch_size > self.num_samples then
@@ -216,7 +220,7 @@ sampling: "poisson", or "fixed" for batches of one size; by default what the tra
 
 local function define(name, mechanism, own, doc, example)
   local monitor = class.define(PrivacyMonitor, name, (signature:gsub("ORDERS", own or "")), doc .. "\n\n" .. options .. "\n\n" .. example)
-  function monitor:setup(a) setup(self, name, a, mechanism) end
+  function monitor:setup(a) setup(self, name, a, mechanism, monitor._signature) end
   return monitor
 end
 

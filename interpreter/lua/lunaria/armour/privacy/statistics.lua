@@ -20,6 +20,8 @@ function statistics.count(x, options)
   local where = "count"
   local o = released.budget(where, options, released.options(), "{ epsilon = 1.0 }")
   if not ms.is_tensor(x) or x.ndim == 0 then fail(where, "x must be a tensor (n, ...), got " .. describe(x)) end
+  -- A row of several booleans would add more than the noise hides.
+  if x.dtype == ms.bool_ and x.ndim ~= 1 then fail(where, "booleans must be a tensor (n,), got " .. describe(x)) end
   local n = x.dtype == ms.bool_ and ops.sum(x:astype(f64)):item() or x.shape[1] + 0.0
   o.grid = 1.0
   return math.max(0, math.tointeger(released.noisy(where, constant(n), 1.0, 1.0, o):item()))
