@@ -1,7 +1,6 @@
 #include "core/watch/statistics.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -23,11 +22,18 @@ bool has_avx2() {
     return has;
 }
 
+// Sums in lanes are written with vectors: the compiler's own choice for an array of lanes moves them about at each
+// step.
+constexpr int kLanes = 8;
+typedef float Floats __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+typedef int32_t Words __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
+constexpr int32_t kMagnitude = 0x7fffffff;  // the bits of a float without its sign
+
 // The largest magnitude, as bits: of floats without their signs the order is that of integers, and what is not finite
 // is above all finite ones.
 [[gnu::always_inline]] inline uint32_t largest_bits(const uint32_t* x, int64_t count) {
     uint32_t most = 0;
-    for (int64_t i = 0; i < count; ++i) most = std::max(most, x[i] & 0x7fffffffu);
+    for (int64_t i = 0; i < count; ++i) most = std::max(most, x[i] & static_cast<uint32_t>(kMagnitude));
     return most;
 }
 [[gnu::target("avx2")]] uint32_t largest_bits_avx2(const uint32_t* x, int64_t count) { return largest_bits(x, count); }
@@ -44,12 +50,16 @@ bool has_avx2() {
 
 // The sum of |x|, in lanes, so that the compiler may add several at once.
 [[gnu::always_inline]] inline double absolute_sum_of(const float* x, int64_t count) {
-    std::array<float, 16> lanes{};
+    Floats lanes[2] = {};
     int64_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        for (size_t k = 0; k < 16; ++k) lanes[k] += std::abs(x[i + static_cast<int64_t>(k)]);
+    for (; i + 2 * kLanes <= count; i += 2 * kLanes)
+        for (int v = 0; v < 2; ++v) {
+            const Words bits = *reinterpret_cast<const Words*>(x + i + v * kLanes) & kMagnitude;
+            lanes[v] += __builtin_bit_cast(Floats, bits);
+        }
     double sum = 0;
-    for (float lane : lanes) sum += static_cast<double>(lane);
+    for (const Floats& lane : lanes)
+        for (int k = 0; k < kLanes; ++k) sum += static_cast<double>(lane[k]);
     for (; i < count; ++i) sum += std::abs(static_cast<double>(x[i]));
     return sum;
 }
@@ -63,19 +73,21 @@ struct Sums {
 };
 // |now - before| and |before| added up.
 [[gnu::always_inline]] inline Sums differences_of(const float* now, const float* before, int64_t count) {
-    std::array<float, 16> changed{}, old{};
+    Floats changed[2] = {}, old[2] = {};
     int64_t i = 0;
-    for (; i + 16 <= count; i += 16)
-        for (size_t k = 0; k < 16; ++k) {
-            const int64_t at = i + static_cast<int64_t>(k);
-            changed[k] += std::abs(now[at] - before[at]);
-            old[k] += std::abs(before[at]);
+    for (; i + 2 * kLanes <= count; i += 2 * kLanes)
+        for (int v = 0; v < 2; ++v) {
+            const Floats a = *reinterpret_cast<const Floats*>(now + i + v * kLanes),
+                         b = *reinterpret_cast<const Floats*>(before + i + v * kLanes), distance = a - b;
+            changed[v] += __builtin_bit_cast(Floats, __builtin_bit_cast(Words, distance) & kMagnitude);
+            old[v] += __builtin_bit_cast(Floats, __builtin_bit_cast(Words, b) & kMagnitude);
         }
     Sums sums;
-    for (size_t k = 0; k < 16; ++k) {
-        sums.changed += static_cast<double>(changed[k]);
-        sums.old += static_cast<double>(old[k]);
-    }
+    for (int v = 0; v < 2; ++v)
+        for (int k = 0; k < kLanes; ++k) {
+            sums.changed += static_cast<double>(changed[v][k]);
+            sums.old += static_cast<double>(old[v][k]);
+        }
     for (; i < count; ++i) {
         sums.changed += std::abs(static_cast<double>(now[i]) - static_cast<double>(before[i]));
         sums.old += std::abs(static_cast<double>(before[i]));
