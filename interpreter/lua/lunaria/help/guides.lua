@@ -222,6 +222,7 @@ return {
         { "record:close()" },
         { "step.hits[1].condition, step.hits[1].node.name, step.hits[1].step", "tensor_overflow log-0 2" },
       },
+      "With control = ms.insight.start{dir = folder} the page Debugger of that server shows where the program stands, node by node or step by step: figures and elements of its tensors, what led to them, the step before. It goes on, pauses or ends the program from there; control = \"terminal\" does so at a prompt.",
       "Where the first NaN or infinity of one call comes from needs no preparation:",
       {
         { "ms.insight.first_nan(function(x) return ms.ops.sqrt(x - 2) * 2 end, ms.tensor{3.0, 1.0}).node.name", "sqrt-0" },
