@@ -1,7 +1,10 @@
-// Any request gets an answer of the pages of trainings: the first line is method and target, then headers up to an
-// empty line, then the content. The gate passes only what names this machine and is of no other site. Source:
-// core/insight/answers/*.cpp Source: core/insight/graph/*.cpp Source: interpreter/serve/gate.cpp Source:
-// interpreter/serve/site.cpp Source: interpreter/serve/taken_apart.cpp
+// Any request gets an answer of the pages of trainings. The first line is method and target, headers follow up to an
+// empty line, then the content. The gate passes only what names this machine and is of no other site.
+// Source: core/insight/answers/*.cpp
+// Source: core/insight/graph/*.cpp
+// Source: interpreter/serve/gate.cpp
+// Source: interpreter/serve/site.cpp
+// Source: interpreter/serve/taken_apart.cpp
 #include <cstdlib>
 
 #include "core/insight/answers/answers.h"

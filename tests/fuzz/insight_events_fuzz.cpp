@@ -1,6 +1,6 @@
-// Any bytes are a file of events or of lineage as the pages of trainings read it; its curves and records are read
-// again. Check sums keep most inputs from the messages: so the bytes are also one record of such a file. Source:
-// core/insight/store/landscape.cpp
+// Any bytes are a file of events or of lineage as the pages of trainings read it, curves and records included. Check
+// sums keep most inputs from the messages: so the bytes are also one record of such a file.
+// Source: core/insight/store/landscape.cpp
 #include "core/base/error.h"
 #include "core/data/files/frames.h"
 #include "core/insight/store/contents.h"
