@@ -40,25 +40,33 @@ local function quadratic(curvature, centre)
   end
 end
 
-local function compiled(f) return ms.get_context("mode") == ms.GRAPH_MODE and ms.jit(f) or f end
+-- The step of each rule, compiled in graph mode.
+local steps = {}
+local function step_of(name)
+  if not steps[name] then
+    local rule = rules.find(name)
+    local function step(carry, s, k, curvature, centre) return rule.step(carry, quadratic(curvature, centre), s, k) end
+    steps[name] = ms.get_context("mode") == ms.GRAPH_MODE and ms.jit(step) or step
+  end
+  return steps[name]
+end
 
 local function parties_of(part)
   local list = {}
   for i, samples in ipairs(part.samples) do
-    local gradient = quadratic(ms.tensor(part.curvature[i], ms.float64), ms.tensor(part.centres[i], ms.float64))
-    list[i] = { id = ("party %03d"):format(i), samples = samples, steps = part.local_steps[i], gradient = gradient }
+    list[i] = { id = ("party %03d"):format(i), samples = samples, steps = part.local_steps[i],
+      curvature = ms.tensor(part.curvature[i], ms.float64), centre = ms.tensor(part.centres[i], ms.float64) }
   end
   return list
 end
 
-local function train(party, rule, settings, global)
-  local w0 = global:vector()
+local function train(party, settings, global)
+  local rule, step, w0 = rules.find(settings.rule), step_of(settings.rule), global:vector()
   party.state = party.state or rule.initial and rule.initial(w0) or {}
-  party.step = party.step or compiled(function(carry, s, k) return rule.step(carry, party.gradient, s, k) end)
   local carry = rule.begin(w0, settings, party.state)
-  for k = 0, party.steps - 1 do carry = party.step(carry, settings, k) end
+  for k = 0, party.steps - 1 do carry = step(carry, settings, k, party.curvature, party.centre) end
   local w, extra, metrics, state = rule.finish(carry, w0, settings, party.steps, party.state)
-  party.state, metrics.initial_loss = state, party.gradient(w0):item()
+  party.state, metrics.initial_loss = state, quadratic(party.curvature, party.centre)(w0):item()
   return { id = party.id, samples = party.samples, weights = global:with_vector(w), extra = extra, metrics = metrics }
 end
 
@@ -71,7 +79,7 @@ local function trajectory(strategy, part)
     local settings, updates = strategies.configure(strategy, round), {}
     settings.lr = part.lr
     -- They come in another order than that of their ids.
-    for i = #parties, 1, -1 do updates[#updates + 1] = train(parties[i], rules.find(settings.rule), settings, global) end
+    for i = #parties, 1, -1 do updates[#updates + 1] = train(parties[i], settings, global) end
     local refused
     global, refused = strategies.aggregate(strategy, round, global, updates)
     if #refused > 0 then error(refused[1].reason) end
