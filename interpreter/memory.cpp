@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "core/base/address_space.h"
 #include "core/base/interrupt.h"
 #include "core/memory/memory.h"
 
@@ -14,6 +15,7 @@ namespace lunaria {
 namespace {
 
 constexpr size_t kInterruptible = size_t{16} << 20;  // bytes
+constexpr size_t kLarge = size_t{64} << 10;
 
 }  // namespace
 
@@ -29,6 +31,7 @@ void* LuaMemory::allocate(void* self, void* block, size_t old_size, size_t new_s
     // where it can be stopped.
     if (new_size >= kInterruptible && (!block || new_size > old_size) && interrupt_requested()) [[unlikely]]
         return nullptr;
+    if (new_size >= kLarge && new_size > old_size && !address_space_has(new_size + kAddressesLeft)) return nullptr;
     if (!block) {
         if (new_size == 0) return nullptr;  // Lua also frees blocks that it never had
         // For a new block Lua tells the kind of object instead of an old size.
@@ -92,6 +95,7 @@ void* LuaMemory::take_slot() {
 
 // Called from within Lua, which handles a null pointer but no exception.
 bool LuaMemory::add_slab() noexcept {
+    if (!address_space_has(kSlab + kAddressesLeft)) return false;
     auto* slab = static_cast<char*>(std::aligned_alloc(kSlab, kSlab));
     if (!slab) return false;
     auto insert = [](std::vector<uintptr_t>& table, uintptr_t address) {

@@ -11,9 +11,9 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/gemm_tiles.h"
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 #include "core/base/visit.h"
-#include "core/memory/address_space.h"
 #include "core/tensor/tensor.h"
 #include "core/threads/threads.h"
 
@@ -45,10 +45,14 @@ double call_dot(int n, const double* x, int incx, const double* y, int incy) { r
 // keeps its buffers.
 constexpr size_t kBuffer = (size_t{128} << 20) + (size_t{1} << 16);
 
+// OpenBLAS makes buffers for so many threads when it is loaded. It is asked for before main, since programs may set
+// another number of threads before their first product.
+const int threads_at_start = std::min(omp_get_max_threads(), omp_get_num_procs());
+
 struct Buffers {
     std::mutex mutex;
-    int calls = 0, most_calls = 0;        // concurrent ones: now, and at most so far
-    int threads = omp_get_max_threads();  // with buffers: OpenBLAS made them when it was loaded
+    int calls = 0, most_calls = 0;   // concurrent ones: now, and at most so far
+    int threads = threads_at_start;  // with buffers
 };
 
 Buffers& buffers() {

@@ -63,6 +63,11 @@ void* Memory::allocate(size_t bytes) {
             throw memory_error(name_, str("out of device memory: ", bytes, " bytes are asked for, ", stats_.live,
                                           " of ", limit_, " are in use"));
         if (!block) {
+            // Room for it in the list of free ones, for which there may be no memory when it is released.
+            std::vector<char*>& list = free_[size];
+            const size_t count = made_[size] + 1;
+            if (list.capacity() < count) list.reserve(2 * count);
+            made_[size] = count;
             block = outside_ + start;
             fresh_ = block + size;
         }
@@ -83,9 +88,10 @@ void Memory::release(void* block, size_t bytes) noexcept {
 
 void Memory::empty_cache() {
     std::lock_guard lock(mutex_);
-    for (auto at = free_.upper_bound(kPage); at != free_.end(); at = free_.erase(at)) {
+    for (auto at = free_.upper_bound(kPage); at != free_.end(); ++at) {
         auto& [size, blocks] = *at;
-        for (char* block : blocks) {
+        for (; !blocks.empty(); blocks.pop_back()) {
+            char* const block = blocks.back();
             fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, block - outside_, static_cast<off_t>(size));
             dry_[size].push_back(block);
             stats_.cached -= static_cast<int64_t>(size);

@@ -43,7 +43,8 @@ class Memory {
     mutable std::mutex mutex_;
     using Blocks = std::map<size_t, std::vector<char*>>;  // by size
     char* take(Blocks& blocks, size_t size);
-    Blocks free_, dry_;  // dry: without pages
+    Blocks free_, dry_;              // dry: without pages
+    std::map<size_t, size_t> made_;  // the number of blocks of a size, free or not
     DeviceMemory stats_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "core/base/address_space.h"
+
 namespace lunaria {
 
 std::vector<std::filesystem::path> own_library_paths(std::string_view name) {
@@ -19,12 +21,14 @@ std::vector<std::filesystem::path> own_library_paths(std::string_view name) {
 }
 
 void* own_library_function(std::string_view name, const char* symbol, std::string& problem) {
+    constexpr size_t kRoom = size_t{32} << 20;
     problem = std::string(name) + " is not there";
     std::error_code none;
     for (const std::filesystem::path& path : own_library_paths(name)) {
         if (!std::filesystem::exists(path, none)) continue;
-        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (void* function = library ? dlsym(library, symbol) : nullptr) return function;
+        void* const library = open_library(path.c_str(), RTLD_NOW | RTLD_LOCAL, kRoom, problem);
+        if (!library) continue;
+        if (void* function = dlsym(library, symbol)) return function;
         problem = dlerror();
     }
     return nullptr;

@@ -167,19 +167,18 @@ class Ahead final : public Cursor, private Job {
         slot.problem = nullptr;
         // The host draws pieces of one row, so that each error has a slot.
         const size_t rows = native_ ? static_cast<size_t>(piece_.load(std::memory_order_relaxed)) : 1;
-        slot.drafts.resize(std::max(rows, slot.drafts.size()));
         bool last = false;
-        while (slot.count < rows) {
-            Draft& draft = slot.drafts[slot.count];
-            draft.clear();
-            try {
-                if (last = !cursor_->draw(draft); last) break;
-                ++slot.count;
-            } catch (const std::exception&) {
-                slot.problem = std::current_exception();
-                last = true;
-                break;
+        try {
+            slot.drafts.resize(std::max(rows, slot.drafts.size()));
+            while (slot.count < rows && !last) {
+                Draft& draft = slot.drafts[slot.count];
+                draft.clear();
+                last = !cursor_->draw(draft);
+                if (!last) ++slot.count;
             }
+        } catch (const std::exception&) {
+            slot.problem = std::current_exception();
+            last = true;
         }
         const std::lock_guard lock(mutex_);
         finished_ = last;
@@ -245,9 +244,9 @@ class Ahead final : public Cursor, private Job {
         return &slot;
     }
     void make(Slot& slot) {
-        slot.rows.resize(std::max(slot.count, slot.rows.size()));
         const auto begin = Time::now();
         try {
+            slot.rows.resize(std::max(slot.count, slot.rows.size()));
             for (; slot.made < slot.count; ++slot.made) cursor_->finish(slot.drafts[slot.made], slot.rows[slot.made]);
         } catch (const std::exception&) {
             slot.problem = std::current_exception();

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -90,10 +91,21 @@ class Pool {
         }
         sleeping_.clear();
     }
+    // The thread itself takes no memory, whose lack would end the process there: lists have room for it beforehand.
     bool add_thread() {
         try {
+            const size_t count = threads_.size() + gone_.size() + 1;
+            while (sleepers_.size() < count) {
+                spare_.reserve(sleepers_.size() + 1);
+                sleeping_.reserve(sleepers_.size() + 1);
+                spare_.push_back(&sleepers_.emplace_back());
+            }
+            gone_.reserve(count);
+            threads_.reserve(count);
             threads_.push_back(make_thread("dataset", [this] { live(); }));
         } catch (const Error&) {
+            return false;
+        } catch (const std::bad_alloc&) {
             return false;
         }
         return true;
@@ -140,7 +152,6 @@ class Pool {
         omp_set_num_threads(1);
         const LoneThread alone;
         std::unique_lock lock(mutex_);
-        if (spare_.empty()) spare_.push_back(&sleepers_.emplace_back());
         Sleeper& rest = *spare_.back();
         spare_.pop_back();
         for (;;) {

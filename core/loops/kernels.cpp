@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/base/own_library.h"
@@ -29,6 +30,13 @@ class Generator {
             if (std::filesystem::exists(path, none)) return true;
         }
         return false;
+    }
+    // Whether there is memory for a kernel. LLVM's constructors and some of its functions end the process where there
+    // is none, so that it is not even opened then.
+    bool has_room() const {
+        constexpr size_t kLibrary = size_t{200} << 20;  // with all libraries that it opens
+        constexpr size_t kWork = size_t{64} << 20;
+        return address_space_has(kWork + (function_ ? 0 : kLibrary));
     }
     std::string run(const KernelRequest& request, const std::string& target) {
         std::string code;
@@ -146,6 +154,10 @@ std::vector<void*> find_kernels(const CodeTarget& target, std::span<const Kernel
             if (kernel) ++s.stats.read;
         }
         if (!kernel && s.origin == KernelOrigin::generator) {
+            if (!s.generator.has_room()) {
+                kernels.push_back(nullptr);  // this time: there may be room for the next graph
+                continue;
+            }
             if (logs(LogTopic::cache)) log(LogTopic::cache, "a kernel is generated: no cache has it");
             const std::string code = s.generator.run(request, target.name);
             if (!code.empty()) kernel = target.load(code);
@@ -166,7 +178,7 @@ std::string find_code(const KernelRequest& request, const std::string& target) {
         ++s.stats.read;
         return code;
     }
-    if (s.origin != KernelOrigin::generator) return code;
+    if (s.origin != KernelOrigin::generator || !s.generator.has_room()) return code;
     code = s.generator.run(request, target);
     if (!code.empty()) s.keep(key, code);
     return code;

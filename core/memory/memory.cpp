@@ -12,9 +12,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 #include "core/memory/page_store.h"
 #include "core/memory/unfilled_memory.h"
@@ -67,19 +69,30 @@ struct Account {
     // The balance up to which the sum over all threads surely stays below the peak, as long as the other threads do not
     // grow.
     std::atomic<int64_t> unseen{INT64_MIN};
+    // In the ledger's list, which takes no memory: a thread may open its account when it releases a block.
+    Account *previous = nullptr, *next = nullptr;
 };
 
 // The accounts of live threads, the balance of ended ones, and the peak of the sum.
 struct Ledger {
     std::mutex mutex;
-    std::vector<Account*> accounts;
+    Account* first = nullptr;
     std::atomic<int64_t> left_balance{0}, left_allocations{0}, cached{0};
     int64_t peak = 0;
 
     int64_t live() const {
         int64_t sum = left_balance.load(std::memory_order_relaxed);
-        for (const Account* account : accounts) sum += account->balance.load(std::memory_order_relaxed);
+        for (const Account* a = first; a; a = a->next) sum += a->balance.load(std::memory_order_relaxed);
         return sum;
+    }
+    void add(Account& account) {
+        account.next = first;
+        if (first) first->previous = &account;
+        first = &account;
+    }
+    void remove(const Account& account) {
+        (account.previous ? account.previous->next : first) = account.next;
+        if (account.next) account.next->previous = account.previous;
     }
     // Called with the mutex held. `own`: the account of the calling thread; null when it no longer has one.
     int64_t look(Account* own) {
@@ -137,6 +150,22 @@ struct LargeCache {
         return std::min(std::max(high, high_before) - in_use, most);
     }
 
+    // Keeps a free block; false where there is no memory to note it.
+    bool keep(void* block, size_t size) {
+        const auto list = blocks.lower_bound(size);
+        const bool is_new = list == blocks.end() || list->first != size;
+        try {
+            if (is_new)
+                blocks.emplace_hint(list, size, std::vector<Block>{{block, releases + 1}});
+            else
+                list->second.push_back({block, releases + 1});
+        } catch (const std::bad_alloc&) {
+            return false;
+        }
+        ++releases;
+        bytes += size;
+        return true;
+    }
     // Takes out the block of `least` bytes or more that has waited longest; {nullptr, 0} without one.
     std::pair<void*, size_t> take_oldest(size_t least) {
         auto oldest = blocks.end();
@@ -195,14 +224,14 @@ struct Own {
         state = State::open;
         Ledger& all = ledger();
         std::lock_guard lock(all.mutex);
-        all.accounts.push_back(&account);
+        all.add(account);
     }
     void close() {
         clear();
         state = State::closed;
         Ledger& all = ledger();
         std::lock_guard lock(all.mutex);
-        std::erase(all.accounts, &account);
+        all.remove(account);
         all.left_balance += account.balance.load();
         all.left_allocations += account.allocations.load();
     }
@@ -324,6 +353,7 @@ void* system_allocate(size_t size) {
         if (available != SIZE_MAX && size + kReserve > available) return nullptr;
     }
     if (!stored) {
+        if (!address_space_has(size + kAddressesLeft)) return nullptr;
         // Unlike aligned_alloc, of any size.
         void* block = nullptr;
         return posix_memalign(&block, kAlignment, size) == 0 ? block : nullptr;
@@ -434,13 +464,9 @@ void release(void* block, size_t bytes) noexcept {
         std::lock_guard lock(cache.mutex);
         cache.count_given_back(size);
         if (many) limit = std::max(limit, cache.swing());
-        if (size <= limit) {
-            cache.blocks[size].push_back({block, ++cache.releases});
-            cache.bytes += size;
-        } else if (cache.store.owns(block)) {
+        if (size > limit || !cache.keep(block, size)) {
+            if (!cache.store.owns(block)) return std::free(block);
             cache.store.give_back(block, size);
-        } else {
-            return std::free(block);
         }
         cache.count();
         full = cache.bytes + cache.store.kept() > limit;
@@ -466,7 +492,7 @@ MemoryStats memory_stats() {
     std::lock_guard lock(all.mutex);
     const int64_t live = all.look(mine);
     int64_t allocations = all.left_allocations;
-    for (const Account* account : all.accounts) allocations += account->allocations.load(std::memory_order_relaxed);
+    for (const Account* a = all.first; a; a = a->next) allocations += a->allocations.load(std::memory_order_relaxed);
     return {live, all.peak, all.cached, allocations};
 }
 
@@ -474,7 +500,7 @@ void reset_peak_memory() {
     Ledger& all = ledger();
     std::lock_guard lock(all.mutex);
     all.peak = all.live();
-    for (Account* account : all.accounts) account->unseen.store(INT64_MIN, std::memory_order_relaxed);
+    for (Account* a = all.first; a; a = a->next) a->unseen.store(INT64_MIN, std::memory_order_relaxed);
 }
 
 void empty_memory_cache() {

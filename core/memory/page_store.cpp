@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <new>
 
 #include "core/memory/watched_memory.h"
 
@@ -41,33 +43,63 @@ PageStore::~PageStore() {
     if (base_) munmap(base_, reserved_);
 }
 
-void PageStore::Ranges::add(char* at, size_t size) {
+bool PageStore::Ranges::add(char* at, size_t size) {
     auto next = by_address.lower_bound(at);
-    if (next != by_address.end() && at + size == next->first) {
-        size += next->second;
-        by_size.erase({next->second, next->first});
-        next = by_address.erase(next);
-    }
-    if (next != by_address.begin()) {
-        auto before = std::prev(next);
-        if (before->first + before->second == at) {
-            by_size.erase({before->second, before->first});
-            before->second += size;
-            by_size.emplace(before->second, before->first);
-            return;
+    const auto before = next == by_address.begin() ? by_address.end() : std::prev(next);
+    const bool joins_next = next != by_address.end() && at + size == next->first;
+    const bool joins_before = before != by_address.end() && before->first + before->second == at;
+    if (joins_before) {
+        size += before->second;
+        if (joins_next) {
+            size += next->second;
+            remove(next);
+        }
+        change(before, before->first, size);
+    } else if (joins_next) {
+        change(next, at, size + next->second);
+    } else {
+        bool is_listed = false;
+        try {
+            next = by_address.emplace_hint(next, at, size);
+            is_listed = true;
+            by_size.emplace(size, at);
+        } catch (const std::bad_alloc&) {
+            if (is_listed) by_address.erase(next);
+            return false;
         }
     }
-    by_address.emplace_hint(next, at, size);
-    by_size.emplace(size, at);
+    return true;
+}
+
+void PageStore::Ranges::remove(std::map<char*, size_t>::iterator range) {
+    by_size.erase({range->second, range->first});
+    by_address.erase(range);
+}
+
+// Moves the entries, which takes no memory.
+void PageStore::Ranges::change(std::map<char*, size_t>::iterator range, char* at, size_t size) {
+    auto entry = by_size.extract({range->second, range->first});
+    entry.value() = {size, at};
+    by_size.insert(std::move(entry));
+    if (at == range->first) {
+        range->second = size;
+        return;
+    }
+    auto place = by_address.extract(range);
+    place.key() = at;
+    place.mapped() = size;
+    by_address.insert(std::move(place));
 }
 
 char* PageStore::Ranges::take(size_t size) {
-    auto found = by_size.lower_bound({size, nullptr});
+    const auto found = by_size.lower_bound({size, nullptr});
     if (found == by_size.end()) return nullptr;
     const auto [whole, at] = *found;
-    by_size.erase(found);
-    by_address.erase(at);
-    if (whole > size) add(at + size, whole - size);
+    const auto range = by_address.find(at);
+    if (whole > size)
+        change(range, at + size, whole - size);
+    else
+        remove(range);
     return at;
 }
 
@@ -85,8 +117,10 @@ void* PageStore::take_fresh(size_t size) {
 }
 
 void PageStore::give_back(void* block, size_t size) {
-    warm_.add(static_cast<char*>(block), size);
-    kept_ += size;
+    if (warm_.add(static_cast<char*>(block), size))
+        kept_ += size;
+    else
+        madvise(block, size, MADV_DONTNEED);
 }
 
 void PageStore::drop(size_t bytes) {
@@ -94,9 +128,11 @@ void PageStore::drop(size_t bytes) {
         const auto [size, at] = *warm_.by_size.rbegin();
         // Drops the end of the largest range, and no more than needed: it would be wanted again soon.
         const size_t part = std::min(size, (kept_ - bytes + kPage - 1) / kPage * kPage);
-        warm_.by_size.erase({size, at});
-        warm_.by_address.erase(at);
-        if (part < size) warm_.add(at, size - part);
+        const auto range = warm_.by_address.find(at);
+        if (part < size)
+            warm_.change(range, at, size - part);
+        else
+            warm_.remove(range);
         madvise(at + size - part, part, MADV_DONTNEED);
         cold_.add(at + size - part, part);
         kept_ -= part;

@@ -1,6 +1,10 @@
 // Memory for large blocks: one reserved range of addresses, in which space given back in one size serves another. Free
 // neighbours are merged, and keep their pages, so that the system need not clear and map new ones. Not safe from
 // several threads: the owner locks.
+//
+// Memory is given back when there is none left, too, and must not fail then: the entries of ranges are made when a
+// range has no neighbour, and only moved otherwise. A range for which there is no entry gives its pages to the system,
+// and its addresses, of which there are many, are not used again.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +31,7 @@ class PageStore {
     void* take(size_t size);
     // The same with fresh pages; nullptr where the addresses are used up.
     void* take_fresh(size_t size);
-    void give_back(void* block, size_t size);
+    void give_back(void* block, size_t size);  // does not throw
     // Bytes of free ranges that have pages.
     size_t kept() const { return kept_; }
     // Gives pages to the system until at most `bytes` are kept.
@@ -39,7 +43,11 @@ class PageStore {
         std::map<char*, size_t> by_address;
         std::set<std::pair<size_t, char*>> by_size;
 
-        void add(char* at, size_t size);
+        // False, and no range is added, where there is no memory for its entries.
+        bool add(char* at, size_t size);
+        void remove(std::map<char*, size_t>::iterator range);
+        // Gives a range other bounds, between those of its neighbours.
+        void change(std::map<char*, size_t>::iterator range, char* at, size_t size);
         // The first part of the smallest range that is large enough; nullptr without one.
         char* take(size_t size);
     };

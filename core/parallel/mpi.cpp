@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 #include "core/parallel/environment.h"
 #include "core/parallel/messages.h"
@@ -51,15 +52,17 @@ struct Mpi {
     bool is_openmpi;
 };
 
-void* open_library(Launcher launcher) {
+void* open_mpi(Launcher launcher) {
+    constexpr size_t kRoom = size_t{128} << 20;
     std::vector<std::string> names = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi.so"};
     if (launcher == Launcher::mpich) std::swap(names[0], names[1]);
     if (const char* given = std::getenv("LUNARIA_MPI")) names = {given};
     std::string problems;
     for (const std::string& name : names) {
         // Parts that the library opens by itself look for its names among all that are known.
-        if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
-        problems += str(problems.empty() ? "" : "; ", dlerror());
+        std::string why;
+        if (void* library = open_library(name.c_str(), RTLD_NOW | RTLD_GLOBAL, kRoom, why)) return library;
+        problems += (problems.empty() ? "" : "; ") + why;
     }
     throw state_error("communication", str("no library of MPI could be opened: ", problems))
         .hint("install OpenMPI or MPICH, or name the library in LUNARIA_MPI");
@@ -72,7 +75,7 @@ void find(void* library, const char* name, F& function) {
 }
 
 Mpi load(Launcher launcher) {
-    void* library = open_library(launcher);
+    void* library = open_mpi(launcher);
     Mpi mpi{};
     find(library, "MPI_Init_thread", mpi.Init_thread);
     find(library, "MPI_Initialized", mpi.Initialized);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "core/base/error.h"
@@ -130,7 +131,11 @@ class Search {
         };
         const size_t count = std::min<size_t>({std::thread::hardware_concurrency(), jobs.size(), 8});
         std::vector<std::jthread> helpers;
-        for (size_t i = 1; i < count; ++i) helpers.emplace_back(work);
+        try {
+            for (size_t i = 1; i < count; ++i) helpers.emplace_back(work);
+        } catch (const std::system_error&) {
+            // The system gives no more; those that there are do the work.
+        }
         work();
         helpers.clear();
         if (problem) std::rethrow_exception(problem);

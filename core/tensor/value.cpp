@@ -1,6 +1,7 @@
 #include "core/tensor/value.h"
 
 #include <cmath>
+#include <new>
 #include <sstream>
 
 #include "core/base/error.h"
@@ -17,7 +18,14 @@ struct SpareRoom {
     static constexpr size_t kMost = kMemoryIsWatched ? 0 : 32, kMostItems = 16;
     std::vector<std::vector<Value>> spare;
     bool closed = false;  // lists may outlive the thread's variables
-    SpareRoom() { spare.reserve(kMost); }
+    // A list that is destroyed may be the first one here that asks for it, and must not fail.
+    SpareRoom() noexcept {
+        try {
+            spare.reserve(kMost);
+        } catch (const std::bad_alloc&) {
+            closed = true;
+        }
+    }
     ~SpareRoom() { closed = true; }
 
     std::vector<Value> take() {

@@ -15,9 +15,12 @@
 // A GOMP_SPINCOUNT or OMP_WAIT_POLICY that is set already is left alone.
 #include "core/threads/pool_settings.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "core/base/address_space.h"
 
 namespace lunaria {
 
@@ -113,6 +116,14 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) void lend_entries
         --loan_count;
         *loans[loan_count].entry = loans[loan_count].value;
     }
+}
+
+// Where addresses are limited, all threads share one heap: the C library would reserve 64 MB of them for each thread
+// that allocates, whenever it first does.
+[[gnu::constructor]] void share_one_heap() {
+#ifdef M_ARENA_MAX
+    if (address_space_is_limited()) mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const lend_entries_first)(int, char**, char**) = lend_entries;

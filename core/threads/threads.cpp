@@ -11,12 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
 #include "core/base/signals.h"
@@ -59,31 +59,37 @@ int threads_alive() {
     return count;
 }
 
-// Makes up to `wanted` threads that only wait for each other, and returns how many existed at once.
+// Makes up to `wanted` threads that only wait for each other, and returns how many could be there at once.
 int try_threads(int wanted) {
     struct Gate {
         std::mutex mutex;
-        std::condition_variable opened;
+        std::condition_variable opened, came;
+        int inside = 0;
         bool open = false;
     } gate;
     const int before = threads_alive();
     std::vector<pthread_t> made;
+    made.reserve(static_cast<size_t>(wanted));
     for (int i = 0; i < wanted; ++i) {
         pthread_t thread;
         const auto wait = [](void* given) -> void* {
             auto& g = *static_cast<Gate*>(given);
             leave_signals_to_others();
-            // A thread's first allocation comes out of 64 MB of addresses that are reserved for it.
-            const std::unique_ptr<void, void (*)(void*)> memory(std::malloc(64), std::free);
             std::unique_lock lock(g.mutex);
+            ++g.inside;
+            g.came.notify_one();
             g.opened.wait(lock, [&] { return g.open; });
             return nullptr;
         };
         if (pthread_create(&thread, nullptr, wait, &gate) != 0) break;
         made.push_back(thread);
     }
+    int count = static_cast<int>(made.size());
     {
-        const std::lock_guard lock(gate.mutex);
+        std::unique_lock lock(gate.mutex);
+        gate.came.wait(lock, [&] { return gate.inside == count; });
+        // OpenMP's own records, without which it ends the process, need room beside the threads.
+        if (count > 0 && !address_space_has(kAddressesLeft)) --count;
         gate.open = true;
     }
     gate.opened.notify_all();
@@ -91,7 +97,7 @@ int try_threads(int wanted) {
     // A joined thread still counts until the system has removed it.
     for (int i = 0; i < 1000 && threads_alive() > before; ++i)
         std::this_thread::sleep_for(std::chrono::microseconds(50));
-    return static_cast<int>(made.size());
+    return count;
 }
 
 // A pool of `wanted` threads for this thread, or of as many as the system gives; returns their number.

@@ -43,6 +43,20 @@ uint64_t WorkQueue::last() const {
     return given_;
 }
 
+// Does the work; what it throws, with the place of an error.
+std::exception_ptr WorkQueue::failure_of(const Item& item) {
+    try {
+        try {
+            item.work();
+        } catch (const Error& e) {
+            throw item.place.empty() ? e : e.at(item.place);
+        }
+    } catch (...) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
 void WorkQueue::run() {
     const LoneThread alone;
     omp_set_num_threads(1);  // for this thread, in case a library uses OpenMP
@@ -53,18 +67,11 @@ void WorkQueue::run() {
         Item item = std::move(items_.front());
         items_.pop_front();
         lock.unlock();
-        std::exception_ptr failure;
-        try {
-            item.work();
-        } catch (const Error& e) {
-            failure = std::make_exception_ptr(item.place.empty() ? e : e.at(item.place));
-        } catch (...) {
-            failure = std::current_exception();
-        }
+        std::exception_ptr failure = failure_of(item);
         item = {};
         lock.lock();
         ++finished_;
-        if (failure && !failure_) failure_ = failure;
+        if (failure && !failure_) failure_ = std::move(failure);
         done_.notify_all();
     }
 }

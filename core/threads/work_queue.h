@@ -29,6 +29,7 @@ class WorkQueue {
         std::function<void()> work;
         std::string place;
     };
+    static std::exception_ptr failure_of(const Item& item);
     void run();
 
     mutable std::mutex mutex_;

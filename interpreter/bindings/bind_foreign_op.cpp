@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 #include "core/custom/foreign_op.h"
 #include "core/io/file.h"
@@ -83,11 +84,10 @@ int define_foreign_op(lua_State* L) {
     }
     // The system's loader would wait for the other end of a pipe.
     if (std::string_view(path).find('/') != std::string_view::npos) open_source(path);
-    void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char* why = dlerror();
-        throw file_error(path, str("cannot be opened as a shared library: ", why ? why : "no reason given"));
-    }
+    constexpr size_t kRoom = size_t{32} << 20;
+    std::string why;
+    void* const library = open_library(path, RTLD_NOW | RTLD_LOCAL, kRoom, why);
+    if (!library) throw file_error(path, "cannot be opened as a shared library: " + why);
     ForeignOp::Function function = function_of(library, path, symbol);
     ForeignOp::Function back = gradient ? function_of(library, path, gradient) : ForeignOp::Function();
     push_operator(L, ForeignOp::define(name, luaL_checkstring(L, 2), luaL_checkstring(L, 3), std::move(inputs),

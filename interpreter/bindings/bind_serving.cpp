@@ -7,6 +7,7 @@
 #include "core/base/signals.h"
 #include "core/io/npy.h"
 #include "core/io/safetensors.h"
+#include "core/threads/make_thread.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/serve/inbox.h"
@@ -42,7 +43,7 @@ struct Serving {
     }
     void drain() {
         if (drainer.joinable()) return;
-        drainer = std::thread([this] {
+        drainer = make_thread("serve", [this] {
             leave_signals_to_others();
             server->drain();
             has_drained = true;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 
 namespace lunaria {
@@ -65,7 +66,11 @@ class Library {
 
   private:
     // Never closed: GLib's types stay registered for the life of the process.
-    static void* load(const char* name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+    static void* load(const char* name) {
+        constexpr size_t kRoom = size_t{96} << 20;
+        std::string why;
+        return open_library(name, RTLD_NOW | RTLD_LOCAL, kRoom, why);
+    }
     template <class F>
     void find(void* library, const char* name, F& function) {
         function = library ? reinterpret_cast<F>(dlsym(library, name)) : nullptr;

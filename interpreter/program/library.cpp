@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "backends/devices.h"
 #include "core/tensor/shape.h"
+#include "core/threads/make_thread.h"
 #include "interpreter/embedding/elements.h"
 #include "interpreter/embedding/lunaria.h"
 #include "interpreter/errors/script.h"
@@ -41,7 +43,7 @@ DType dtype_of(lunaria_dtype t) {
 
 class Engine {
   public:
-    Engine() : thread_([this] { work(); }) {}
+    Engine() : thread_(make_thread("lunaria", [this] { work(); })) {}
     ~Engine() {
         {
             const std::lock_guard lock(mutex_);
@@ -70,8 +72,21 @@ class Engine {
         bool done;
     };
 
+    static std::string problem_of(State& state, const std::function<void(lua_State*)>& body) {
+        const int top = lua_gettop(state.lua());
+        Outcome outcome = run_protected(state, body);
+        lua_settop(state.lua(), top);
+        if (outcome.ok) return {};
+        return outcome.message.empty() ? "unknown error" : std::move(outcome.message);
+    }
+
     void work() {
-        ProgramState state(State::Options{.ignore_environment = true});
+        // It belongs to this thread. Where there is no memory for it, each request is told so.
+        std::unique_ptr<ProgramState> state;
+        try {
+            state = std::make_unique<ProgramState>(State::Options{.ignore_environment = true});
+        } catch (const std::exception&) {
+        }
         std::unique_lock lock(mutex_);
         for (;;) {
             changed_.wait(lock, [&] { return ends_ || !tasks_.empty(); });
@@ -79,11 +94,9 @@ class Engine {
             Task& task = *tasks_.front();
             tasks_.pop_front();
             lock.unlock();
-            const int top = lua_gettop(state.lua());
-            const Outcome outcome = run_protected(state, *task.body);
-            lua_settop(state.lua(), top);
+            std::string problem = state ? problem_of(*state, *task.body) : "no memory to begin";
             lock.lock();
-            if (!outcome.ok) task.problem = outcome.message.empty() ? "unknown error" : outcome.message;
+            task.problem = std::move(problem);
             task.done = true;
             changed_.notify_all();
         }

@@ -20,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/base/own_library.h"
 #include "core/base/signals.h"
+#include "core/threads/make_thread.h"
 
 namespace lunaria::serve {
 
@@ -185,7 +186,7 @@ Server::Server(Answering answering, const ServerOptions& options) : about_(optio
     announce();
     transport_.reset(start(
         socket_.release(), [this](const HttpRequest& request) { return site_->answer(request); }, options.limits));
-    guard_ = std::thread([this] { guard(); });
+    guard_ = make_thread(kWhere, [this] { guard(); });
 }
 
 Server::~Server() {

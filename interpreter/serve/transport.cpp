@@ -173,10 +173,17 @@ class Transport final : public HttpTransport, private httplib::Server {
                 refuse(socket);
                 continue;
             }
-            open_[socket] = false;
+            try {
+                open_[socket] = false;
+                std::thread([this, socket] { serve(socket); }).detach();
+            } catch (const std::exception&) {
+                // No memory, or no thread.
+                open_.erase(socket);
+                refuse(socket);
+                continue;
+            }
             // What the client has sent is read, and no more waited for.
             if (draining_) shutdown(socket, SHUT_RD);
-            std::thread([this, socket] { serve(socket); }).detach();
         }
     }
 
@@ -187,10 +194,7 @@ class Transport final : public HttpTransport, private httplib::Server {
         close(socket);
     }
 
-    void serve(int socket) {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    void answer_requests(int socket) {
         Connection connection(socket, limits_.most_body);
         bool is_closed = false, goes_on = true;
         while (goes_on && !is_closed && !stopping_ && connection.wait()) {
@@ -204,6 +208,17 @@ class Transport final : public HttpTransport, private httplib::Server {
                 say_gzip(request);
             });
             if (is_busy(socket, false)) break;
+        }
+    }
+
+    void serve(int socket) {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);
+        try {
+            answer_requests(socket);
+        } catch (const std::exception&) {
+            // There is no memory: the connection ends.
         }
         shutdown(socket, SHUT_RDWR);
         const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "core/memory/free_list.h"
 #include "jit/language.h"
@@ -15,10 +16,15 @@ namespace {
 // recurse as deep as the loop was long.
 class Graveyard {
   public:
-    void bury(Values&& values) {
-        for (Value& v : values)
-            if (v.kind() >= Value::Kind::list && v.kind() != Value::Kind::tensor) waiting_.push_back(std::move(v));
-        values.clear();
+    // Takes over what may be the rest of a chain; without memory for that its owner destroys it.
+    void bury(Value& v) {
+        if (v.kind() < Value::Kind::list || v.is_tensor()) return;
+        try {
+            waiting_.push_back(std::move(v));
+        } catch (const std::bad_alloc&) {
+        }
+    }
+    void clear() {
         if (busy_) return;
         busy_ = true;
         while (!waiting_.empty()) {
@@ -50,17 +56,15 @@ void Closure::operator delete(void* block) noexcept { free_closures.give(block);
 Closure::~Closure() {
     const bool deep =
         std::ranges::any_of(captures, [](const Value& v) { return v.kind() >= Value::Kind::list && !v.is_tensor(); });
-    if (deep) graveyard().bury(std::move(captures));
+    if (!deep) return;
+    for (Value& v : captures) graveyard().bury(v);
+    graveyard().clear();
 }
 
 Shadow::~Shadow() {
-    Values values;
-    if (single_) {
-        values.push_back(std::move(only_));
-    } else {
-        for (auto& [key, value] : parts_) values.push_back(std::move(value));
-    }
-    graveyard().bury(std::move(values));
+    if (single_) graveyard().bury(only_);
+    for (auto& [key, value] : parts_) graveyard().bury(value);
+    graveyard().clear();
 }
 
 const void* identity_of(const Value& v) {

@@ -28,6 +28,11 @@ local function try(name, f)
   end
   print(ok and "ok" or "refused", name)
 end
+-- With this argument the program first takes what memory it gets, in ever smaller blocks.
+local hog = {}
+for _, count in ipairs(arg[1] == "hog" and { 4194304, 262144, 16384, 1024 } or {}) do
+  while pcall(function() hog[#hog + 1] = ms.zeros { count } end) do end
+end
 try("product", function() assert(ms.ones { 600, 600 }:matmul(ms.ones { 600, 600 }):sum():item() == 216000000.0) end)
 try("product of doubles", function()
   local a = ms.ones({ 300, 400 }, ms.float64)
@@ -61,7 +66,7 @@ end)
 """
 
 
-def run(kind, limits):
+def run(kind, limits, *words):
     with tempfile.TemporaryDirectory(prefix="lunaria-limits-") as folder:
         os.chmod(folder, 0o777)
         Path(folder, "work.lua").write_text(WORK)
@@ -76,7 +81,7 @@ def run(kind, limits):
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "XDG_CACHE_HOME": folder, "LANG": "C.UTF-8",
                        "OMP_WAIT_POLICY": "passive"}
         try:
-            done = subprocess.run([PROGRAM, "work.lua"], cwd=folder, env=environment, preexec_fn=prepare, timeout=SECONDS,
+            done = subprocess.run([PROGRAM, "work.lua", *words], cwd=folder, env=environment, preexec_fn=prepare, timeout=SECONDS,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
         except subprocess.TimeoutExpired as late:
             return f"{kind}: no end after {SECONDS} s; {late.stdout}"
@@ -102,6 +107,7 @@ def main():
         return 77
     failures = [run("no limit", [])]
     failures += [run(f"{most} MB", [(resource.RLIMIT_AS, most << 20)]) for most in sorted([*range(60, 900, 30), 365, 372, 378, 385, 1500])]
+    failures += [run(f"{most} MB, all taken", [(resource.RLIMIT_AS, most << 20)], "hog") for most in (450, 700, 900, 1300)]
     failures += [run(f"{most} processes", [(resource.RLIMIT_NPROC, most)]) for most in (1, 2, 3, 5, 20)]
     total, failures = len(failures), [failure for failure in failures if failure]
     for failure in failures:

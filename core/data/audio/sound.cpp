@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/address_space.h"
 #include "core/base/error.h"
 
 namespace lunaria::audio {
@@ -138,7 +139,9 @@ struct Library {
     decltype(&sf_close) close = nullptr;
     decltype(&sf_strerror) error = nullptr;
     Library() {
-        void* handle = dlopen("libsndfile.so.1", RTLD_NOW | RTLD_LOCAL);
+        constexpr size_t kRoom = size_t{32} << 20;
+        std::string why;
+        void* handle = open_library("libsndfile.so.1", RTLD_NOW | RTLD_LOCAL, kRoom, why);
         if (!handle) return;
         open = reinterpret_cast<decltype(open)>(dlsym(handle, "sf_open_virtual"));
         read = reinterpret_cast<decltype(read)>(dlsym(handle, "sf_readf_float"));

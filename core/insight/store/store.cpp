@@ -7,12 +7,14 @@
 #include <time.h>
 
 #include <algorithm>
+#include <new>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/printable.h"
 #include "core/base/signals.h"
 #include "core/io/file.h"
+#include "core/threads/make_thread.h"
 
 namespace lunaria::insight {
 
@@ -72,7 +74,7 @@ Store::Store(const std::string& base, double interval) : base_(resolved(base)), 
     if (base_.empty() || stat(base_.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
         throw file_error(base, base_.empty() ? "there is no such folder" : "it is no folder");
     read_annotations();
-    thread_ = std::thread([this] { work(); });
+    thread_ = make_thread("insight", [this] { work(); });
 }
 
 Store::~Store() {
@@ -114,8 +116,12 @@ void Store::work() {
     while (true) {
         const bool is_due = wall_seconds() >= next_look;
         const double begun = cpu_seconds();
-        if (is_due) look_for_files();
-        refresh(is_due);
+        try {
+            if (is_due) look_for_files();
+            refresh(is_due);
+        } catch (const std::bad_alloc&) {
+            // What was not read for want of memory is read the next time.
+        }
         const double spared = kShare * (cpu_seconds() - begun);
         if (is_due) next_look = wall_seconds() + std::max(interval_, spared);
         {

@@ -67,11 +67,18 @@ int processor_count() { return std::max<int>(1, static_cast<int>(usable_cores().
 
 Threads::Threads(int count, Affinity affinity, std::vector<int> cores) {
     if (cores.empty()) cores = cores_for(affinity);
-    for (int worker = 1; worker < count; ++worker)
-        threads_.emplace_back([this, worker, cores] {
-            if (!cores.empty()) bind(cores[static_cast<size_t>(worker) % cores.size()]);
-            work(worker);
-        });
+    threads_.reserve(static_cast<size_t>(count));
+    try {
+        for (int worker = 1; worker < count; ++worker) {
+            const int core = cores.empty() ? -1 : cores[static_cast<size_t>(worker) % cores.size()];
+            threads_.emplace_back([this, worker, core] {
+                if (core >= 0) bind(core);
+                work(worker);
+            });
+        }
+    } catch (const std::exception&) {
+        // The system gives no more; as many as there are do the work.
+    }
 }
 
 Threads::~Threads() {

@@ -19,7 +19,8 @@ class Threads {
   public:
     using Task = void (*)(void* closure, int64_t index, int worker);
 
-    // `count` threads with the caller's. `cores`: where each runs, in turn; empty: by `affinity`.
+    // `count` threads with the caller's, or as many as the system gives. `cores`: where each runs, in turn; empty: by
+    // `affinity`.
     Threads(int count, Affinity affinity, std::vector<int> cores);
     ~Threads();
     Threads(const Threads&) = delete;

@@ -1,8 +1,10 @@
 #include "core/memory/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <future>
@@ -167,4 +169,35 @@ TEST(Memory, WhatALoopTakesAndGivesBackInOneGoIsKeptUntilItTakesLess) {
     trim_memory_cache();
     EXPECT_EQ(cached(), 3);
     empty_memory_cache();
+}
+
+namespace {
+
+// Takes what memory this process can have, to the last small block.
+void use_up_memory() {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_AS, &none);
+    for (size_t bytes = size_t{1} << 20; bytes >= 16; bytes /= 2)
+        while (std::malloc(bytes)) continue;
+}
+
+void release_without_memory() {
+    std::vector<std::pair<void*, size_t>> blocks;
+    const int64_t before = live();
+    for (size_t i = 0; i < 400; ++i)
+        for (size_t bytes : {40'000 + 3'000 * i, 200'000 + 20'000 * i}) blocks.emplace_back(allocate(bytes), bytes);
+    use_up_memory();
+    // Every second one first, which has no neighbour that is free.
+    for (size_t first : {0u, 1u})
+        for (size_t i = first; i < blocks.size(); i += 2) release(blocks[i].first, blocks[i].second);
+    void* again = allocate(300'000);
+    release(again, 300'000);
+    std::_Exit(live() == before ? 0 : 2);
+}
+
+}  // namespace
+
+TEST(MemoryDeathTest, GivingBackTakesNoMemory) {
+    if (kMemoryIsWatched) GTEST_SKIP() << "the sanitizer itself needs memory";
+    EXPECT_EXIT(release_without_memory(), testing::ExitedWithCode(0), "");
 }
