@@ -20,6 +20,9 @@ namespace lunaria::data {
 using Time = std::chrono::steady_clock;
 
 constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(200);  // life of a thread without a job
+// Life of threads while no job has work: an iterator from which nothing is asked for any more may live on, in a
+// compiled program for instance, and is no reason to keep them.
+constexpr std::chrono::nanoseconds kIdlePatience = std::chrono::seconds(1);
 // The shortest time between two looks for work.
 constexpr std::chrono::nanoseconds kLeastPause = std::chrono::microseconds(200);
 constexpr int kMostMisses = 9;
@@ -42,11 +45,7 @@ class Pool {
         job.started_ = true;
         job.idle_ = false;
         jobs_.push_back(&job);
-        bury();
-        int wanted = 0;
-        for (const Job* j : jobs_) wanted += j->most_;
-        wanted = std::min(wanted, num_threads());
-        while (static_cast<int>(threads_.size()) < wanted && add_thread()) continue;
+        fill_up();
         call_all();
     }
     void wake(Job& job) {
@@ -55,7 +54,8 @@ class Pool {
             const std::lock_guard lock(mutex_);
             job.idle_ = false;
             ++job.wakes_;
-            if (sleeping_.empty()) return;
+            if (sleeping_.empty()) return fill_up();
+            worked_ = Time::now();
             sleeper = sleeping_.back();
             sleeping_.pop_back();
             sleeper->is_called = true;
@@ -90,6 +90,15 @@ class Pool {
             sleeper->called.notify_one();
         }
         sleeping_.clear();
+    }
+    // Makes threads until there are as many as the jobs may use.
+    void fill_up() {
+        worked_ = Time::now();
+        bury();
+        int wanted = 0;
+        for (const Job* j : jobs_) wanted += j->most_;
+        wanted = std::min(wanted, num_threads());
+        while (static_cast<int>(threads_.size()) < wanted && add_thread()) continue;
     }
     // The thread itself takes no memory, whose lack would end the process there: lists have room for it beforehand.
     bool add_thread() {
@@ -159,7 +168,7 @@ class Pool {
             if (!job) {
                 const bool called = sleep(rest, lock);
                 if (ending_) return;
-                if (!called && jobs_.empty()) break;
+                if (!called && (jobs_.empty() || Time::now() - worked_ > kIdlePatience)) break;
                 continue;
             }
             ++job->inside_;
@@ -167,7 +176,10 @@ class Pool {
             lock.unlock();
             const bool worked = job->work();
             lock.lock();
-            if (worked) job->misses_ = 0;
+            if (worked) {
+                job->misses_ = 0;
+                worked_ = Time::now();
+            }
             if (!worked && job->wakes_ == wakes) {
                 job->idle_ = true;
                 job->due_ = Time::now() + std::clamp(job->pause(), kLeastPause * (1 << job->misses_), kPatience);
@@ -188,6 +200,7 @@ class Pool {
     std::vector<Job*> jobs_;
     std::vector<std::thread> threads_, gone_;
     size_t turn_ = 0;
+    Time::time_point worked_;  // when there was work last, or a job was woken
     std::list<Sleeper> sleepers_;
     std::vector<Sleeper*> spare_, sleeping_;
     bool ending_ = false, is_looked_ = false;  // is_looked_: whether one of the sleeping threads looks at due jobs

@@ -1,6 +1,6 @@
 // The threads that make rows. There is one set for the whole process, of at most as many threads as operators may use;
-// they start with the first job and end when there has been no job for a while. Operators that they call use one thread
-// each.
+// they start with the first job, end when there has been no work for a while, and start again with the next. Operators
+// that they call use one thread each.
 #pragma once
 
 #include <chrono>

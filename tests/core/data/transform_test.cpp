@@ -241,6 +241,28 @@ TEST(TransformTest, ThreadsAreNoMoreThanAskedForAndGoAway) {
     set_num_threads(before);
 }
 
+TEST(TransformTest, ThreadsOfRowsThatNobodyAsksForGoAwayAndComeBack) {
+    const int before = num_threads();
+    set_num_threads(3);
+    const NodePtr node = batch(noisy(numbers(1000)), {4, false, {}});
+    const auto expected = all_of(*node, 2, 0);
+    Epoch epoch;
+    epoch.workers = 2;
+    auto cursor = ahead(node->open(epoch), *node, epoch);
+    Row row;
+    ASSERT_TRUE(cursor->next(row));
+    EXPECT_GT(pool_threads(), 0);
+    for (int i = 0; i < 1000 && pool_threads() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(pool_threads(), 0);
+    size_t rows = 1;
+    int most_threads = 0;
+    for (; cursor->next(row); ++rows) most_threads = std::max(most_threads, pool_threads());
+    EXPECT_EQ(rows, 250u);
+    EXPECT_GT(most_threads, 0);
+    EXPECT_EQ(all_of(*node, 2, 0), expected);
+    set_num_threads(before);
+}
+
 TEST(TransformTest, TenThousandEpochsOfATinySetLeaveNothing) {
     const NodePtr node = batch(noisy(repeat(noisy(numbers(3)), 2)), {2, false, {}});
     const auto first = all_of(*node, 2, 0);
