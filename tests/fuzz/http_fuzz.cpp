@@ -1,6 +1,9 @@
 // Any request gets an answer of the pages of trainings. The first line is method and target, headers follow up to an
 // empty line, then the content. The gate passes only what names this machine and is of no other site.
 // Source: core/insight/answers/*.cpp
+// Source: core/insight/anf_graph.cpp
+// Source: core/insight/graph_def.cpp
+// Source: core/insight/graph_files.cpp
 // Source: core/insight/graph/*.cpp
 // Source: interpreter/serve/gate.cpp
 // Source: interpreter/serve/site.cpp

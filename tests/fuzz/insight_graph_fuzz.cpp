@@ -1,4 +1,7 @@
 // Any bytes are a graph or an Error; of a graph, the equal parts are found and its page answers.
+// Source: core/insight/anf_graph.cpp
+// Source: core/insight/graph_def.cpp
+// Source: core/insight/graph_files.cpp
 // Source: core/insight/graph/*.cpp
 #include "core/base/error.h"
 #include "core/insight/description.h"
