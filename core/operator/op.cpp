@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/spelling.h"
+
 namespace lunaria {
 
 Op& Op::doc(const char* sentence) {
@@ -208,26 +210,11 @@ const Op& Registry::get(std::string_view name) const {
     throw argument_error("ops", str("there is no operator '", name, "'")).hint(hint);
 }
 
-namespace {
-size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-        size_t diagonal = std::exchange(row[0], i);
-        for (size_t j = 1; j <= b.size(); ++j) {
-            size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-            diagonal = std::exchange(row[j], next);
-        }
-    }
-    return row[b.size()];
-}
-}  // namespace
-
 std::vector<std::string_view> Registry::similar(std::string_view name) const {
     if (name.size() > 64) return {};
     std::vector<std::pair<size_t, std::string_view>> near;
     for (auto& [other, op] : by_name_)
-        if (size_t d = edit_distance(name, other); d <= 1 + name.size() / 4) near.emplace_back(d, other);
+        if (size_t d = edit_distance(name, other); is_near(name, d)) near.emplace_back(d, other);
     std::sort(near.begin(), near.end());
     std::vector<std::string_view> names;
     for (size_t i = 0; i < near.size() && i < 3; ++i) names.push_back(near[i].second);

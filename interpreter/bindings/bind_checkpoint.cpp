@@ -9,6 +9,8 @@
 
 #include "core/base/printable.h"
 #include "core/base/signals.h"
+#include "core/base/spelling.h"
+#include "core/base/warning.h"
 #include "core/io/ckpt.h"
 #include "core/io/safetensors.h"
 #include "core/io/sealed.h"
@@ -309,6 +311,30 @@ int printable_text(lua_State* L) {
     return 1;
 }
 
+// nearest(name, names): "did you mean 'x'?", or nil.
+int nearest_name(lua_State* L) {
+    luaL_checktype(L, 2, LUA_TTABLE);
+    std::vector<std::string_view> names;
+    const lua_Integer count = luaL_len(L, 2);
+    // The table keeps the texts.
+    for (lua_Integer i = 1; i <= count; ++i) {
+        if (lua_rawgeti(L, 2, i) == LUA_TSTRING) names.push_back(lua_tostring(L, -1));
+        lua_pop(L, 1);
+    }
+    luaL_checktype(L, 1, LUA_TSTRING);
+    const std::string text = nearest(lua_tostring(L, 1), names);
+    if (text.empty()) return 0;
+    push(L, std::string_view(text));
+    return 1;
+}
+
+// warn(place, text, hint)
+int warn_text(lua_State* L) {
+    const std::string text = printable(luaL_checkstring(L, 2)), hint = printable(luaL_optstring(L, 3, ""));
+    warn(luaL_checkstring(L, 1), text, hint);
+    return 0;
+}
+
 // make_folder(path): with the folders that it lies in.
 int make_folder(lua_State* L) {
     const std::string path = path_at(L, 1, "make_folder");
@@ -353,6 +379,8 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {{"read_ckpt", pr
                                                                 {"kind", protect<kind>},
                                                                 {"temporary", protect<temporary>},
                                                                 {"printable", protect<printable_text>},
+                                                                {"nearest", protect<nearest_name>},
+                                                                {"warn", protect<warn_text>},
                                                                 {"_read", protect<read_or_reason>}};
 
 }  // namespace

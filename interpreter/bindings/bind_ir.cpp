@@ -268,6 +268,9 @@ int export_network(lua_State* L) {
     check_callable(L, 1, "export");
     const int n = lua_gettop(L);
     if (n < 2 || !lua_istable(L, n)) throw argument_error("export", "the last argument must be {file_name = ...}");
+    if (n == 2)
+        throw argument_error("export", "an example input is missing, which the network is recorded with")
+            .hint("ms.export(net, ms.ones { 1, 3, 32, 32 }, { file_name = \"net\" })");
     check_options(L, n, "export", {"file_name", "file_format", "form", "dynamic_axes", "enc_key"});
     if (push_option(L, n, "file_format")) {
         const std::string format = luaL_tolstring(L, -1, nullptr);

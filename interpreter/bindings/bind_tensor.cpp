@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/interrupt.h"
+#include "core/base/spelling.h"
 #include "core/parallel/laid.h"
 #include "core/tensor/device.h"
 #include "core/tensor/element.h"

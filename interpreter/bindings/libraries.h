@@ -10,6 +10,9 @@ namespace lunaria {
 // Puts "lunaria" where require finds it, and the Lua files under interpreter/lua/ behind it.
 void open_libraries(lua_State* L);
 
+// The __index of that table: parts that are written in Lua, loaded at the first use.
+int load_part(lua_State* L);
+
 // The module behind lunaria/transforms.lua.
 int open_autodiff(lua_State* L);
 

@@ -52,7 +52,10 @@ lua::GlobalValue value_of_global(lua_State* L, std::string_view name) {
     lua_pushglobaltable(L);
     lua_pushlstring(L, name.data(), name.size());
     lua::GlobalValue value = lua::GlobalValue::unknown;
-    if (lua_rawget(L, -2) == LUA_TTABLE) {
+    const int type = lua_rawget(L, -2);
+    if (type == LUA_TNIL) {
+        value = lua::GlobalValue::nothing;
+    } else if (type == LUA_TTABLE) {
         luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
         lua_pushliteral(L, "lunaria");
         lua_rawget(L, -2);

@@ -1,6 +1,7 @@
 #include "interpreter/session/command_line.h"
 
 #include "core/base/error.h"
+#include "core/base/spelling.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {

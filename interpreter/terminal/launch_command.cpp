@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/spelling.h"
 #include "core/parallel/job_records.h"
 #include "interpreter/values/values.h"
 

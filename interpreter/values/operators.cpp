@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 
+#include "core/base/spelling.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
 #include "jit/vm/binding.h"

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "core/base/spelling.h"
 #include "core/tensor/element.h"
 #include "core/tensor/tensor_text.h"
 #include "interpreter/protect.h"
@@ -549,28 +550,6 @@ void check_options(lua_State* L, int index, std::string_view where, std::initial
         throw hint.empty() ? e : e.hint(hint);
     }
     lua_pop(L, 1);
-}
-
-std::string nearest(std::string_view name, std::span<const std::string_view> names) {
-    if (name.empty() || name.size() > 64) return {};
-    std::string_view best;
-    size_t least = 1 + name.size() / 4;
-    for (std::string_view other : names) {
-        std::vector<size_t> row(other.size() + 1);
-        for (size_t j = 0; j <= other.size(); ++j) row[j] = j;
-        for (size_t i = 1; i <= name.size(); ++i) {
-            size_t diagonal = std::exchange(row[0], i);
-            for (size_t j = 1; j <= other.size(); ++j) {
-                size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (name[i - 1] != other[j - 1])});
-                diagonal = std::exchange(row[j], next);
-            }
-        }
-        if (row[other.size()] <= least) {
-            least = row[other.size()];
-            best = other;
-        }
-    }
-    return best.empty() ? std::string() : str("did you mean '", best, "'?");
 }
 
 }  // namespace lunaria

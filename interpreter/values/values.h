@@ -64,7 +64,5 @@ bool push_option(lua_State* L, int index, const char* name);
 bool is_options(lua_State* L, int index);
 // Throws when the table at `index` has a key that is not among the names.
 void check_options(lua_State* L, int index, std::string_view where, std::initializer_list<std::string_view> names);
-// "did you mean 'x'?" for the nearest of the names, or empty.
-std::string nearest(std::string_view name, std::span<const std::string_view> names);
 
 }  // namespace lunaria

@@ -30,8 +30,9 @@ class Adviser {
     std::vector<Advice> run() {
         add(chunk_.main());
         walk();
-        if (comparisons_.empty() && conditions_.empty()) return {};
+        if (comparisons_.empty() && conditions_.empty() && foreign_.empty()) return {};
         settle();
+        for (const GlobalName* name : foreign_) judge_foreign(*name);
         for (const Binary* comparison : comparisons_) judge(*comparison);
         for (const Expr* condition : conditions_) judge_condition(*condition);
         std::ranges::stable_sort(found_, {}, &Advice::line);
@@ -99,7 +100,21 @@ class Adviser {
             }
         } else if (const auto* paren = e.get_if<Paren>()) {
             add(paren->inner);
+        } else if (const auto* global = e.get_if<GlobalName>()) {
+            if (word_for(global->name)) foreign_.push_back(global);
         }
+    }
+
+    // Lua's word for one of Python's; null for other names.
+    static const char* word_for(std::string_view name) {
+        return name == "True" ? "true" : name == "False" ? "false" : name == "None" ? "nil" : nullptr;
+    }
+
+    // A word of Python's that is assigned to neither in this text nor before.
+    void judge_foreign(const GlobalName& name) {
+        if (globals_.contains(name.name) || global_(name.name) != GlobalValue::nothing) return;
+        found_.push_back({name.span.line, str(name.name, " is a variable here, and has no value"),
+                          str("Lua's word is ", word_for(name.name))});
     }
 
     // The value that target number i of an assignment gets: null where it is a later result of a call, or nil.
@@ -192,6 +207,7 @@ class Adviser {
             case GlobalValue::tensor:
                 return Known::tensor;
             case GlobalValue::unknown:
+            case GlobalValue::nothing:
                 break;
         }
         return Known::any;
@@ -341,6 +357,7 @@ class Adviser {
     std::vector<Assignment> assignments_;
     std::vector<const Binary*> comparisons_;
     std::vector<const Expr*> conditions_;
+    std::vector<const GlobalName*> foreign_;
     std::vector<Known> locals_;  // by id
     std::map<std::string_view, Known> globals_;
     std::vector<Advice> found_;

@@ -121,6 +121,11 @@ void Parser::fail(std::string message, std::string expected, std::string hint) {
     problem.expected = std::move(expected);
     problem.found = at(eof) ? "<eof>" : quoted_for_message(chunk_.text(token_.span));
     problem.hint = hint.empty() ? hint_for_slip(chunk_.source(), previous_, token_.span) : std::move(hint);
+    // A lambda is mistaken for a method's call.
+    if (problem.hint.empty() || problem.hint.starts_with("':' calls")) {
+        std::string hint_of_line = hint_for_line(chunk_.source(), token_.span);
+        if (!hint_of_line.empty()) problem.hint = std::move(hint_of_line);
+    }
     problem.incomplete = at(eof);
     std::uint32_t last_line = 0;
     for (const Opening& opening : open_) {
@@ -159,7 +164,9 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
                    " opens a second 'if' that needs an 'end' of its own: write 'elseif' in one word");
     if (hint.empty() && (kind == end_ || kind == eof || kind == until_) && return_end_ != 0 &&
         return_end_ == previous_.end && !at(eof))
-        hint = "'return' must be the last statement of its block: put 'do return … end' around it to leave early";
+        hint =
+            "'return' must be the last statement of its block: is an 'end' missing behind it? 'do return … end' leaves "
+            "early";
     fail(std::move(message), expected, std::move(hint));
 }
 
@@ -179,6 +186,7 @@ void Parser::expect_after_condition(TokenKind kind, const Expr& condition) {
         hint = str("write '", word, "' here instead of '", spelling(token_.kind), "'");
     else if (!at(eof))
         hint = hint_for_slip(chunk_.source(), previous_, token_.span);
+    if (hint.empty()) hint = hint_for_line(chunk_.source(), token_.span);
     if (hint.empty()) hint = str("put '", word, "' between the condition and the block");
     fail_expected(kind, std::move(hint));
 }

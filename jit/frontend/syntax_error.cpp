@@ -1,6 +1,9 @@
 #include "jit/frontend/syntax_error.h"
 
 #include <algorithm>
+#include <cctype>
+
+#include "core/base/spelling.h"
 
 namespace lunaria::lua {
 
@@ -97,16 +100,32 @@ struct BareName {
 
 constexpr std::string_view kLongKeywords[] = {"function", "local", "return", "while", "repeat", "until", "elseif"};
 
-// Whether the texts differ by one letter that is missing, added or wrong, or by two neighbours in the wrong order.
-bool is_one_slip_away(std::string_view given, std::string_view meant) {
-    const size_t shorter = std::min(given.size(), meant.size());
-    size_t front = 0, back = 0;
-    while (front < shorter && given[front] == meant[front]) ++front;
-    while (back < shorter - front && given[given.size() - 1 - back] == meant[meant.size() - 1 - back]) ++back;
-    const std::string_view a = given.substr(front, given.size() - front - back);
-    const std::string_view b = meant.substr(front, meant.size() - front - back);
-    if (a.size() == 2 && b.size() == 2) return a[0] == b[1] && a[1] == b[0];
-    return a.size() + b.size() > 0 && a.size() <= 1 && b.size() <= 1;
+// Words of a line, surrounded by what is no part of a name.
+constexpr Slip kWordsOfLines[] = {
+    {"is not", "inequality is written ~= in Lua, and None is nil: x ~= nil"},
+    {"is", "equality is written == in Lua, and None is nil: x == nil"},
+    {"not in", "whether a table has a key is t[key] ~= nil"},
+};
+
+bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+bool has_words(std::string_view line, std::string_view words) {
+    for (size_t at = line.find(words); at != line.npos; at = line.find(words, at + 1)) {
+        const size_t end = at + words.size();
+        if ((at == 0 || !is_part_of_name(line[at - 1])) && (end == line.size() || !is_part_of_name(line[end])))
+            return true;
+    }
+    return false;
+}
+
+// "lambda x" and "lambda:", but no variable of this name.
+bool has_lambda(std::string_view line) {
+    constexpr std::string_view kWord = "lambda";
+    const size_t at = line.find(kWord);
+    if (at == line.npos || (at > 0 && is_part_of_name(line[at - 1]))) return false;
+    const std::string_view rest = line.substr(at + kWord.size());
+    return rest.starts_with(':') || (rest.size() > 1 && rest[0] == ' ' &&
+                                     std::isalpha(static_cast<unsigned char>(rest[1])) && rest.find(':') != rest.npos);
 }
 
 constexpr BareName kBareNames[] = {
@@ -181,11 +200,21 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
     return {};
 }
 
+std::string hint_for_line(std::string_view source, const Span& found) {
+    const std::string_view line = line_at(source, found);
+    if (has_lambda(line)) return "write an anonymous function as function(x) return … end";
+    if (found.column == 1 && line.starts_with('=') && !line.starts_with("=="))
+        return str("an expression alone shows its value: ", line.substr(1));
+    for (const Slip& slip : kWordsOfLines)
+        if (has_words(line, slip.text)) return std::string(slip.hint);
+    return {};
+}
+
 std::string hint_for_bare_name(std::string_view name, TokenKind next) {
     for (const BareName& slip : kBareNames)
         if (slip.name == name) return std::string(slip.hint);
     for (const std::string_view keyword : kLongKeywords)
-        if (is_one_slip_away(name, keyword)) return str("did you mean '", keyword, "'?");
+        if (edit_distance(name, keyword) == 1) return str("did you mean '", keyword, "'?");
     if (next == TokenKind::name || next == TokenKind::integer || next == TokenKind::number)
         return str("a call needs parentheses: ", name, "(…)");
     return {};

@@ -50,6 +50,8 @@ std::string quoted_for_message(std::string_view text);
 // Advice for habits of other languages: `!=`, `x += 1`, `else if`, `continue` and so on. Looks at the text at the token
 // where the parser stopped and just before it. Empty when there is none.
 std::string hint_for_slip(std::string_view source, const Span& previous, const Span& found);
+// The same, by words anywhere in the line: `lambda x: x`, `x is None`, and "=x", which showed a value in Lua 5.1.
+std::string hint_for_line(std::string_view source, const Span& found);
 // The same for a statement that is a bare name: `continue`, `var x`, `print x`.
 std::string hint_for_bare_name(std::string_view name, TokenKind next);
 

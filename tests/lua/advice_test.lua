@@ -54,6 +54,17 @@ t.test("what the text shows is said when it is loaded", function()
   end
 end)
 
+t.test("words of Python's that have no value are said when they are read", function()
+  for _, text in ipairs { "local y = True", "if x:sum():item() > 0 and False then print(1) end", "print(one ~= None)" } do
+    local lines, said = warnings(text .. "\n")
+    t.equal(lines, { 2 })
+    assert(said:find "hint: Lua's word is ", said)
+  end
+  for _, text in ipairs { "True = true print(True)", "local None = nil print(None)", "local t = { True = 1 } print(t.True)" } do
+    t.equal((warnings(text .. "\n")), {})
+  end
+end)
+
 local never = {
   "print(one:item() == 1, #x == 2, x.ndim == 1, x.shape[1] == 2, x.size == 2)",
   "local y = nil y = y or x if y then print(y) end",

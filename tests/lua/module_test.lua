@@ -19,7 +19,6 @@ end)
 
 t.test("operators are fields of the module, too", function()
   t.equal(ms.ones({ 2, 3 }).shape, { 2, 3 })
-  t.equal(ms.no_such_thing, nil)
 end)
 
 t.test("seeds make numbers repeat, states too", function()
@@ -50,7 +49,11 @@ t.test("threads, memory, clock, version", function()
   assert(ms.is_tensor(x) and not ms.is_tensor(1) and not ms.is_tensor(io.stdout))
 end)
 
-t.test("a field that does not exist is nil", function() t.equal(ms.no_such_field, nil) end)
+t.test("a name that does not exist is an error", function()
+  t.fails("ms: there is no name 'no_such_field'", function() return ms.no_such_field end)
+  t.fails({ "there is no name 'flaot16'", "did you mean 'float16'?" }, function() return ms.flaot16 end)
+  t.equal(rawget(ms, "no_such_field"), nil)
+end)
 
 t.test("JSON is written compactly or indented, keys in order", function()
   t.equal(j.encode { 1, 2.0, "a\n\"", true, j.null }, [=[[1,2.0,"a\n\"",true,null]]=])

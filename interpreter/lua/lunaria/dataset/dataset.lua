@@ -41,6 +41,14 @@ end
 
 local function init(self, node) self._node, self._begun = node, 0 end
 
+-- ipairs asks for element 1, and would find none without a word.
+getmetatable(Dataset).__index = function(_, key)
+  if math.type(key) then
+    fail("Dataset", "a data set has no elements by number", "for x, y in ds:create_tuple_iterator() do ... end goes through it")
+  end
+  return class.Object[key]
+end
+
 function Dataset.__tostring(self)
   return ("%s<%s>"):format(getmetatable(self)._name, table.concat(data.columns(self._node), ", "))
 end

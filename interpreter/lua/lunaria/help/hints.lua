@@ -52,6 +52,12 @@ local words = {
   self = "a method is defined and called with a colon: function Net:construct(x) ... end",
 }
 
+local of_other_modules = {
+  optim = "optimizers are layers: ms.nn.Adam(net:trainable_params(), 1e-3)", utils = "data sets are in ms.dataset: ms.dataset.NumpySlicesDataset(...):batch(32)",
+  class = "a class of networks is made by: local Net = ms.nn.Cell:extend(\"Net\")", functional = "functions are operators: ms.ops",
+  Module = "nn.Module: local Net = ms.nn.Cell:extend(\"Net\")", device = "tensors go to a device by x:to(\"GPU\"); ms.set_context { device_target = ... }",
+}
+
 local function nearest_global(name)
   local names = {}
   for key in pairs(_G) do
@@ -88,6 +94,7 @@ local function about_global(name, line)
   end
   if own_modules[name] then return own_modules[name] end
   if words[name] then return words[name] end
+  if name == "f" and line:find "%f[%w_]f[\"']" then return 'values go into a text by: ("loss %g"):format(x:item())' end
   local near = nearest_global(name)
   if near and near:find("'" .. name:sub(1, 1), 1, true) then return near end
   if is_operator(name) then return ("the operator is called ms.ops.%s"):format(name) end
@@ -117,16 +124,6 @@ end
 
 -- A field or method that is nil where it is called.
 local function about_field(name, line)
-  if line:find("%f[%w_]ms%.") and line:find("%f[%w_]ms%.[%w_]*%.?" .. quoted(name)) then
-    local row = rows_by_name["torch." .. name] or rows_by_name["ms." .. name]
-    if row then return said(row) end
-    local names = {}
-    for key in pairs(ms) do names[#names + 1] = key end
-    for key in pairs(ms.ops) do names[#names + 1] = key end
-    for _, key in ipairs { "grad", "value_and_grad", "vmap", "jit", "jvp", "vjp", "hessian", "profile", "summary", "data_sink" } do names[#names + 1] = key end
-    table.sort(names)
-    return arguments.nearest(name, names) or ("ms has no field %s: ms.help(\"%s\") lists what is similar"):format(name, name)
-  end
   local row = row_of_method(name, line)
   if row then return said(row) end
   return arguments.nearest(name, names_of_cells())
@@ -154,6 +151,31 @@ local function colon_on_module(line)
   if module then return ("%s is a function of a module: it is called with a dot, %s.%s(...)"):format(name, module, name) end
 end
 
+-- A cell's or a tensor's method that was called with a dot gets its first argument in place of the object.
+local function dotted_method(name, line)
+  local object = dotted_call(name, line)
+  if not object then return nil end
+  if name == "construct" then return ("a cell is called itself: %s(x)"):format(object) end
+  return ("a method is called with a colon: %s:%s(...)"):format(object, name)
+end
+
+-- Channels last, where a picture is (N, C, H, W).
+local function about_channels(message)
+  local sizes, channels = message:match "input is %(([%d, ]+)%).*must equal axis 1 of weight %((%d+)%)"
+  local last = sizes and sizes:match "(%d+)$"
+  local _, commas = (sizes or ""):gsub(",", "")
+  if last == channels and commas == 3 then return "pictures are (N, C, H, W) here: x:permute(0, 3, 1, 2) puts the channels second" end
+end
+
+-- Lists of several values that were taken for several results.
+local function about_list(name, above)
+  for names, call in above:gmatch "local ([%w_, ]+)=([^\n]*)" do
+    if names:find("," ) and names:find("%f[%w_]" .. name .. "%f[^%w_]") and call:find ":split%s*[%({]" then
+      return "split of a data set gives one list: local a, b = table.unpack(ds:split{ ... })"
+    end
+  end
+end
+
 local fields = { size = "x:sizes(0) is the size of axis 0; x.size, the number of elements, is a field:", T = "x.T is a field:", ndim = "x.ndim is a field:", device = "x.device is a field:", name = "name is a field:" }
 
 local function argument_list(text) return text:match "there are: ([^\n]*)" or "" end
@@ -162,14 +184,18 @@ local function argument_list(text) return text:match "there are: ([^\n]*)" or ""
 local rules = {
   { "attempt to %w+ .*nil value %(global '([%w_]+)'%)", about_global },
   { "attempt to %w+ .*nil value %(upvalue '([%w_]+)'%)", about_global },
-  { "attempt to %w+ .*nil value %(local '([%w_]+)'%)", function(name)
-    return ("%s was given no value: is an argument missing, or a result that is nil?"):format(name)
+  { "attempt to %w+ .*nil value %(local '([%w_]+)'%)", function(name, _, _, _, above)
+    return about_list(name, above) or ("%s was given no value: is an argument missing, or a result that is nil?"):format(name)
   end },
   { "attempt to .* nil value %(field 'integer index'%)", "count" }, { "attempt to .* nil value %(field '%?'%)", "count" },
   { "attempt to call a nil value %(%w+ '([%w_]+)'%)", about_field },
   { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name, line)
     if name == "comm" and line:find "ms%.comm%f[^%w_]" then return "the pipes to a notebook's page are called ms.notebook.comm" end
     return ("%s is nil: is it misspelt, or set further down?"):format(name)
+  end },
+  { "attempt to call a table value", function(line)
+    if not line:find "%f[%w_]for%f[^%w_].*%f[%w_]in%f[^%w_]" then return nil end
+    return "a table is gone through by: for i, v in ipairs(t) do; a data set by: for x, y in ds:create_tuple_iterator() do"
   end },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
     if fields[name] then return fields[name] .. " without ()" end
@@ -186,6 +212,8 @@ local rules = {
   { "attempt to compare", function() return "numbers are compared with numbers, texts with texts; x:item() is the number of a tensor" end },
   { "attempt to concatenate", function() return "a value as text is tostring(x)" end },
   { "tensor: is not a function", function(line)
+    local construct = dotted_method("construct", line)
+    if construct then return construct end
     local name = line:match "[:%.](T)%s*%(" or line:match "[:%.](mT)%s*%("
     return name and fields.T .. " without ()"
   end, true },
@@ -194,6 +222,29 @@ local rules = {
     return row and said(row)
   end, true },
   { "tensor: a tensor has no field or method '([%w_]+)'", function(name) return ("ms.help(\"%s\") lists what is similar"):format(name) end },
+  { "tensor: the field 'requires_grad' of a tensor cannot be set", function() return said(rows_by_name["x.requires_grad"]) end, true },
+  { "^ms: there is no name '([%w_]+)'", function(name, line)
+    local rest = line:match("%f[%w_]ms%." .. name .. "%.([%w_%.]+)")
+    local row = rest and rows_by_name["torch." .. name .. "." .. rest] or rows_by_name["torch." .. name] or rows_by_name["ms." .. name]
+    if row then return said(row) end
+    local own = of_other_modules[name]
+    if own then return own end
+  end, true },
+  { "^ms: there is no name '([%w_]+)'", function(name) return ("ms.help(\"%s\") lists what is similar"):format(name) end },
+  { "^ms%.ops: there is no operator '([%w_]+)'", function(name)
+    local row = rows_by_name["F." .. name] or rows_by_name["torch." .. name]
+    return row and said(row)
+  end, true },
+  { "^value_and_grad: grad_position must be", function() return "parameters come third: ms.value_and_grad(f, nil, net:trainable_params())" end },
+  { "^train: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:train(3, dataset)" end },
+  { "^fit: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:fit(3, train, valid)" end },
+  { "^jit: a function or another callable", function() return "it takes the function itself: f = ms.jit(function(x) return ... end)" end },
+  { "^conv%dd?: ", function(_, message) return about_channels(message) end, true },
+  { "^batch_norm: running_mean has shape %(%d+%): it must be %((%d+)%)", function(channels)
+    return ("the layer's first argument is the number of channels of its input: nn.BatchNorm2d(%s)"):format(channels)
+  end, true },
+  { "the table of %w+ has the integer 1 a", function() return "a list is an argument of its own: f(x, { 0, 1 }, { keepdims = true })" end },
+  { "^(%w+): a tensor of shape %(%) has", function(name, line) return dotted_method(name, line) end, true },
   { "ms%.nn: there is no layer '([%w_]+)'", function(name)
     local row = rows_by_name["nn." .. name]
     if not row and (name == "functional" or name == "init") then
@@ -311,13 +362,13 @@ local function without_object(text, line)
 end
 
 -- The hint of the first rule that fits, and whether it takes the place of one that the message has.
-local function first_rule(text, line, message, missing, has_hint)
+local function first_rule(text, line, message, missing, has_hint, above)
   for _, rule in ipairs(rules) do
     local captures = table.pack(text:find(rule[1]))
     if captures[1] and (not has_hint or rule[3]) then
       local hint = rule[2]
       if type(hint) == "function" then
-        if captures.n > 2 then hint = hint(captures[3], line, message, missing) else hint = hint(line, message, missing) end
+        if captures.n > 2 then hint = hint(captures[3], line, message, missing, above) else hint = hint(line, message, missing) end
       end
       if hint == "count" then hint = count_from_one(line) end
       if hint then return hint, rule[3] end
@@ -344,7 +395,7 @@ return function(message, line, place, above, variables)
     if missing then text = ("%s (%s '%s')"):format(text, kind, missing) end
   end
   local has_hint = rest:find "\n  hint: " ~= nil
-  local hint, replaces = first_rule(text, line, message, missing, has_hint)
+  local hint, replaces = first_rule(text, line, message, missing, has_hint, above)
   local dotted = at ~= "" and text:match "^([%w_]+): is a method, and"
   if dotted then hint = ("a method is called with a colon: %s:%s(...)"):format(dotted_call(dotted, line), dotted) end
   local about_arguments = text:find " must " or text:find "expected" or text:find " takes " or text:find "there is no"

@@ -256,6 +256,12 @@ ms.io.temporary(ending): Makes an empty file in the folder for temporary files (
   alone. ending: of its name.
     > name = ms.io.temporary(".lua")
     > ms.io.kind(name), os.remove(name) --> file	true
+ms.io.nearest(name, names): "did you mean 'x'?" for the name in a list that is nearest to one that is not; nil where none is near. name: the text
+  that was given. names: a list of texts.
+    > ms.io.nearest("sofmtax", { "relu", "softmax" }) --> did you mean 'softmax'?
+ms.io.warn(place, text, hint): Writes "place: warning: text" and the hint on the standard error, once for each place. place: such as "file.lua:3".
+  text: what is wrong. hint: what to write instead.
+    > ms.io.warn("file.lua:3", "a warning", "a hint")
 ms.io.printable(text): The text with escapes for what a terminal would not show but obey, as messages have it; new lines and tabs stay.
     > ms.io.printable("\27[31mred") --> \x1b[31mred
 ms.io.make_folder(path): Makes a folder, with the folders that it lies in.

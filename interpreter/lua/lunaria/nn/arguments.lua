@@ -4,27 +4,35 @@ local ms = require "lunaria"
 
 local arguments = {}
 
+-- The function of the user's that called into the library, and its level as the caller of this function counts; nil and 0 where Lua
+-- knows none.
+local function user_frame()
+  local level = 2
+  while true do
+    local frame = debug.getinfo(level, "Sl")
+    if not frame then return nil, 0 end
+    if frame.currentline > 0 and frame.source:sub(1, 9) ~= "@lunaria:" then return frame, level - 1 end
+    level = level + 1
+  end
+end
+
 --- Raises an error at the user's line: "where: message", with the hint on a line of its own.
 function arguments.fail(where, message, hint)
   message = where .. ": " .. message .. (hint and "\n  hint: " .. hint or "")
   -- Where the virtual machine runs the program, Lua knows no line of it.
   if require "lunaria.jit".inside() then require "lunaria.autodiff".fail(message) end
-  local level = 2
-  while true do
-    local frame = debug.getinfo(level, "Sl")
-    if not frame then
-      level = 0
-      break
-    end
-    if frame.currentline > 0 and frame.source:sub(1, 9) ~= "@lunaria:" then
-      break
-    end
-    level = level + 1
-  end
+  local _, level = user_frame()
   error(ms.io.printable(message), level)
 end
 
 local fail = arguments.fail
+
+--- Says something at the user's line, once for each line, and goes on: "file:line: warning: where: message", with the hint below.
+function arguments.warn(where, message, hint)
+  local frame = user_frame()
+  local place = frame and ("%s:%d"):format(frame.short_src, frame.currentline) or where
+  ms.io.warn(place, where .. ": " .. message, hint)
+end
 
 local function with_article(name) return (name:find "^[aeiouAEIOU]" and "an " or "a ") .. name end
 
@@ -61,36 +69,8 @@ end
 
 local describe = arguments.describe
 
--- Number of letters to change, to add or to leave out between two names.
-local function distance(a, b)
-  local row = {}
-  for j = 0, #b do
-    row[j] = j
-  end
-  for i = 1, #a do
-    local diagonal = row[0]
-    row[0] = i
-    for j = 1, #b do
-      local next_diagonal = row[j]
-      local same = a:byte(i) == b:byte(j) and 0 or 1
-      row[j] = math.min(row[j] + 1, row[j - 1] + 1, diagonal + same)
-      diagonal = next_diagonal
-    end
-  end
-  return row[#b]
-end
-
 --- "did you mean 'x'?" for the name nearest to the one given; nil when none is near.
-function arguments.nearest(name, names)
-  local best, least = nil, 1 + #name // 4
-  for _, other in ipairs(names) do
-    local d = distance(name, other)
-    if d <= least then
-      best, least = other, d
-    end
-  end
-  return best and ("did you mean '%s'?"):format(best)
-end
+arguments.nearest = ms.io.nearest
 
 --- Reads a signature such as "in_channels, out_channels, weight_init=nil, has_bias=true": a list of
 --- { name =, required =, default = }.

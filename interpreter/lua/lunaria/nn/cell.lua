@@ -382,9 +382,7 @@ function Cell:extend_repr() return "" end
 
 -- Cells with their paths, this one first, each cell once.
 local function walk(cell, path, seen, visit)
-  if seen[cell] then
-    return
-  end
+  if seen[cell] then return end
   seen[cell] = true
   local list = fields(cell)
   visit(path, cell, list)
@@ -456,7 +454,10 @@ end
 
 --- A list of the parameters that are trained (requires_grad is true).
 ---     > #ms.nn.Dense(2, 3):trainable_params() --> 2
-function Cell:trainable_params() return filtered(self, true) end
+function Cell:trainable_params()
+  naming.warn_of_overlooked(self)
+  return filtered(self, true)
+end
 
 --- A list of the parameters that are not trained.
 ---     > #ms.nn.Dense(2, 3):requires_grad_(false):untrainable_params() --> 2

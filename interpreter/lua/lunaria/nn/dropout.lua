@@ -14,6 +14,16 @@ local Dropout = layer(Cell, "Dropout", "keep_prob=nil, p=nil, dtype=nil",
 p is given by name, as MindSpore's first argument is the probability to keep: nn.Dropout{ p = 0.1 }.
   > ms.nn.Dropout({ p = 0.5 }):set_train(false)(ms.ones { 3 }):sum():item() --> 3.0]])
 
+local init = Dropout.init
+function Dropout:init(...)
+  local first = ...
+  if math.type(first) and first < 0.5 then
+    arguments.warn("Dropout", ("the first argument is the probability to keep: %g of the elements become 0"):format(1 - first),
+      ("nn.Dropout { p = %g } drops as many, nn.Dropout { keep_prob = %g } keeps them"):format(first, first))
+  end
+  init(self, ...)
+end
+
 function Dropout:setup(a)
   if a.p ~= nil and a.keep_prob ~= nil then
     fail("Dropout", "takes either keep_prob or p, got both")

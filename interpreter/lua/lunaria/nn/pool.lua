@@ -46,9 +46,23 @@ local function extend_repr(self)
   return ("kernel_size=%s, stride=%s, pad_mode=%s"):format(text(self.kernel_size), text(self.stride), self.pad_mode:upper())
 end
 
+-- PyTorch's stride is the size of the window where none is given.
+local function warn_without_stride(class, name)
+  local init = class.init
+  function class:init(...)
+    local size = ...
+    if select("#", ...) == 1 and math.type(size) and size > 1 then
+      arguments.warn(name, "the stride is 1 where none is given",
+        ("nn.%s(%g, %g) has one output for each window beside another; { stride = 1 } says that 1 is meant"):format(name, size, size))
+    end
+    init(self, ...)
+  end
+end
+
 local function max_pool(name, axes, operator, doc)
   local class = layer(Cell, name,
     "kernel_size=1, stride=1, pad_mode=\"valid\", padding=0, dilation=1, return_indices=false, ceil_mode=false", doc)
+  warn_without_stride(class, name)
   function class:setup(a)
     setup(self, name, a, axes)
     self.dilation = check.sizes(name, "dilation", a.dilation, axes, 1)
@@ -73,6 +87,7 @@ end
 local function avg_pool(name, axes, operator, doc)
   local class = layer(Cell, name,
     "kernel_size=1, stride=1, pad_mode=\"valid\", padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nil", doc)
+  warn_without_stride(class, name)
   function class:setup(a)
     setup(self, name, a, axes)
     self.count_include_pad = check.boolean(name, "count_include_pad", a.count_include_pad)

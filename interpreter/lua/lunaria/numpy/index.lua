@@ -10,10 +10,13 @@ local function tensor(where, x, name) return (arrays.of(where, name or "a", x)) 
 
 local function truth(x) return x.dtype == ms.bool_ and x or ops.not_equal(x, 0) end
 
---- Elements of x where the condition is true (not 0), and of y elsewhere.
+--- Elements of x where the condition is true (not 0), and of y elsewhere. Without x and y: where the condition is true, as ms.numpy.nonzero
+--- gives it.
 ---     > ms.numpy.where({ true, false }, 1, 2):tolist()[2] --> 2
+---     > ms.numpy.where({ false, true }):tolist()[1] --> 1
 function M.where(condition, x, y)
-  if x == nil or y == nil then arrays.fail("numpy.where", "x and y are expected", "ms.numpy.argwhere(condition) gives the places") end
+  if x == nil and y == nil then return ms.numpy.nonzero(condition) end
+  if x == nil or y == nil then arrays.fail("numpy.where", "x and y are expected, or neither of them") end
   local a, b = arrays.pair("numpy.where", x, y, "x", "y")
   return ops.where(truth(tensor("numpy.where", condition, "condition")), a, b)
 end

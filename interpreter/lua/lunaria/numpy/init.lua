@@ -17,7 +17,7 @@ return parts("ms.numpy", "function", {
     remainder rint round sign sin sinh sqrt square subtract tan tanh true_divide trunc
   ]] },
   { "lunaria.numpy.logic", [[
-    array_equal array_equiv bitwise_and bitwise_not bitwise_or bitwise_xor equal greater greater_equal in1d invert isclose
+    allclose array_equal array_equiv bitwise_and bitwise_not bitwise_or bitwise_xor equal greater greater_equal in1d invert isclose
     isfinite isin isinf isnan isneginf isposinf isscalar less less_equal logical_and logical_not logical_or logical_xor not_equal
     signbit
   ]] },
@@ -35,12 +35,17 @@ return parts("ms.numpy", "function", {
     piecewise ravel_multi_index select take take_along_axis trace tril tril_indices tril_indices_from triu triu_indices
     triu_indices_from unravel_index where
   ]] },
+  { "lunaria.numpy.order", [[
+    all any argpartition argsort flatnonzero lexsort median nanmedian nanpercentile nanquantile nonzero partition percentile
+    quantile sort
+  ]] },
   { "lunaria.numpy.sets", [[
-    bincount digitize histogram histogram2d histogram_bin_edges histogramdd intersect1d searchsorted setdiff1d unique
+    bincount digitize histogram histogram2d histogram_bin_edges histogramdd intersect1d searchsorted setdiff1d setxor1d union1d
+    unique
   ]] },
   { "lunaria.numpy.linalg", [[
     array_str convolve correlate cross dot fft inner interp kron matmul multi_dot norm outer polyadd polyder polyint polymul
-    polysub polyval tensordot
+    polysub polyval polyfit tensordot vdot einsum
   ]] },
 }, function(name)
   for dtype in dtypes:gmatch "%S+" do

@@ -35,6 +35,26 @@ function M.inner(a, b)
   end)
 end
 
+--- Sum of products of the elements in a row; of complex numbers the first ones are conjugated.
+---     > ms.numpy.vdot({ { 1, 2 } }, { { 3 }, { 4 } }):item() --> 11
+function M.vdot(a, b)
+  return product("numpy.vdot", a, b, function(x, y)
+    if arrays.kind(x.dtype) == "c" then x = ops.conj(x) end
+    return ops.tensor_dot(ops.reshape(x, { -1 }), ops.reshape(y, { -1 }), 1)
+  end)
+end
+
+--- Sums of products. subscripts: a letter for each axis of each operand, then "->" and the axes of the result. The operands follow.
+---     > ms.numpy.einsum("ij,jk->ik", { { 1, 2 } }, { { 3 }, { 4 } }):item() --> 11
+function M.einsum(subscripts, ...)
+  local count = select("#", ...)
+  if type(subscripts) ~= "string" then
+    arrays.fail("numpy.einsum", "subscripts must be a text such as \"ij,jk->ik\", got " .. arrays.describe(subscripts))
+  end
+  if count == 0 then arrays.fail("numpy.einsum", "an operand is expected behind the subscripts") end
+  return ops.einsum(subscripts, (arrays.together("numpy.einsum", { "operands" }, { ... }, count)))
+end
+
 --- Products of all pairs of elements, as a matrix.
 ---     > ms.numpy.outer({ 1, 2 }, { 3, 4 }):tolist()[2][2] --> 8
 function M.outer(a, b)
@@ -261,6 +281,34 @@ function M.polyval(p, x)
   local y = ops.zeros_like(at)
   for i = 0, c.size - 1 do y = y * at + c[i] end
   return y
+end
+
+--- The polynomial of degree deg whose values at x differ least from y (the sum of squares): its coefficients, from the highest power on;
+--- one column for each column of y. w: weights of the differences, before they are squared.
+---     > ms.numpy.polyfit({ 0.0, 1.0, 2.0 }, { 1.0, 3.0, 5.0 }, 1):tolist()[1] --> 2.0
+function M.polyfit(x, y, deg, w)
+  local where = "numpy.polyfit"
+  w = arrays.named(where, { "w" }, w)
+  local list, _, plain = arrays.together(where, { "x", "y" }, { x, y }, 2)
+  local at, to, n = cast(list[1], ms.float64), cast(list[2], ms.float64), arrays.times(where, "deg", deg) + 1
+  if at.ndim ~= 1 or at.size == 0 then arrays.fail(where, "x must be a sequence of at least one number") end
+  if to.ndim < 1 or to.ndim > 2 or to.shape[1] ~= at.size then
+    arrays.fail(where, ("y must have a value, or a row of them, for each of the %d elements of x"):format(at.size))
+  end
+  local powers = ops.pow(ops.reshape(at, { -1, 1 }), ops.arange(n - 1, -1, -1, ms.float64))
+  local columns = ops.reshape(to, { at.size, -1 })
+  if w ~= nil then
+    local weights = cast(tensor(where, w, "w"), ms.float64)
+    if weights.ndim ~= 1 or weights.size ~= at.size then arrays.fail(where, "w must have as many elements as x") end
+    weights = ops.reshape(weights, { -1, 1 })
+    powers, columns = powers * weights, columns * weights
+  end
+  -- Columns of one length have the better condition.
+  local lengths = ops.sqrt(ops.reduce_sum(powers * powers, 0))
+  lengths = ops.where(ops.equal(lengths, 0.0), ops.ones_like(lengths), lengths)
+  local c = ops.matmul(ops.pinv(powers / lengths), columns) / ops.reshape(lengths, { -1, 1 })
+  if to.ndim == 1 then c = ops.reshape(c, { -1 }) end
+  return cast(c, plain and ms.float32 or ms.float64)
 end
 
 --- The derivative of a polynomial, m times.

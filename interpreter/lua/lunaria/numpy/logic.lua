@@ -94,6 +94,12 @@ function M.isclose(a, b, rtol, atol, equal_nan)
   return ops.isclose(arrays.cast(x, dtype), arrays.cast(y, dtype), rtol or 1e-5, atol or 1e-8, equal_nan or false)
 end
 
+--- Whether all elements are close, as isclose has it: true or false.
+---     > ms.numpy.allclose({ 1.0, 2.0 }, { 1.0, 2.0000001 }) --> true
+function M.allclose(a, b, rtol, atol, equal_nan)
+  return ops.all(M.isclose(a, b, rtol, atol, equal_nan)):item()
+end
+
 --- Whether shapes and elements are the same: true or false. equal_nan: whether nan equals nan.
 ---     > ms.numpy.array_equal({ 1, 2 }, { 1, 2 }) --> true
 function M.array_equal(a1, a2, equal_nan)

@@ -67,6 +67,17 @@ function M.setdiff1d(ar1, ar2, assume_unique)
   return ops.masked_select(own, ops.logical_not(found))
 end
 
+--- The different elements that at least one of both has, in order.
+---     > ms.numpy.union1d({ 1, 2 }, { 2, 5 }):tolist()[3] --> 5
+function M.union1d(ar1, ar2)
+  local a, b = arrays.pair("numpy.union1d", ar1, ar2, "ar1", "ar2")
+  return different(ops.concat({ ops.reshape(a, { -1 }), ops.reshape(b, { -1 }) }, 0))
+end
+
+--- The different elements that only one of both has, in order.
+---     > ms.numpy.setxor1d({ 1, 2 }, { 2, 5 }):tolist()[2] --> 5
+function M.setxor1d(ar1, ar2) return M.union1d(M.setdiff1d(ar1, ar2), M.setdiff1d(ar2, ar1)) end
+
 --- Where values go into a sorted sequence: before equal elements (side "left") or behind them ("right"). sorter: the order of a.
 ---     > ms.numpy.searchsorted({ 1, 3, 5 }, 4):item() --> 2
 function M.searchsorted(a, v, side, sorter)

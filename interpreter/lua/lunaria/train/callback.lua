@@ -109,6 +109,17 @@ local function method_of(callback, mode, event)
   return callback[older[event]] or event == "end" and callback["end"] or nil
 end
 
+local events = { "begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end" }
+
+-- Whether an object has a method for an event of a training or an evaluation.
+local function hears(object)
+  if class.is_a(object, Callback) then return true end
+  for _, event in ipairs(events) do
+    if method_of(object, "train", event) or method_of(object, "eval", event) then return true end
+  end
+  return false
+end
+
 --- The callbacks of a call as a list: one, a list, or nil.
 local function callback_list(where, given)
   if given == nil then return {} end
@@ -122,14 +133,15 @@ local function callback_list(where, given)
       fail(where, ("callbacks[%d] must be a callback, got %s"):format(i, describe(callback)))
     elseif rawget(callback, "_is_class") then
       fail(where, ("callbacks[%d] is the class %s"):format(i, callback._name), ("make one: %s()"):format(callback._name))
+    elseif not hears(callback) then
+      fail(where, ("callbacks[%d] has no method of a callback, such as on_train_step_end, got %s"):format(i, describe(callback)),
+        describe(callback):find "SummaryRecord" and "ms.train.SummaryCollector(folder) is the callback that writes records")
     end
     list[i] = callback
   end
   if #given == 0 and next(given) ~= nil then fail(where, "callbacks must be a callback or a list of them, got " .. describe(given)) end
   return list
 end
-
-local events = { "begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end" }
 
 --- For each event a function that calls all callbacks which have it, or nil.
 local function callers(list, mode, run)

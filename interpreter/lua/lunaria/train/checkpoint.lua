@@ -409,6 +409,14 @@ function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
   local own = {}
   for name, parameter in net:parameters_and_names() do own[#own + 1] = { name = name, parameter = parameter } end
   local found, missing = matched(own, dictionary)
+  if #own > 0 and next(dictionary) ~= nil and next(found) == nil then
+    local names = {}
+    for i, entry in ipairs(own) do names[i] = entry.name end
+    fail(where, ("no parameter of the network has a name of the checkpoint: the network has %s; the checkpoint %s"):format(
+      listed(names), listed(sorted_names(dictionary))),
+      ("the first names differ: a table with names of the network's is loaded, such as { [\"%s\"] = dict.%s }"):format(
+        names[1], sorted_names(dictionary)[1]))
+  end
   local used, wrong = {}, {}
   for _, entry in ipairs(own) do
     local name = found[entry]

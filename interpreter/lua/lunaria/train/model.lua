@@ -296,6 +296,21 @@ local function refuse_sink(where, name, value)
   if check.boolean(where, name, value) then fail(where, name .. " must be false: only training sinks its steps into one graph") end
 end
 
+local function check_frequency(frequency)
+  if type(frequency) ~= "table" then return check.positive("fit", "valid_frequency", frequency) end
+  for _, epoch in ipairs(frequency) do
+    if type(epoch) == "table" then
+      fail("fit", "valid_frequency must be an integer or a list of epochs, got callbacks", "callbacks are named: { callbacks = { ... } }")
+    end
+    check.positive("fit", "an epoch in valid_frequency", epoch)
+  end
+  if getmetatable(frequency) ~= nil then
+    fail("fit", "valid_frequency must be an integer or a list of epochs, got " .. describe(frequency),
+      "callbacks are named: { callbacks = ... }")
+  end
+  return frequency
+end
+
 local function is_valid_epoch(frequency, epoch)
   if type(frequency) ~= "table" then return epoch % frequency == 0 end
   for _, wanted in ipairs(frequency) do
@@ -315,8 +330,7 @@ function Model:fit(...)
   refuse_sink("fit", "valid_dataset_sink_mode", a.valid_dataset_sink_mode)
   local list = callback.callback_list("fit", a.callbacks)
   if a.valid_dataset ~= nil then
-    local frequency = a.valid_frequency
-    if type(frequency) ~= "table" then frequency = check.positive("fit", "valid_frequency", frequency) end
+    local frequency = check_frequency(a.valid_frequency)
     a.validate = function(args, epoch)
       if not is_valid_epoch(frequency, epoch) then
         args.eval_results = {}
