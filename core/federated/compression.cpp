@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/interrupt.h"
 #include "core/io/proto_fields.h"
 #include "core/random/random.h"
 
@@ -93,6 +94,7 @@ std::vector<int64_t> seeded_places(int64_t size, int64_t kept, uint64_t seed) {
     places.reserve(static_cast<size_t>(kept));
     constexpr uint64_t kPurpose = 0x73706172;  // no other use of a seed draws these numbers
     for (int64_t i = 0; i < size && static_cast<int64_t>(places.size()) < kept; ++i) {
+        if (i % kElementsBetweenLooks == 0) poll_interrupt();
         const std::array<uint32_t, 4> words = philox(seed, static_cast<uint64_t>(i) / 2, kPurpose);
         const size_t half = 2 * (static_cast<size_t>(i) % 2);
         const uint64_t drawn = static_cast<uint64_t>(words[half + 1]) << 32 | words[half];
@@ -323,10 +325,10 @@ std::vector<double> sketched(std::string_view where, const SketchPlan& plan, std
     check_finite(where, values);
     std::vector<double> sketch(static_cast<size_t>(plan.rows * plan.columns), 0.0);
     for (int64_t row = 0; row < plan.rows; ++row)
-        for (size_t i = 0; i < values.size(); ++i) {
-            const Cell cell = cell_of(plan, row, i);
-            sketch[cell.at] += cell.sign * static_cast<double>(values[i]);
-        }
+        for_elements(static_cast<int64_t>(values.size()), [&](int64_t i) {
+            const Cell cell = cell_of(plan, row, static_cast<size_t>(i));
+            sketch[cell.at] += cell.sign * static_cast<double>(values[static_cast<size_t>(i)]);
+        });
     return sketch;
 }
 template std::vector<double> sketched(std::string_view, const SketchPlan&, std::span<const float>);
@@ -341,15 +343,15 @@ std::vector<double> estimates(std::string_view where, const SketchPlan& plan, st
     if (size < 0 || size > kMostElements)
         throw argument_error(where, str("a vector has at most 2^31 elements, got ", size));
     std::vector<double> result(static_cast<size_t>(size)), found(static_cast<size_t>(plan.rows));
-    for (size_t i = 0; i < result.size(); ++i) {
+    for_elements(size, [&](int64_t i) {
         for (int64_t row = 0; row < plan.rows; ++row) {
-            const Cell cell = cell_of(plan, row, i);
+            const Cell cell = cell_of(plan, row, static_cast<size_t>(i));
             found[static_cast<size_t>(row)] = cell.sign * sketch[cell.at];
         }
         const auto middle = found.begin() + plan.rows / 2;
         std::nth_element(found.begin(), middle, found.end());
-        result[i] = *middle;
-    }
+        result[static_cast<size_t>(i)] = *middle;
+    });
     return result;
 }
 

@@ -1,6 +1,7 @@
 // Cryptography, as tested libraries have it: nothing of it is written here. The module lunaria_primitives
-// (primitives_module.cpp) implements this table by OpenSSL and libsodium, and is opened at the first use. Functions are
-// pure and safe for threads; random numbers are the caller's (core/io/secure_random.h), so that tests can give them.
+// (cryptography/module.cpp) implements this table by OpenSSL and libsodium, and is opened at the first use. Functions
+// are pure and safe for threads; random numbers are the caller's (core/io/secure_random.h), so that tests can give
+// them.
 #pragma once
 
 #include <array>

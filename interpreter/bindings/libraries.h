@@ -65,6 +65,9 @@ int open_serving(lua_State* L);
 
 // The module behind lunaria/federated/vertical/.
 int open_vertical(lua_State* L);
+// The modules behind lunaria/federated/secure/ and compression/.
+int open_federated_secure(lua_State* L);
+int open_federated_compression(lua_State* L);
 
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);

@@ -537,6 +537,10 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.words");
     lua_pushcfunction(L, protect<open_serving>);
     lua_setfield(L, -2, "lunaria.serving");
+    lua_pushcfunction(L, protect<open_federated_secure>);
+    lua_setfield(L, -2, "lunaria.federated_secure");
+    lua_pushcfunction(L, protect<open_federated_compression>);
+    lua_setfield(L, -2, "lunaria.federated_compression");
     lua_pushcfunction(L, protect<open_gradients>);
     lua_setfield(L, -2, "lunaria.gradients");
     lua_pushcfunction(L, protect<open_layouts>);

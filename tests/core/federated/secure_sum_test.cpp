@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "core/base/error.h"
 
@@ -83,6 +85,19 @@ TEST(SecureSum, Few_neighbours_give_the_same_sum) {
             if (random() % 10 == 0) drop = static_cast<int>(random() % 5);
         EXPECT_EQ(c.run().elements, c.plain_sum());
     }
+}
+
+TEST(SecureSum, Sums_in_several_threads_at_once) {
+    std::vector<std::thread> threads;
+    std::atomic<int> right = 0;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([&right, i] {
+            SumCase c(settings_of(50, 3, i % 2 == 1), 5);
+            c.drops[static_cast<size_t>(i)] = i;
+            right += c.run().elements == c.plain_sum();
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(right, 4);
 }
 
 TEST(SecureSum, Rings_of_all_widths) {

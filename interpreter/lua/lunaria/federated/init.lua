@@ -19,4 +19,7 @@ return parts("ms.federated", "name", {
   { "lunaria.federated.vertical.cut_layer", "CompressConfig" },
   { "lunaria.federated.vertical.privacy", "LabelDP EmbeddingDP" },
   { "lunaria.federated.vertical.data_worker", "FLDataWorker", whole = true },
+  { "lunaria.federated.secure", "secure", whole = true },
+  { "lunaria.federated.compression", "compression", whole = true },
+  { "lunaria.federated.privacy", "privacy", whole = true },
 })

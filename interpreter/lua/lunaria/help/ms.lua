@@ -400,6 +400,12 @@ ms.federated.client_rules: How a party trains: rules as pure functions over vect
     > type(ms.federated.client_rules.find("sgd").step) --> function
 ms.federated.partition: Data divided over clients: evenly, by Dirichlet shares, by label, by quantity, by writer, with shifted features.
     > ms.federated.partition.iid(100, 10):sizes()[1] --> 10
+ms.federated.secure: Sums of clients' vectors of which the server learns the sum alone: codes, clients, servers, signatures.
+    > ms.federated.secure.sum({ ms.tensor({ 1 }, ms.int64), ms.tensor({ 2 }, ms.int64) }, { threshold = 2 }):item() --> 3
+ms.federated.compression: Vectors in fewer bytes on their way between clients and server, and what of it secure sums can add up.
+    > ms.federated.compression.quantize(ms.tensor { 0.0, 1.0 }, 2).values:tolist()[2] --> 1
+ms.federated.privacy: Differential privacy at clients, at the server or in secure sums, with an account over all rounds.
+    > ms.federated.privacy.LocalDP({ dp_eps = 1.0 }):epsilon() --> 0.0
 ms.armour: Attacks on models and what helps against them, tests of models, privacy: MindArmour's names.
     > net = ms.nn.SequentialCell(ms.nn.Flatten(), ms.nn.Dense(4, 3))
     > x, y = ms.ones { 2, 1, 2, 2 } * 0.5, ms.tensor { 0, 2 }
