@@ -33,6 +33,7 @@ struct Question {
     std::string body;
     bool reads_gzip = false;
     std::string content_type = {};
+    std::string peer = {};  // the name in the certificate of the other side, where it was verified
 
     bool is_reading() const { return method == "GET" || method == "HEAD"; }
     // Part i of the path; empty where there are fewer.

@@ -39,8 +39,9 @@ bool Gate::is_allowed(std::string_view host) const {
     if (name.empty()) return false;
     for (const std::string_view known : {"127.0.0.1", "localhost", "[::1]"})
         if (same_name(name, known)) return true;
-    return std::ranges::any_of(
-        hosts_, [&](const std::string& known) { return same_name(name, known) || same_name(host, known); });
+    return std::ranges::any_of(hosts_, [&](const std::string& known) {
+        return known == "*" || same_name(name, known) || same_name(host, known);
+    });
 }
 
 bool Gate::knows_token(const HttpRequest& request) const {

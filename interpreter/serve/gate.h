@@ -13,7 +13,8 @@ namespace lunaria::serve {
 
 class Gate {
   public:
-    // `hosts`: names allowed in Host besides those of this machine. `token`: empty where the server is bound to the
+    // `hosts`: names allowed in Host besides those of this machine; "*": any, for servers of programs whose contents a
+    // page cannot send. `token`: empty where the server is bound to the
     // loopback device only, or what a request has to know.
     // `types`: those of contents that are taken. None may be one that a page of another site can send unasked.
     Gate(std::vector<std::string> hosts, std::string token, std::vector<std::string> types)

@@ -28,10 +28,11 @@ namespace {
 
 constexpr std::string_view kWhere = "server";
 
-StartTransport start_transport() {
+template <class Function>
+Function transport_function(const char* symbol) {
     std::string problem;
-    if (void* function = own_library_function("liblunaria_http.so", kStartTransport, problem))
-        return reinterpret_cast<StartTransport>(function);
+    if (void* function = own_library_function("liblunaria_http.so", symbol, problem))
+        return reinterpret_cast<Function>(function);
     throw state_error(kWhere, problem)
         .hint("the server needs cpp-httplib (libcpp-httplib-dev, libcpp-httplib0.11) and the target lunaria_http");
 }
@@ -99,7 +100,7 @@ int bound(Address address, int port) {
     const int on = 1;
     if (socket) setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (socket && bind(socket.number(), reinterpret_cast<sockaddr*>(&address.storage), address.size) == 0 &&
-        ::listen(socket.number(), 64) == 0)
+        ::listen(socket.number(), SOMAXCONN) == 0)
         return socket.release();
     if (errno == EADDRINUSE) return -1;
     Error error = state_error(kWhere, str("port ", port, " of ", address.name, ": ", std::strerror(errno)));
@@ -171,21 +172,25 @@ std::optional<RunningServer> server_of(const std::string& path) {
 
 }  // namespace
 
+VerifyCertificate verify_certificate() { return transport_function<VerifyCertificate>(kVerifyCertificate); }
+
 Server::Server(Answering answering, const ServerOptions& options) : about_(options.about) {
     const std::string prefix = checked_prefix(options.prefix);
     listen(options);
     const Address address = address_of(options.host);
-    const std::string token = address.is_loopback ? std::string() : Gate::random_token();
+    const std::string token = address.is_loopback || options.is_public ? std::string() : Gate::random_token();
     std::vector<std::string> hosts = options.hosts;
-    hosts.push_back(address.name);
-    url_ = str("http://", address.name, ':', port_, prefix, '/');
+    hosts.push_back(options.is_public ? "*" : address.name);
+    url_ = str(options.tls.certificate.empty() ? "http://" : "https://", address.name, ':', port_, prefix, '/');
     if (!token.empty()) url_ += "?token=" + token;
     site_.emplace(std::move(answering),
                   SiteOptions{prefix, std::move(hosts), token, options.types, options.embeddable});
-    const StartTransport start = start_transport();
+    const auto start = transport_function<StartTransport>(kStartTransport);
     announce();
     transport_.reset(start(
-        socket_.release(), [this](const HttpRequest& request) { return site_->answer(request); }, options.limits));
+        socket_.number(), [this](const HttpRequest& request) { return site_->answer(request); }, options.limits,
+        options.tls));
+    (void)socket_.release();
     guard_ = make_thread(kWhere, [this] { guard(); });
 }
 

@@ -21,6 +21,10 @@ struct ServerOptions {
     bool embeddable = false;
     std::vector<std::string> types{"application/json"};  // of contents that are taken
     HttpLimits limits{};
+    HttpTls tls{};
+    // A server for programs of other machines that verifies them by other means: it asks for no token, and answers to
+    // any name.
+    bool is_public = false;
 };
 
 class Server {

@@ -59,6 +59,7 @@ Question taken_apart(const HttpRequest& request) {
     question.method = request.method;
     question.body = request.body;
     for (const auto& [name, value] : request.headers) question.reads_gzip |= name == kAcceptsGzip;
+    question.peer = header_of(request, kPeerName);
     question.content_type = header_of(request, "Content-Type");
     std::string_view target = request.target;
     target = target.substr(0, target.find('#'));

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-LOADED = re.compile(r"lib(sqlite3|jpeg|turbojpeg|png\w*|pcre2\S*|utf8proc|sentencepiece|sodium|crypto|sndfile|readline|lua\S*|LLVM\S*)\.")
+LOADED = re.compile(r"lib(sqlite3|jpeg|turbojpeg|png\w*|pcre2\S*|utf8proc|sentencepiece|sodium|crypto|ssl|yaml|sndfile|readline|lua\S*|LLVM\S*)\.")
 SYMBOL = re.compile(r"\b(sqlite3_|jpeg_|png_|pcre2_|utf8proc_|sf_open|readline|luaL?_|LLVM|_ZNK?13sentencepiece)\w*")
 
 
