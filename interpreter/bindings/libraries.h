@@ -62,6 +62,8 @@ int open_rounds(lua_State* L);
 int open_words(lua_State* L);
 // The module behind lunaria/lite/serve.lua.
 int open_serving(lua_State* L);
+// The module behind lunaria/federated/server.lua.
+int open_federated_server(lua_State* L);
 
 // The module behind lunaria/federated/vertical/.
 int open_vertical(lua_State* L);

@@ -22,4 +22,6 @@ return parts("ms.federated", "name", {
   { "lunaria.federated.secure", "secure", whole = true },
   { "lunaria.federated.compression", "compression", whole = true },
   { "lunaria.federated.privacy", "privacy", whole = true },
+  { "lunaria.federated.server", "Server Callback CallbackContext SSLConfig FLServerJob FlSchedulerJob" },
+  { "lunaria.federated.config", "read_config" },
 })
