@@ -130,7 +130,8 @@ class ServerTest(Case):
             self.assertEqual(reply.model(), {"b": [3.0], "w": [3.0, 3.0, 3.0]})
         self.assertEqual(server.manage("GET", "/queryInstance")[1]["start_fl_job_threshold"], 2)
         self.assertEqual(server.manage("POST", "/newInstance", {"start_fl_job_treshold": 1})[0], 400)
-        status, made = server.manage("POST", "/newInstance", {"start_fl_job_threshold": 1, "fl_iteration_num": 5})
+        status, made = server.manage("POST", "/newInstance", {"start_fl_job_threshold": 1, "fl_iteration_num": 5,
+                                                              "client_epoch_num": 7})
         self.assertEqual((status, made["result"]), (200, "Success"))
         reply = server.client("a").start()
         self.assertEqual((reply.code, reply.iteration), (200, 1))
@@ -142,7 +143,8 @@ class ServerTest(Case):
         self.assertEqual([(r["iteration"], r["valid"], r["metrics"]["loss"]) for r in rounds], [(1, True, 2.5), (2, True, 2.5)])
         self.assertIn('endpoint="updateModel",code="200"} 4', server.manage("GET", "/requests")[1])
         server.again()
-        self.assertEqual(server.manage("GET", "/queryInstance")[1]["start_fl_job_threshold"], 1, "the instance is remembered")
+        instance = server.manage("GET", "/queryInstance")[1]
+        self.assertEqual((instance["start_fl_job_threshold"], instance["client_epoch_num"]), (1, 7), "the instance is remembered")
         out, errors = server.end()
         self.assertEqual(errors, "")
         lines = [json.loads(line) for line in (Path(self.folder) / "metrics.json").read_text().splitlines()]

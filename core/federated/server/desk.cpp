@@ -18,7 +18,7 @@ namespace {
 constexpr std::string_view kWhere = "federated server";
 constexpr int64_t kLook = 100;           // ms between looks at what other servers have changed
 constexpr size_t kMostTasks = 256;       // in a transaction
-constexpr size_t kMostBatch = 64 << 20;  // bytes of requests in a transaction
+constexpr size_t kMostBatch = 16 << 20;  // bytes of requests in a transaction
 
 template <class Clock>
 int64_t milliseconds() {

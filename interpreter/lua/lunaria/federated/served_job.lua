@@ -111,16 +111,25 @@ function Job:strategy_name()
   return meta and meta._name or "table"
 end
 
+-- Hyper-parameters of clients that newInstance may change.
+local client_keys = { "client_epoch_num", "client_batch_size", "client_learning_rate" }
+
+-- Puts the changes of the last newInstance into the configuration.
+function Job:apply(overrides)
+  self.overrides = overrides
+  for _, key in ipairs(client_keys) do self.config.client[key] = overrides[key] or self.config.client[key] end
+end
+
 --- The settings of the state machine, as newInstance has changed them.
 function Job:settings() return settings_of(self.config, self.strategy, self.overrides) end
 
 --- A new instance of the job: it begins again with iteration 1 and other settings. overrides: those of settings.
 function Job:begin_instance(name, overrides)
   local before = self.overrides
-  self.overrides = overrides
+  self:apply(overrides)
   local fine, problem = pcall(core.instance, self.desk, self.name, self:settings(), name, ms.json.encode(overrides))
   if fine then return end
-  self.overrides = before
+  self:apply(before)
   error(problem, 0)
 end
 
@@ -146,7 +155,7 @@ function Job:open(desk)
   local c = self.config
   local verify = c.client_verify
   local stored = core.overrides(desk, self.name)
-  self.overrides = stored ~= "" and ms.json.decode(stored) or {}
+  self:apply(stored ~= "" and ms.json.decode(stored) or {})
   local options = self:settings()
   options.upload, options.quantises_download = self.upload, c.compression.download_compress_type == "QUANT"
   options.largest_weight, options.takes_weights = c.limits.largest_weight, c.server_mode == "HYBRID_TRAINING"
@@ -225,9 +234,10 @@ end
 -- a time.
 local function lazy_update(job, iteration, row)
   local function read() return core.update(job.desk, job.name, iteration, row.id) end
-  local update = { id = row.id, samples = row.samples, staleness = row.staleness, metrics = select(3, read()) }
+  local update = { id = row.id, samples = row.samples, staleness = row.staleness }
   return setmetatable(update, { __index = function(_, key)
     if key == "weights" then return filled(job.map, (read())) end
+    if key == "metrics" then return (select(3, read())) end
     if key == "extra" then
       local extra = {}
       for _, feature in ipairs((select(2, read()))) do extra[feature.name] = feature.tensor end

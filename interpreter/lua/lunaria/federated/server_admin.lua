@@ -12,8 +12,7 @@ local changes = {
   update_model_time_window = "update_window", global_iteration_time_window = "global_window", fl_iteration_num = "iterations",
   selection = "selection",
 }
-local client_changes = { client_epoch_num = "client_epoch_num", client_batch_size = "client_batch_size",
-  client_learning_rate = "client_learning_rate" }
+for _, key in ipairs { "client_epoch_num", "client_batch_size", "client_learning_rate" } do changes[key] = key end
 
 local function refuse(status, message) error({ status = status, message = message }, 0) end
 
@@ -44,19 +43,13 @@ function posts.newInstance(_, job, given)
   local overrides = {}
   for key, value in pairs(job.overrides) do overrides[key] = value end
   for key, value in pairs(given) do
-    if changes[key] then
-      overrides[changes[key]] = value
-    elseif not client_changes[key] then
-      refuse(400, ("there is no hyper-parameter '%s'"):format(tostring(key)))
-    end
+    if not changes[key] then refuse(400, ("there is no hyper-parameter '%s'"):format(tostring(key))) end
+    overrides[changes[key]] = value
     if not math.type(value) or value <= 0 then refuse(400, ("%s must be a positive number"):format(key)) end
   end
   local name = instance_name()
   local fine, problem = pcall(job.begin_instance, job, name, overrides)
   if not fine then refuse(400, tostring(problem)) end
-  for key, value in pairs(given) do
-    if client_changes[key] then job.config.client[key] = value end
-  end
   job.instance = name
   return ms.json.encode { result = "Success", instance_name = name }
 end
