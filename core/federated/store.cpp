@@ -38,7 +38,7 @@ CREATE INDEX IF NOT EXISTS history_of ON history(job, number);
 
 // Columns of updates and of parts, of which each has its own query.
 UpdateRow update_row(const Query& query) {
-    return {std::string(query.bytes(0)), query.integer(1), query.integer(2), query.integer(3), {}};
+    return {std::string(query.bytes(0)), query.integer(1), query.integer(2), query.integer(3)};
 }
 
 class StoredMembers final : public Members {
@@ -193,7 +193,7 @@ std::optional<Store::Device> Store::device(int64_t job, DeviceId device) {
     return Device{std::string(query.bytes(0)), std::string(query.bytes(1)), query.integer(2), query.integer(3)};
 }
 
-void Store::put_update(int64_t job, int64_t iteration, const UpdateRow& update) {
+void Store::put_update(int64_t job, int64_t iteration, const UpdateRow& update, std::string_view content) {
     database_
         .query(
             "INSERT OR REPLACE INTO updates(job, iteration, client, samples, staleness, duration, content) "
@@ -204,7 +204,7 @@ void Store::put_update(int64_t job, int64_t iteration, const UpdateRow& update) 
         .add(update.samples)
         .add(update.staleness)
         .add(update.duration)
-        .blob(update.content)
+        .blob(content)
         .run();
 }
 

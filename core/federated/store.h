@@ -30,8 +30,7 @@ struct JobRow {
 struct UpdateRow {
     std::string client;
     int64_t samples = 0, staleness = 0;
-    Time duration = 0;    // since the client started
-    std::string content;  // the message UpdateModel, which has passed its checks
+    Time duration = 0;  // since the client started
 };
 
 // An iteration that ended.
@@ -73,8 +72,9 @@ class Store {
     bool put_device(int64_t job, DeviceId device, const Device& values);
     std::optional<Device> device(int64_t job, DeviceId device);
 
-    void put_update(int64_t job, int64_t iteration, const UpdateRow& update);
-    // Without contents, by client.
+    // `content`: the message UpdateModel, which has passed its checks.
+    void put_update(int64_t job, int64_t iteration, const UpdateRow& update, std::string_view content);
+    // By client.
     std::vector<UpdateRow> updates(int64_t job, int64_t iteration);
     std::string update(int64_t job, int64_t iteration, std::string_view client);
     int64_t bytes_of_updates(int64_t job, int64_t iteration);

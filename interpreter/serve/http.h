@@ -14,7 +14,8 @@ struct HttpRequest {
     std::string body;
 };
 
-using HttpHandler = std::function<Answer(const HttpRequest&)>;
+// The request is the handler's: bodies are large.
+using HttpHandler = std::function<Answer(HttpRequest request)>;
 
 // The transport compresses nothing itself. It tells by this header that the other side reads gzip.
 inline constexpr const char* kAcceptsGzip = "X-Accepts-Gzip";
@@ -80,6 +81,6 @@ std::vector<std::string_view> headers_of(const HttpRequest& request, std::string
 std::string_view header_of(const HttpRequest& request, std::string_view name);
 
 // The path and the parameters of a request's target, decoded.
-Question taken_apart(const HttpRequest& request);
+Question taken_apart(HttpRequest request);
 
 }  // namespace lunaria::serve

@@ -188,7 +188,7 @@ Server::Server(Answering answering, const ServerOptions& options) : about_(optio
     const auto start = transport_function<StartTransport>(kStartTransport);
     announce();
     transport_.reset(start(
-        socket_.number(), [this](const HttpRequest& request) { return site_->answer(request); }, options.limits,
+        socket_.number(), [this](HttpRequest request) { return site_->answer(std::move(request)); }, options.limits,
         options.tls));
     (void)socket_.release();
     guard_ = make_thread(kWhere, [this] { guard(); });

@@ -7,10 +7,10 @@ Site::Site(Answering answering, SiteOptions options)
       options_(std::move(options)),
       gate_(options_.hosts, options_.token, options_.types) {}
 
-Answer Site::answer(const HttpRequest& request) const {
+Answer Site::answer(HttpRequest request) const {
     Answer answer;
     try {
-        answer = routed(request);
+        answer = routed(std::move(request));
     } catch (const Refusal& refusal) {
         answer = error_answer(refusal.status, refusal.sentence);
     } catch (const std::exception& e) {
@@ -20,7 +20,7 @@ Answer Site::answer(const HttpRequest& request) const {
     return answer;
 }
 
-Answer Site::routed(const HttpRequest& request) const {
+Answer Site::routed(HttpRequest request) const {
     if (auto refusal = gate_.refusal(request)) return std::move(*refusal);
     std::string_view target = request.target;
     if (!target.starts_with(options_.prefix)) return error_answer(404, "all addresses begin with " + options_.prefix);
@@ -33,9 +33,8 @@ Answer Site::routed(const HttpRequest& request) const {
         return answer;
     }
     if (target.front() != '/' && target.front() != '?') return error_answer(404, "there is no such page");
-    HttpRequest below = request;
-    below.target = target;
-    return answering_(taken_apart(below));
+    request.target = std::string(target);
+    return answering_(taken_apart(std::move(request)));
 }
 
 }  // namespace lunaria::serve

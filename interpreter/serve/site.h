@@ -19,10 +19,10 @@ class Site {
   public:
     Site(Answering answering, SiteOptions options);
     // Never throws.
-    Answer answer(const HttpRequest& request) const;
+    Answer answer(HttpRequest request) const;
 
   private:
-    Answer routed(const HttpRequest& request) const;
+    Answer routed(HttpRequest request) const;
     Answering answering_;
     SiteOptions options_;
     Gate gate_;

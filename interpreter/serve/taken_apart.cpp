@@ -54,10 +54,10 @@ std::string_view header_of(const HttpRequest& request, std::string_view name) {
     return values.empty() ? std::string_view() : values.front();
 }
 
-Question taken_apart(const HttpRequest& request) {
+Question taken_apart(HttpRequest request) {
     Question question;
     question.method = request.method;
-    question.body = request.body;
+    question.body = std::move(request.body);
     for (const auto& [name, value] : request.headers) question.reads_gzip |= name == kAcceptsGzip;
     question.peer = header_of(request, kPeerName);
     question.content_type = header_of(request, "Content-Type");

@@ -104,6 +104,7 @@ Request Job::taken(std::string_view endpoint, messages::Envelope envelope, const
     const auto known = std::ranges::find(messages::kEndpoints, endpoint);
     if (known == messages::kEndpoints.end()) throw Refusal{404, "there is no such endpoint"};
     Request request{*known, std::move(envelope), {}, {}};
+    if (endpoint == messages::kUpdateModel) request.digest = digest_of(request.envelope.content);
     request.content = content_of(endpoint, request.envelope.content);
     if (options.verifies && endpoint == messages::kStartFLJob) {
         if (!options.certificate) throw Refusal{500, "clients cannot be verified: the libraries for it are missing"};
@@ -286,13 +287,13 @@ Reaction Job::update(Request& request, DeviceId device) {
     if (options_.upload == messages::Encoding::masked && is_awaited(request, device, Phase::updating))
         if (std::string problem = secure_refusal(request, Phase::updating); !problem.empty())
             return refused(Code::request_error, problem);
-    const Answer answer =
-        rounds_->update(now_, device, request.envelope.iteration, digest_of(request.envelope.content));
+    const Answer answer = rounds_->update(now_, device, request.envelope.iteration, request.digest);
     if (answer.code == Code::succeed && !answer.repeated) {
         const auto client = store_.device(number_, device);
-        store_.put_update(number_, iteration,
-                          {request.envelope.client, content.samples, answer.staleness,
-                           client ? now_ - client->started : 0, request.envelope.content});
+        store_.put_update(
+            number_, iteration,
+            {request.envelope.client, content.samples, answer.staleness, client ? now_ - client->started : 0},
+            request.envelope.content);
         for (const messages::Metric& metric : content.metrics)
             store_.put_metric(number_, iteration, request.envelope.client, metric.name, metric.value);
     } else if (answer.code != Code::succeed) {

@@ -52,6 +52,7 @@ struct Request {
     messages::Envelope envelope;
     Content content;
     ClientCertificate certificate;
+    uint64_t digest = 0;  // of the content of an update
 };
 
 // What is answered. The content of many answers is the same bytes, which are not copied for each.

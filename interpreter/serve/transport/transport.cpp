@@ -146,7 +146,8 @@ class Transport final : public HttpTransport, private httplib::Server {
         // The library writes parts of answers only while it has a socket to listen at.
         svr_sock_ = socket;
         const auto answer = [this](const httplib::Request& request, httplib::Response& response) {
-            give(handler_(asked(request)), response);
+            // The library reads the body for this call alone.
+            give(handler_(asked(const_cast<httplib::Request&>(request))), response);
         };
         set_pre_routing_handler([=](const httplib::Request& request, httplib::Response& response) {
             // A request with a body is routed when that is read.
@@ -201,8 +202,8 @@ class Transport final : public HttpTransport, private httplib::Server {
 
     static bool takes_body(const std::string& method) { return method == "POST" || method == "PUT"; }
 
-    static HttpRequest asked(const httplib::Request& request) {
-        HttpRequest asked{request.method, request.target, {}, request.body};
+    static HttpRequest asked(httplib::Request& request) {
+        HttpRequest asked{request.method, request.target, {}, std::move(request.body)};
         for (const auto& [name, value] : request.headers) asked.headers.emplace_back(name, value);
         return asked;
     }

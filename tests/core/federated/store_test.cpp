@@ -10,8 +10,8 @@ TEST(StoreTest, updates_come_back_in_the_order_of_clients) {
     const Folder folder;
     Store store(folder / "store");
     const int64_t job = store.job("job");
-    for (const char* client : {"c", "a", "b"}) store.put_update(job, 1, {client, 3, 0, 0, std::string(client) + "!"});
-    store.put_update(job, 2, {"d", 1, 0, 0, "later"});
+    for (const char* client : {"c", "a", "b"}) store.put_update(job, 1, {client, 3, 0, 0}, str(client, "!"));
+    store.put_update(job, 2, {"d", 1, 0, 0}, "later");
     const auto rows = store.updates(job, 1);
     ASSERT_EQ(rows.size(), 3u);
     EXPECT_EQ(rows[0].client + rows[1].client + rows[2].client, "abc");
