@@ -124,11 +124,13 @@ class Client:
         else:
             self.connection = http.client.HTTPConnection(host, port, timeout=60)
 
-    def envelope(self, content=b"", iteration=0, timestamp=None):
+    def envelope(self, content=b"", iteration=0, timestamp=None, sign=None, certificate=b""):
+        """sign: a function from the bytes that are signed, without their first lines, to a signature."""
         timestamp = int(time.time() * 1000) if timestamp is None else timestamp
         head = f"{self.job}\n{self.name}\n{iteration}\n{timestamp}\n".encode()
+        signature = sign(head + content) if sign else b""
         return (blob(1, self.job) + blob(2, self.name) + integer(3, iteration) + integer(4, timestamp) + blob(5, content)
-                + integer(8, crc32c(head + content)))
+                + (blob(6, signature) + blob(7, certificate) if sign else b"") + integer(8, crc32c(head + content + signature + certificate)))
 
     def post(self, endpoint, body, kind="application/x-protobuf"):
         """The status and the body of the answer."""

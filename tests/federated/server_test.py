@@ -151,6 +151,8 @@ class ServerTest(Case):
         self.assertEqual([line["iteration_num"] for line in lines], [1, 2])
         self.assertEqual(lines[0]["participation_time"], [2, 0, 0])
         self.assertEqual(len(list((Path(self.folder) / "checkpoints").glob("job_*.ckpt"))), 2)
+        script = f"print(require('lunaria').insight.read('{self.folder}/summary').scalars['metrics/loss'].value:tolist()[2])"
+        self.assertEqual(subprocess.run([LUNARIA, "-e", script], capture_output=True, text=True).stdout, "2.5\n")
         self.assertTrue(list((Path(self.folder) / "summary").glob("*lineage")))
         self.assertTrue(list((Path(self.folder) / "rates").iterdir()))
 
@@ -308,6 +310,39 @@ class TlsTest(Case):
             self.assertEqual(server.client("good", context=context).start().code, 200)
         with self.assertRaises((OSError, http.client.HTTPException)):
             server.client("good").start()
+
+    def test_clients_sign_their_requests(self):
+        pem, key = self.certificate("a", "authority")
+        self.certificate("revoked", "authority")
+        self.openssl("ca", "-config", "ca.cnf", "-revoke", "revoked.pem", "-cert", "authority.pem", "-keyfile", "authority.key")
+        self.openssl("ca", "-config", "ca.cnf", "-gencrl", "-out", "crl.pem", "-cert", "authority.pem", "-keyfile", "authority.key")
+        server = self.server(clients=1, iterations=1, extra=f"client_verify:\n  pki_verify: true\n  root_first_ca_path: {self.authority}\n"
+                             f"  equip_crl_path: {self.folder}/crl.pem\n  replay_attack_time_diff: 5000\n")
+        client = server.client("a")
+
+        def signed(endpoint, content=b"", iteration=0, by=key, shown=pem, **options):
+            def sign(text):
+                Path(self.folder, "text").write_bytes(f"lunaria-fl 1\n{endpoint}\n".encode() + text)
+                self.openssl("pkeyutl", "-sign", "-inkey", by, "-rawin", "-in", "text", "-out", "signature")
+                return Path(self.folder, "signature").read_bytes()
+            body = client.envelope(content, iteration, sign=sign, certificate=Path(shown).read_bytes(), **options)
+            return body, fl.Reply(client.post(endpoint, body)[1])
+        start = fl.integer(1, 1)
+        now = int(fl.time.time() * 1000)
+        self.assertIn("certificate is refused", client.start().reason)
+        self.assertIn("certificate revoked", signed("startFLJob", start, shown=f"{self.folder}/revoked.pem")[1].reason)
+        self.assertIn("another name", signed("startFLJob", start, shown=f"{self.folder}/server.pem")[1].reason)
+        self.assertIn("signature is not", signed("startFLJob", start, by=f"{self.folder}/server.key")[1].reason)
+        self.assertIn("behind the server's clock", signed("startFLJob", start, timestamp=now - 60000)[1].reason)
+        self.assertIn("ahead of the server's clock", signed("startFLJob", start, timestamp=now + 60000)[1].reason)
+        body, reply = signed("startFLJob", start)
+        self.assertEqual(reply.code, 200, reply.reason)
+        self.assertIn("was sent before", fl.Reply(client.post("startFLJob", body)[1]).reason)
+        content = fl.update(weights([2] * 3, [2]))
+        self.assertEqual(client.ask("updateModel", content, 1).code, 400)
+        body, reply = signed("updateModel", content, 1)
+        self.assertEqual(reply.code, 200, reply.reason)
+        self.assertIn("signature is not", fl.Reply(client.post("getModel", body)[1]).reason, "a request of another endpoint")
 
     def test_a_certificate_that_has_expired_is_not_served(self):
         self.certificate("server", "authority", days=-1)
