@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/base/signals.h"
 #include "core/io/json_text.h"
 #include "core/io/secure_random.h"
+#include "core/threads/make_thread.h"
 
 namespace lunaria::federated {
 
@@ -49,7 +49,7 @@ Desk::Desk(DeskOptions options) : options_(std::move(options)), own_name_(random
         throw;
     }
     last_steady_ = options_.steady();
-    thread_ = std::thread([this] { work(); });
+    thread_ = make_thread(kWhere, [this] { work(); });
 }
 
 Desk::~Desk() {
@@ -195,7 +195,6 @@ int64_t Desk::pause() const {
 }
 
 void Desk::work() {
-    leave_signals_to_others();
     std::vector<Task*> batch;
     std::unique_lock lock(mutex_);
     while (true) {

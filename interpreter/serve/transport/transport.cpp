@@ -125,6 +125,20 @@ class Budget {
         more_.notify_all();
     }
 
+    // What one request takes, given back at its end.
+    class Part {
+      public:
+        explicit Part(Budget& budget) : budget_(budget) {}
+        ~Part() { budget_.give(taken_); }
+        Part(const Part&) = delete;
+        Part& operator=(const Part&) = delete;
+        void take(size_t bytes) { taken_ = budget_.take(bytes); }
+
+      private:
+        Budget& budget_;
+        size_t taken_ = 0;
+    };
+
   private:
     std::mutex mutex_;
     std::condition_variable more_;
@@ -309,8 +323,21 @@ class Transport final : public HttpTransport, private httplib::Server {
                 refuse(socket);
                 continue;
             }
-            open_[socket] = std::make_unique<Connection>(socket, limits_, tls_.get());
-            park(socket, false);
+            std::unique_ptr<Connection> connection;
+            try {
+                connection = std::make_unique<Connection>(socket, limits_, tls_.get());
+            } catch (const std::exception&) {
+                // No memory.
+                close(socket);
+                continue;
+            }
+            try {
+                open_.emplace(socket, std::move(connection));
+                park(socket, false);
+            } catch (const std::exception&) {
+                // A connection closes its socket.
+                open_.erase(socket);
+            }
         }
     }
     void refuse(int socket) const {
@@ -335,8 +362,17 @@ class Transport final : public HttpTransport, private httplib::Server {
         places_.erase(place);
         ready_.push_back(socket);
         if (ready_.size() > waiting_ && threads_ < limits_.most_threads) {
-            ++threads_;
-            std::thread([this] { work(); }).detach();
+            try {
+                std::thread([this] { work(); }).detach();
+                ++threads_;
+            } catch (const std::exception&) {
+                // The threads that there are serve it; without any it ends.
+                if (threads_ == 0) {
+                    ready_.pop_back();
+                    open_.erase(socket);
+                    return;
+                }
+            }
         }
         came_.notify_one();
     }
@@ -362,7 +398,12 @@ class Transport final : public HttpTransport, private httplib::Server {
             Connection& connection = *open_.at(socket);
             lock.unlock();
             connection.lend(buffer);
-            const bool stays = serve(connection);
+            bool stays = false;
+            try {
+                stays = serve(connection);
+            } catch (const std::exception&) {
+                // There is no memory: the connection ends.
+            }
             lock.lock();
             if (stays && !draining_ && !stopping_)
                 park(socket, true);
@@ -380,7 +421,7 @@ class Transport final : public HttpTransport, private httplib::Server {
         if (!connection.open()) return false;
         bool is_closed = false, goes_on = true;
         do {
-            size_t taken = 0;
+            Budget::Part part(budget_);
             connection.next_request();
             goes_on = process_request(connection, draining_, is_closed, [&](httplib::Request& request) {
                 connection.body();
@@ -388,11 +429,10 @@ class Transport final : public HttpTransport, private httplib::Server {
                 request.ranges.clear();
                 request.headers.erase("Range");
                 say_gzip(request);
-                taken = budget_.take(size_of_body(request));
+                part.take(size_of_body(request));
                 request.headers.erase(kPeerName);
                 if (!connection.peer_name().empty()) request.headers.emplace(kPeerName, connection.peer_name());
             });
-            budget_.give(taken);
         } while (goes_on && !is_closed && !stopping_ && !draining_ && connection.has_more());
         if (goes_on && !is_closed && !draining_) return true;
         connection.say_goodbye();
