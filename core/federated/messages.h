@@ -61,8 +61,8 @@ struct Envelope {
     int64_t timestamp = 0;  // ms since 1970 by the client's clock; a repeated request has a new one
     std::string content;
     std::string signature;  // Ed25519 over signed_bytes(), by the client's key; empty where the job verifies no clients
-    std::string
-        certificate;  // X.509 in PEM that names the client and its key; in startFLJob of jobs that verify clients
+    std::string certificate;  // X.509 in PEM that names the client and its key; of jobs that verify clients, with
+                              // startFLJob and outside of iterations
 
     uint32_t checksum = 0;  // as read; a written message has its own
 

@@ -55,6 +55,7 @@ THIRD_PARTY = {
     r"sndfile\.h": ["core/data/audio"],
     r"httplib\.h": ["interpreter/serve"],
     r"(openssl/.*|sodium)\.h": ["core/federated", "interpreter/serve"],
+    r"curl/.*": ["core/federated/client"],
     r"readline/.*": ["interpreter"],
     r"llvm/.*": ["jit/codegen"],
     r"(gtest|gmock)/.*": ["tests"],

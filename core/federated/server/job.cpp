@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/federated/payloads.h"
 #include "core/io/json_text.h"
 #include "core/io/question.h"
 
@@ -106,7 +107,7 @@ Request Job::taken(std::string_view endpoint, messages::Envelope envelope, const
     Request request{*known, std::move(envelope), {}, {}};
     if (endpoint == messages::kUpdateModel) request.digest = digest_of(request.envelope.content);
     request.content = content_of(endpoint, request.envelope.content);
-    if (options.verifies && endpoint == messages::kStartFLJob) {
+    if (options.verifies && (endpoint == messages::kStartFLJob || !request.envelope.certificate.empty())) {
         if (!options.certificate) throw Refusal{500, "clients cannot be verified: the libraries for it are missing"};
         request.certificate = options.certificate(request.envelope.certificate);
     }
@@ -211,7 +212,7 @@ Reaction Job::answer(Request& request, int64_t wall) {
 std::optional<Reaction> Job::stranger(const Request& request, DeviceId device, int64_t wall) {
     const messages::Envelope& envelope = request.envelope;
     std::string key;
-    if (request.endpoint == messages::kStartFLJob) {
+    if (request.endpoint == messages::kStartFLJob || !envelope.certificate.empty()) {
         const ClientCertificate& shown = request.certificate;
         if (!shown.problem.empty())
             return refused(Code::request_error, str("the client's certificate is refused: ", shown.problem));
@@ -282,6 +283,13 @@ Reaction Job::update(Request& request, DeviceId device) {
         static_cast<int64_t>(content.payload.size()) != options_.payload_bytes)
         return refused(Code::request_error,
                        str("the payload has ", content.payload.size(), " bytes, not ", options_.payload_bytes));
+    if (has_change(options_.upload)) {
+        try {
+            (void)change(request.envelope.iteration, content.payload);
+        } catch (const Error& error) {
+            return refused(Code::request_error, str("the payload is refused: ", error.message()));
+        }
+    }
     tick();
     const int64_t iteration = rounds_->iteration();
     if (options_.upload == messages::Encoding::masked && is_awaited(request, device, Phase::updating))
@@ -301,6 +309,11 @@ Reaction Job::update(Request& request, DeviceId device) {
     }
     follow();
     return as(answer);
+}
+
+std::vector<double> Job::change(int64_t iteration, std::string_view payload) const {
+    const auto plan = messages::parsed<messages::Plan>(row_.plan, "the plan");
+    return change_of(plan, iteration, static_cast<int64_t>(shape_.aggregated()), payload);
 }
 
 SecureRound& Job::secure() {

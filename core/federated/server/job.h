@@ -106,6 +106,8 @@ class Job {
     };
     // Throws where the iteration has none.
     Mean secure_mean();
+    // The change of the weights that a payload of an iteration stands for (payloads.h).
+    std::vector<double> change(int64_t iteration, std::string_view payload) const;
     void plan(int64_t iteration, std::string plan);
     // `model`: empty where the iteration failed, for the reason.
     void finish(int64_t iteration, std::string model, std::string strategy, std::string plan, std::string_view reason,
