@@ -444,6 +444,22 @@ int update(lua_State* L) {
     return 4;
 }
 
+// change(desk, job, iteration, client, iteration in which it started) -> the change of the weights as a vector
+int change(lua_State* L) {
+    Office& office = office_at(L);
+    const int64_t iteration = luaL_checkinteger(L, 3), started = luaL_checkinteger(L, 5);
+    const std::string client = text_at(L, 4);
+    std::vector<double> values;
+    office.desk.in(text_at(L, 2), [&](Job& job) {
+        const std::string bytes = office.desk.store().update(job.number(), iteration, client);
+        values = job.change(started, messages::parsed<messages::UpdateModel>(bytes, client).payload);
+    });
+    Tensor tensor = Tensor::empty(DType::f64, Shape({static_cast<int64_t>(values.size())}));
+    std::ranges::copy(values, static_cast<double*>(tensor.raw()));
+    push(L, tensor);
+    return 1;
+}
+
 // secure_mean(desk, job) -> the clients, the sum of their samples, the mean as a vector
 int secure_mean(lua_State* L) {
     Job::Mean mean;
@@ -590,6 +606,7 @@ int open_federated_server(lua_State* L) {
                                       {"put_plan", protect<put_plan>},
                                       {"updates", protect<updates>},
                                       {"update", protect<update>},
+                                      {"change", protect<change>},
                                       {"secure_mean", protect<secure_mean>},
                                       {"finish", protect<finish>},
                                       {"metrics", protect<metrics>},

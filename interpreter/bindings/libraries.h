@@ -70,6 +70,8 @@ int open_vertical(lua_State* L);
 // The modules behind lunaria/federated/secure/ and compression/.
 int open_federated_secure(lua_State* L);
 int open_federated_compression(lua_State* L);
+// The module behind lunaria/federated/client.lua.
+int open_federated_client(lua_State* L);
 
 // The module behind lunaria/profile.lua.
 int open_profiling(lua_State* L);

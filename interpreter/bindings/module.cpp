@@ -543,6 +543,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.federated_compression");
     lua_pushcfunction(L, protect<open_federated_server>);
     lua_setfield(L, -2, "lunaria.federated_server_core");
+    lua_pushcfunction(L, protect<open_federated_client>);
+    lua_setfield(L, -2, "lunaria.federated_client_core");
     lua_pushcfunction(L, protect<open_gradients>);
     lua_setfield(L, -2, "lunaria.gradients");
     lua_pushcfunction(L, protect<open_layouts>);

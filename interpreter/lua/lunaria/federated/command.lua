@@ -11,7 +11,9 @@ usage: lunaria federated server --config F [options]     serve a federated job u
   --password-file F        a file with the password of the server's certificate
   --linger S               seconds for which clients are told that the job is over (default 5)
 usage: lunaria federated check --config F                read a configuration and say what is wrong with it
-usage: lunaria federated keys                            all keys of configurations]==]
+usage: lunaria federated keys                            all keys of configurations
+usage: lunaria federated client FILE [options]           a party of a job; lunaria federated client --help
+usage: lunaria federated demo [options]                  a server and five clients here; lunaria federated demo --help]==]
 
 local function fail(message, ...) error("lunaria federated: " .. message:format(...) .. "\n  hint: lunaria federated --help", 0) end
 
@@ -79,9 +81,13 @@ function commands.keys(words)
   end
 end
 
+-- Commands in files of their own: a table of usage, the text of its help, and run(words).
+local files = { client = "lunaria.federated.client_command", demo = "lunaria.federated.demo" }
+
 return function(...)
   local words = { ... }
   local name = table.remove(words, 1)
+  if files[name] then return require(files[name]).run(words) end
   for _, word in ipairs(words) do
     if word == "--help" then name = "--help" end
   end

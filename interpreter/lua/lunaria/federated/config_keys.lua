@@ -60,7 +60,7 @@ return {
   { "encrypt.signds.sign_global_lr", "number", 0, math.huge, open = "both", default = 0.1, doc = "the length of a step" },
   { "encrypt.signds.sign_dim_out", "integer", 0, 50, default = 0, doc = "dimensions that are sent; 0: as many as are best" },
 
-  { "compression.upload_compress_type", "choice", { "NO_COMPRESS", "DIFF_SPARSE_QUANT" }, default = "NO_COMPRESS",
+  { "compression.upload_compress_type", "choice", { "NO_COMPRESS", "DIFF_SPARSE_QUANT", "TOP_K" }, default = "NO_COMPRESS",
     doc = "how updates are made small" },
   { "compression.upload_sparse_rate", "number", 0, 1, open = "low", default = 0.4, doc = "the share of the differences that is sent" },
   { "compression.download_compress_type", "choice", { "NO_COMPRESS", "QUANT" }, default = "NO_COMPRESS",

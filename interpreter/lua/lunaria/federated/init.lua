@@ -24,4 +24,6 @@ return parts("ms.federated", "name", {
   { "lunaria.federated.privacy", "privacy", whole = true },
   { "lunaria.federated.server", "Server Callback CallbackContext SSLConfig FLServerJob FlSchedulerJob" },
   { "lunaria.federated.config", "read_config" },
+  { "lunaria.federated.client", "Client" },
+  { "lunaria.federated.manager", "FederatedLearningManager PushMetrics" },
 })

@@ -86,6 +86,9 @@ local function settings_of(config, strategy, overrides)
   return s
 end
 
+local compressions = { DIFF_SPARSE_QUANT = "sparse_quantised", TOP_K = "top_k" }
+-- Uploads that are changes of the weights, which payloads.h makes.
+local has_change = { sparse_quantised = true, top_k = true, signds = true }
 local uploads = { SIGNDS = "signds", PW_ENCRYPT = "masked", STABLE_PW_ENCRYPT = "masked" }
 
 function Job:init(a)
@@ -96,7 +99,7 @@ function Job:init(a)
   self.callback, self.evaluate = a.callback, a.evaluate
   local encrypt = self.config.encrypt
   self.upload = uploads[encrypt.encrypt_type] or "plain"
-  if self.config.compression.upload_compress_type ~= "NO_COMPRESS" then self.upload = "sparse_quantised" end
+  self.upload = compressions[self.config.compression.upload_compress_type] or self.upload
   if self.upload == "masked" then
     self.bits = ring_bits(self.config)
     if not self.strategy.secure then
@@ -236,6 +239,10 @@ local function lazy_update(job, iteration, row)
   local function read() return core.update(job.desk, job.name, iteration, row.id) end
   local update = { id = row.id, samples = row.samples, staleness = row.staleness }
   return setmetatable(update, { __index = function(_, key)
+    if key == "weights" and has_change[job.upload] then
+      local change = core.change(job.desk, job.name, iteration, row.id, iteration - row.staleness)
+      return job.map:with_vector(job.map:vector(ms.float64) + change)
+    end
     if key == "weights" then return filled(job.map, (read())) end
     if key == "metrics" then return (select(3, read())) end
     if key == "extra" then
