@@ -5,6 +5,7 @@
 #include <numbers>
 #include <unordered_map>
 
+#include "core/base/spelling.h"
 #include "core/io/embedded.h"
 #include "core/ops/indexing.h"
 #include "core/tensor/element.h"
@@ -105,6 +106,21 @@ Values same_shape(std::span<const Value> args) {
     bool same = x && y && x->length() == y->length();
     for (int64_t i = 1; same && i <= x->length(); ++i) same = vm::KeyEqual()(x->get(Value(i)), y->get(Value(i)));
     return {Value(same)};
+}
+
+// nearest(name, names)
+Values nearest_of(std::span<const Value> args) {
+    const Arguments a("nearest", args);
+    const std::string name(a.text(0));
+    std::vector<std::string> texts;
+    for (int64_t i = 1;; ++i) {
+        const Value other = a.table(1).get(Value(i));
+        if (other.kind() != Value::Kind::string) break;
+        texts.push_back(other.string());
+    }
+    const std::vector<std::string_view> names(texts.begin(), texts.end());
+    const std::string text = nearest(name, names);
+    return {text.empty() ? Value() : Value(text)};
 }
 
 Value plain_function(const char* name, Native native, Values (*body)(std::span<const Value>)) {
@@ -260,6 +276,7 @@ void Library::load_texts() {
     ms.set(Value("ops"), operators);
     for (const char* name : {"arange", "ones", "zeros"}) ms.set(Value(name), table_of(operators).get(Value(name)));
     ms.set(Value("bool_"), Value(DType::boolean));
+    ms.set(Value("io"), PlainHost::table({{Value("nearest"), plain_function("nearest", Native::unknown, nearest_of)}}));
     modules_ = PlainHost::table(
         {{Value("lunaria.devices"),
           PlainHost::table(

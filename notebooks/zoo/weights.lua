@@ -78,7 +78,11 @@ end
 --- Gives a network the weights of a safetensors file, of an index of several, or of their folder. rules: M.gpt2, M.bert, M.resnet
 --- or rules of yours. Gives the names of the file's tensors that the network has no place for.
 function M.load(net, path, rules)
-  local missing, left = ms.load_param_into_net(net, M.rename(ms.load_checkpoint(path), rules))
+  local values = M.rename(ms.load_checkpoint(path), rules)
+  local own, any = net:parameters_dict(), false
+  for name in pairs(values) do any = any or own[name] ~= nil end
+  if not any then error(("weights: %s has nothing for the network by these rules"):format(path), 2) end
+  local missing, left = ms.load_param_into_net(net, values)
   if #missing > 0 then
     error(("weights: %s has nothing for %s (%d in all)"):format(path, missing[1], #missing), 2)
   end

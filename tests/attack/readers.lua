@@ -16,7 +16,7 @@ local function with_ones(f, inputs)
   for i, input in ipairs(inputs) do
     local shape = {}
     for k, n in ipairs(input.shape or {}) do shape[k] = math.type(n) == "integer" and n < 64 and n or 1 end
-    values[i] = ms.ones(shape, ms[input.dtype] or ms.float32)
+    values[i] = ms.ones(shape, rawget(ms, input.dtype) or ms.float32)
   end
   f(table.unpack(values))
 end

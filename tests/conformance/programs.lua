@@ -71,7 +71,7 @@ end
 -- The first function of the module that the program uses and that does not exist.
 local function missing_name(code)
   for name in code:gmatch("%f[%w_]ms%.([%w_]+)") do
-    if ms[name] == nil then return "ms." .. name end
+    if not pcall(function() return ms[name] end) then return "ms." .. name end
   end
   for name in code:gmatch("%f[%w_]ops%.([%w_]+)") do
     if ms.ops[name] == nil then return "ops." .. name end

@@ -53,7 +53,7 @@ local function parse_sample(text, entry)
     if quoted then return { text = quoted } end
     local plain = take "[-+.%w_]+"
     if plain == "inf" then plain = "math.huge" elseif plain == "-inf" then plain = "-math.huge" end
-    if DTYPES[plain] or (ms[plain] ~= nil and plain:find "%d") or plain == "bool" then plain = "ms." .. (DTYPES[plain] or plain) end
+    if DTYPES[plain] or (rawget(ms, plain) ~= nil and plain:find "%d") or plain == "bool" then plain = "ms." .. (DTYPES[plain] or plain) end
     return { text = plain }
   end
   local arguments, position = {}, 0

@@ -50,7 +50,7 @@ function encode(where, value)
   if value == nil or type(value) == "string" or type(value) == "boolean" or math.type(value) == "integer" then return value end
   if math.type(value) == "float" then return { number = ("%a"):format(value) } end
   local text = tostring(value)
-  if ms[text:lower()] == value then return { dtype_name = text:lower() } end
+  if rawget(ms, text:lower()) == value then return { dtype_name = text:lower() } end
   return fail("serialize", ("%s is %s, which cannot be written"):format(where, describe(value)))
 end
 

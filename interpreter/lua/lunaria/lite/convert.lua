@@ -90,7 +90,7 @@ end
 
 -- A tensor of that type, with elements that are valid as floats, indices and masks.
 local function example(input, shape)
-  local dtype = ms[input.dtype] or ms.float32
+  local dtype = rawget(ms, input.dtype) or ms.float32
   return ms.ops.cast(ms.ops.zeros(shape), dtype)
 end
 

@@ -17,7 +17,7 @@ local types = {}
 for _, row in ipairs { { "bool_", "b", 1 }, { "uint8", "u", 1 }, { "uint16", "u", 2 }, { "uint32", "u", 4 }, { "uint64", "u", 8 },
   { "int8", "i", 1 }, { "int16", "i", 2 }, { "int32", "i", 4 }, { "int64", "i", 8 }, { "bfloat16", "f", 2 }, { "float16", "f", 2 },
   { "float32", "f", 4 }, { "float64", "f", 8 }, { "complex64", "c", 8 }, { "complex128", "c", 16 } } do
-  local dtype = ms[row[1]]
+  local dtype = rawget(ms, row[1])
   if dtype then types[tostring(dtype)] = { dtype = dtype, kind = row[2], bytes = row[3], name = row[1] } end
 end
 

@@ -26,7 +26,7 @@ local function stacked(list, axis, output)
   if #list > 0 then return ops.stack(list, axis) end
   local type, shape = output.type, { 0 }
   for i, n in ipairs(type.shape or {}) do shape[i + 1] = math.type(n) == "integer" and n or 0 end
-  return ops.zeros(shape, type.known and ms[type.dtype] or ms.float32)
+  return ops.zeros(shape, type.known and rawget(ms, type.dtype) or ms.float32)
 end
 
 define.define("Loop", "body:g!", 2, 1000, function(_, node)

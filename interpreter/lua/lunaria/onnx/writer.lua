@@ -318,7 +318,7 @@ function Writer:check(inputs, parameters)
   for i, input in ipairs(inputs) do
     local type = input.type
     if type.kind == "tensor" then
-      local name, dtype, rank = input.name, ms[type.dtype], type.shape and #type.shape
+      local name, dtype, rank = input.name, rawget(ms, type.dtype), type.shape and #type.shape
       self.functions[#self.functions + 1] = function(x)
         if not ms.is_tensor(x) then
           require "lunaria.nn.arguments".fail(self.title, ("the input '%s' must be a tensor, got %s"):format(name,
