@@ -456,7 +456,7 @@ int change(lua_State* L) {
     });
     Tensor tensor = Tensor::empty(DType::f64, Shape({static_cast<int64_t>(values.size())}));
     std::ranges::copy(values, static_cast<double*>(tensor.raw()));
-    push(L, tensor);
+    push(L, tensor.to(current_place()));
     return 1;
 }
 
@@ -472,7 +472,7 @@ int secure_mean(lua_State* L) {
     lua_pushinteger(L, mean.samples);
     Tensor values = Tensor::empty(DType::f64, Shape({static_cast<int64_t>(mean.values.size())}));
     std::ranges::copy(mean.values, static_cast<double*>(values.raw()));
-    push(L, values);
+    push(L, values.to(current_place()));
     return 3;
 }
 

@@ -167,7 +167,7 @@ int unpack(lua_State* L) {
     for (auto& [name, value] : message.values) {
         push(L, std::string_view(name));
         if (auto* tensor = std::get_if<Tensor>(&value))
-            push(L, std::move(*tensor));
+            push(L, tensor->to(current_place()));
         else if (const auto* text = std::get_if<std::string>(&value))
             push(L, std::string_view(*text));
         else if (const auto* integer = std::get_if<int64_t>(&value))
@@ -236,48 +236,48 @@ int result(lua_State* L) {
     return 3;
 }
 
-const Tensor& shares_at(lua_State* L, int index) { return check_tensor(L, index, "vertical", "shares"); }
+Tensor shares_at(lua_State* L, int index) { return check_tensor(L, index, "vertical", "shares").to_host(); }
 
 // drawn(seed, purpose, number, count)
 int drawn(lua_State* L) {
     const lua_Integer count = least_at(L, 4, 0);
-    push(L, drawn_integers(seed_bytes_at(L, 1), view_at(L, 2), luaL_checkinteger(L, 3), count));
+    push(L, drawn_integers(seed_bytes_at(L, 1), view_at(L, 2), luaL_checkinteger(L, 3), count).to(current_place()));
     return 1;
 }
 // masked(matrix, seed)
 int masked(lua_State* L) {
-    push(L, masked_matrix(shares_at(L, 1), seed_bytes_at(L, 2)));
+    push(L, masked_matrix(shares_at(L, 1), seed_bytes_at(L, 2)).to(current_place()));
     return 1;
 }
 // mask_times(seed, rows, vectors)
 int mask_times(lua_State* L) {
-    push(L, mask_product(seed_bytes_at(L, 1), least_at(L, 2, 0), shares_at(L, 3)));
+    push(L, mask_product(seed_bytes_at(L, 1), least_at(L, 2, 0), shares_at(L, 3)).to(current_place()));
     return 1;
 }
 int times(lua_State* L) {
-    push(L, ring_product(shares_at(L, 1), shares_at(L, 2)));
+    push(L, ring_product(shares_at(L, 1), shares_at(L, 2)).to(current_place()));
     return 1;
 }
 // histogram(columns, width, vectors)
 int histogram(lua_State* L) {
-    push(L, ring_histogram(shares_at(L, 1), luaL_checkinteger(L, 2), shares_at(L, 3)));
+    push(L, ring_histogram(shares_at(L, 1), luaL_checkinteger(L, 2), shares_at(L, 3)).to(current_place()));
     return 1;
 }
 int sum(lua_State* L) {
-    push(L, ring_sum(shares_at(L, 1), shares_at(L, 2)));
+    push(L, ring_sum(shares_at(L, 1), shares_at(L, 2)).to(current_place()));
     return 1;
 }
 int difference(lua_State* L) {
-    push(L, ring_difference(shares_at(L, 1), shares_at(L, 2)));
+    push(L, ring_difference(shares_at(L, 1), shares_at(L, 2)).to(current_place()));
     return 1;
 }
 // to_fixed(x, bits), from_fixed(x, bits)
 int fixed(lua_State* L) {
-    push(L, to_fixed(shares_at(L, 1), static_cast<int>(luaL_checkinteger(L, 2))));
+    push(L, to_fixed(shares_at(L, 1), static_cast<int>(luaL_checkinteger(L, 2))).to(current_place()));
     return 1;
 }
 int real(lua_State* L) {
-    push(L, from_fixed(shares_at(L, 1), static_cast<int>(luaL_checkinteger(L, 2))));
+    push(L, from_fixed(shares_at(L, 1), static_cast<int>(luaL_checkinteger(L, 2))).to(current_place()));
     return 1;
 }
 
@@ -305,7 +305,7 @@ int from_few_bits(lua_State* L) {
     q.high = luaL_checknumber(L, 6);
     Tensor x = Tensor::empty(DType::f64, Shape{static_cast<int64_t>(count)});
     for (size_t i = 0; i < count; ++i) x.data<double>()[i] = q.value(i);
-    push(L, std::move(x));
+    push(L, x.to(current_place()));
     return 1;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/tensor/device.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria {
@@ -52,7 +53,7 @@ void push_features(lua_State* L, const std::vector<Feature>& features) {
         lua_createtable(L, 0, 3);
         push(L, std::string_view(feature.name));
         lua_setfield(L, -2, "name");
-        push(L, tensor_of(feature));
+        push(L, tensor_of(feature).to(current_place()));
         lua_setfield(L, -2, "tensor");
         lua_pushboolean(L, feature.is_aggregated);
         lua_setfield(L, -2, "aggregated");

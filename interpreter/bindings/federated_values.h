@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/tensor/device.h"
 #include "interpreter/values/values.h"
 
 namespace lunaria::federated {
@@ -23,9 +24,10 @@ inline std::vector<int64_t> integers_of(lua_State* L, int index, std::string_vie
     return {t.data<int64_t>(), t.data<int64_t>() + t.size()};
 }
 
+// A vector on the session's device, as every new tensor.
 template <class T>
 void push_vector(lua_State* L, std::span<const T> values) {
-    push(L, Tensor::from<T>(values, {static_cast<int64_t>(values.size())}));
+    push(L, Tensor::from<T>(values, {static_cast<int64_t>(values.size())}).to(current_place()));
 }
 
 inline std::string_view bytes_at(lua_State* L, int index) {
