@@ -1,6 +1,7 @@
 // The module "lunaria.population" behind lunaria/federated/population.lua: populations of devices at the level of
 // messages.
 #include "core/federated/population.h"
+#include "interpreter/bindings/federated_values.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
@@ -17,53 +18,39 @@ constexpr const char* kPopulation = "lunaria.population";
 
 Population& population_at(lua_State* L) { return *handle_at<PopulationHandle>(L, 1, kPopulation); }
 
-// The fields of the table at 1 that are there, each into the place of the same name; Lua has checked their types.
-template <class T>
-void read(lua_State* L, const char* name, T& to) {
-    if (lua_getfield(L, 1, name) != LUA_TNIL) {
-        if constexpr (std::is_same_v<T, bool>)
-            to = lua_toboolean(L, -1);
-        else if constexpr (std::is_floating_point_v<T>)
-            to = lua_tonumber(L, -1);
-        else
-            to = static_cast<T>(lua_tointeger(L, -1));
-    }
-    lua_pop(L, 1);
-}
-
 // make{ devices =, seed =, start_threshold =, ... }
 int make(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     PopulationSettings p;
-    read(L, "devices", p.devices);
-    read(L, "seed", p.seed);
-    read(L, "arrival", p.arrival);
-    read(L, "availability", p.availability);
-    read(L, "training", p.training);
-    read(L, "training_spread", p.training_spread);
-    read(L, "stragglers", p.stragglers);
-    read(L, "straggler_factor", p.straggler_factor);
-    read(L, "dropout", p.dropout);
-    read(L, "lost", p.lost);
-    read(L, "duplicated", p.duplicated);
-    read(L, "replayed", p.replayed);
-    read(L, "retry", p.retry);
-    read(L, "restart", p.restart);
-    read(L, "lists", p.lists);
+    read_field(L, "devices", p.devices);
+    read_field(L, "seed", p.seed);
+    read_field(L, "arrival", p.arrival);
+    read_field(L, "availability", p.availability);
+    read_field(L, "training", p.training);
+    read_field(L, "training_spread", p.training_spread);
+    read_field(L, "stragglers", p.stragglers);
+    read_field(L, "straggler_factor", p.straggler_factor);
+    read_field(L, "dropout", p.dropout);
+    read_field(L, "lost", p.lost);
+    read_field(L, "duplicated", p.duplicated);
+    read_field(L, "replayed", p.replayed);
+    read_field(L, "retry", p.retry);
+    read_field(L, "restart", p.restart);
+    read_field(L, "lists", p.lists);
     JobSettings job;
     job.name = "population";
     job.seed = p.seed;
-    read(L, "iterations", job.iterations);
-    read(L, "start_threshold", job.start_threshold);
-    read(L, "start_window", job.start_window);
-    read(L, "update_ratio", job.update_ratio);
-    read(L, "update_window", job.update_window);
-    read(L, "global_window", job.global_window);
-    read(L, "selection", job.selection);
-    read(L, "asynchronous", job.asynchronous);
-    read(L, "buffer", job.buffer);
-    read(L, "concurrency", job.concurrency);
-    read(L, "max_staleness", job.max_staleness);
+    read_field(L, "iterations", job.iterations);
+    read_field(L, "start_threshold", job.start_threshold);
+    read_field(L, "start_window", job.start_window);
+    read_field(L, "update_ratio", job.update_ratio);
+    read_field(L, "update_window", job.update_window);
+    read_field(L, "global_window", job.global_window);
+    read_field(L, "selection", job.selection);
+    read_field(L, "asynchronous", job.asynchronous);
+    read_field(L, "buffer", job.buffer);
+    read_field(L, "concurrency", job.concurrency);
+    read_field(L, "max_staleness", job.max_staleness);
     push_handle<PopulationHandle>(L, std::make_unique<Population>(p, std::move(job)), kPopulation);
     return 1;
 }

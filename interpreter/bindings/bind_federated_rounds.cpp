@@ -2,6 +2,7 @@
 // devices.
 #include "core/federated/draws.h"
 #include "core/federated/rounds.h"
+#include "interpreter/bindings/federated_values.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
@@ -21,48 +22,32 @@ Rounds& rounds_at(lua_State* L) { return *handle_at<RoundsHandle>(L, 1, kRounds)
 Time time_at(lua_State* L, int index) { return luaL_checkinteger(L, index); }
 DeviceId device_at(lua_State* L, int index) { return static_cast<DeviceId>(luaL_checkinteger(L, index)); }
 
-// The field of the table at 1, if it is there, into the place of the same name; Lua has checked its type.
-template <class T>
-void read(lua_State* L, const char* name, T& to) {
-    if (lua_getfield(L, 1, name) != LUA_TNIL) {
-        if constexpr (std::is_same_v<T, bool>)
-            to = lua_toboolean(L, -1);
-        else if constexpr (std::is_same_v<T, std::string>)
-            to = lua_tostring(L, -1);
-        else if constexpr (std::is_same_v<T, Encryption>)
-            to = static_cast<Encryption>(luaL_checkoption(L, -1, nullptr, kEncryptions));
-        else if constexpr (std::is_floating_point_v<T>)
-            to = lua_tonumber(L, -1);
-        else
-            to = static_cast<T>(lua_tointeger(L, -1));
-    }
-    lua_pop(L, 1);
-}
-
 // make(settings [, bytes])
 int make(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     JobSettings s;
-    read(L, "name", s.name);
-    read(L, "iterations", s.iterations);
-    read(L, "start_threshold", s.start_threshold);
-    read(L, "start_window", s.start_window);
-    read(L, "update_ratio", s.update_ratio);
-    read(L, "update_window", s.update_window);
-    read(L, "global_window", s.global_window);
-    read(L, "encryption", s.encryption);
-    read(L, "share_ratio", s.share_ratio);
-    read(L, "cipher_window", s.cipher_window);
-    read(L, "reconstruct_threshold", s.reconstruct_threshold);
-    read(L, "signed_lists", s.signed_lists);
-    read(L, "selection", s.selection);
-    read(L, "seed", s.seed);
-    read(L, "poll", s.poll);
-    read(L, "spread", s.spread);
-    read(L, "asynchronous", s.asynchronous);
-    read(L, "buffer", s.buffer);
-    read(L, "concurrency", s.concurrency);
-    read(L, "max_staleness", s.max_staleness);
+    read_field(L, "name", s.name);
+    read_field(L, "iterations", s.iterations);
+    read_field(L, "start_threshold", s.start_threshold);
+    read_field(L, "start_window", s.start_window);
+    read_field(L, "update_ratio", s.update_ratio);
+    read_field(L, "update_window", s.update_window);
+    read_field(L, "global_window", s.global_window);
+    if (lua_getfield(L, 1, "encryption") != LUA_TNIL)
+        s.encryption = static_cast<Encryption>(luaL_checkoption(L, -1, nullptr, kEncryptions));
+    lua_pop(L, 1);
+    read_field(L, "share_ratio", s.share_ratio);
+    read_field(L, "cipher_window", s.cipher_window);
+    read_field(L, "reconstruct_threshold", s.reconstruct_threshold);
+    read_field(L, "signed_lists", s.signed_lists);
+    read_field(L, "selection", s.selection);
+    read_field(L, "seed", s.seed);
+    read_field(L, "poll", s.poll);
+    read_field(L, "spread", s.spread);
+    read_field(L, "asynchronous", s.asynchronous);
+    read_field(L, "buffer", s.buffer);
+    read_field(L, "concurrency", s.concurrency);
+    read_field(L, "max_staleness", s.max_staleness);
     push_handle<RoundsHandle>(L,
                               lua_isnoneornil(L, 2) ? std::make_unique<Rounds>(std::move(s))
                                                     : std::make_unique<Rounds>(std::move(s), text_at(L, 2)),

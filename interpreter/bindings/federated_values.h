@@ -56,4 +56,20 @@ inline bool boolean_field(lua_State* L, int index, const char* name) {
     return value;
 }
 
+// The field of the table at 1, if it is there, into the place of the same name.
+template <class T>
+void read_field(lua_State* L, const char* name, T& to) {
+    if (lua_getfield(L, 1, name) != LUA_TNIL) {
+        if constexpr (std::is_same_v<T, bool>)
+            to = lua_toboolean(L, -1);
+        else if constexpr (std::is_same_v<T, std::string>)
+            to = lua_tostring(L, -1);
+        else if constexpr (std::is_floating_point_v<T>)
+            to = lua_tonumber(L, -1);
+        else
+            to = static_cast<T>(lua_tointeger(L, -1));
+    }
+    lua_pop(L, 1);
+}
+
 }  // namespace lunaria::federated

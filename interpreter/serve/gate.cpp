@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/io/secure_random.h"
+#include "core/io/socket.h"
 
 namespace lunaria::serve {
 
@@ -20,14 +21,6 @@ std::string_view name_of(std::string_view host) {
         end > 0 && (port.empty() || (port.size() > 1 && port.size() <= 6 && port[0] == ':' &&
                                      std::ranges::all_of(port.substr(1), [](char c) { return c >= '0' && c <= '9'; })));
     return fine ? host.substr(0, end) : std::string_view();
-}
-
-// Takes as long for a text that agrees in its first characters as for any other.
-bool same_secret(std::string_view a, std::string_view b) {
-    if (a.size() != b.size()) return false;
-    unsigned char difference = 0;
-    for (size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-    return difference == 0;
 }
 
 Answer forbidden(std::string_view sentence) { return error_answer(403, sentence); }

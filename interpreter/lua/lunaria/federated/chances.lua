@@ -35,14 +35,6 @@ function chances.of(seed, purpose, round, client)
   return setmetatable({ _key = chances.key(seed, purpose, round, client), _at = 0, _have = 0 }, Stream)
 end
 
--- f(...), after which the session's generator is where it was: operators move it also where they draw from another one.
-local function drawn(f, ...)
-  local state = ms.get_rng_state()
-  local x = f(...)
-  ms.set_rng_state(state)
-  return x
-end
-
 local function generator(self)
   self._generator = self._generator or ms.Generator():manual_seed(self._key)
   return self._generator
@@ -53,7 +45,7 @@ function Stream:uniform()
   if self._at == self._have then
     -- Few at first: most streams draw a number or two.
     self._have = math.min(math.max(8, 2 * self._have), 4096)
-    self._values = drawn(ops.rand, { self._have }, { generator = generator(self), dtype = ms.float64 }):tolist()
+    self._values = ops.rand({ self._have }, { generator = generator(self), dtype = ms.float64 }):tolist()
     self._at = 0
   end
   self._at = self._at + 1
@@ -111,7 +103,7 @@ function Stream:shuffled(list)
 end
 
 --- The integers from 0 below n in random order, an int64 tensor. It does not go on from what the stream has drawn before, nor move it.
-function Stream:permutation(n) return drawn(ops.randperm, n, { generator = ms.Generator():manual_seed(mixed(self._key) >> 2) }) end
+function Stream:permutation(n) return ops.randperm(n, { generator = ms.Generator():manual_seed(mixed(self._key) >> 2) }) end
 
 --- count different integers from 1 to n, ascending (Floyd's method: as many draws as integers).
 function Stream:sample(n, count)
@@ -128,7 +120,7 @@ end
 
 --- A float32 tensor of standard normal numbers. It does not go on from what the stream has drawn before, nor move it.
 function Stream:normal_tensor(shape)
-  return drawn(ops.randn, shape, { generator = ms.Generator():manual_seed(mixed(self._key) >> 2), dtype = ms.float32 })
+  return ops.randn(shape, { generator = ms.Generator():manual_seed(mixed(self._key) >> 2), dtype = ms.float32 })
 end
 
 return chances

@@ -88,9 +88,7 @@ local function read(path)
   local content = file:read "a"
   file:close()
   if path:find "%.json$" then return ms.json.decode(content) end
-  local has_yaml, server = pcall(require, "lunaria.federated_server_core")
-  if not has_yaml then fail("FLYamlData", path .. ": only JSON files and tables can be read") end
-  return ms.json.decode((server.yaml(content, path)))
+  return ms.json.decode((require("lunaria.federated_server_core").yaml(content, path)))
 end
 
 local FLYamlData = class.define(nil, "FLYamlData", "config", [[What a party of a split network takes and gives: config is a table, or the
