@@ -50,13 +50,21 @@ local function password_of(path)
   return ms.federated.SSLConfig((text:gsub("[\r\n]+$", "")))
 end
 
+-- The configuration in a file. What is wrong with it is told as what is wrong with the command: nothing of ours is the user's line.
+local function config_of(options)
+  local path = options.config or fail "--config is missing"
+  local ok, config = pcall(ms.federated.read_config, path)
+  return ok and config or fail("%s", config)
+end
+
 local commands = {}
 
 function commands.server(words)
   local options = parsed(words, { config = true, address = true, ["manage-address"] = true, ["checkpoint-dir"] = true, model = true,
     ["password-file"] = true, linger = true })
+  config_of(options)
   local server = ms.federated.Server {
-    config = options.config or fail "--config is missing", address = options.address, manage_address = options["manage-address"],
+    config = options.config, address = options.address, manage_address = options["manage-address"],
     checkpoint_dir = options["checkpoint-dir"], model = model_of(options.model), ssl_config = password_of(options["password-file"]),
   }
   local linger = tonumber(options.linger or 5) or fail("--linger needs a number, got '%s'", options.linger)
@@ -69,7 +77,7 @@ end
 
 function commands.check(words)
   local options = parsed(words, { config = true })
-  local config = ms.federated.read_config(options.config or fail "--config is missing")
+  local config = config_of(options)
   print(("%s is a configuration of %s"):format(options.config, config.fl_name))
 end
 
