@@ -53,6 +53,7 @@ int add_keeper(lua_State* L, int& reference) {
 
 void Kept::begin(lua_State* L) {
     keys_.clear();
+    positions_.clear();
     lua_newtable(L);
     keeper_ = add_keeper(L, keepers_);
     pool_ = lua_newthread(L);
@@ -77,9 +78,14 @@ void Kept::keep(lua_State* L, int table, trace::Tree& tree) {
     const auto kept = [&](const Value& v) {
         auto* r = vm::object_as<LuaReference>(v);
         if (!r || r->is_kept()) return v;
-        const auto position = static_cast<int>(lua_rawlen(L, table)) + 1;
-        r->push(L);
-        lua_rawseti(L, table, position);
+        // A light userdata may have any address.
+        int own = 0;
+        int& position = r->type == LUA_TLIGHTUSERDATA ? own : positions_[r->identity()];
+        if (position == 0) {
+            position = static_cast<int>(lua_rawlen(L, table)) + 1;
+            r->push(L);
+            lua_rawseti(L, table, position);
+        }
         return vm::make_object<LuaReference>(*r, keepers_, keeper_, position);
     };
     for_each_new_step(tree, [&](Step& step) {

@@ -27,7 +27,8 @@ class Kept {
 
     int keepers_ = LUA_NOREF, keeper_ = -1;  // see LuaReference
     lua_State* pool_ = nullptr;
-    std::unordered_map<std::string, int> keys_;  // places of the texts that are keys of tables
+    std::unordered_map<std::string, int> keys_;       // places of the texts that are keys of tables
+    std::unordered_map<const void*, int> positions_;  // of objects, which stay in the table
 };
 
 }  // namespace lunaria

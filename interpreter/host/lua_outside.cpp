@@ -7,6 +7,7 @@
 #include "interpreter/state.h"
 #include "interpreter/values/callables.h"
 #include "interpreter/values/lua_reference.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 
@@ -146,6 +147,9 @@ Answer LuaOutside::answer_at(lua_State* L, int index, const Question& question) 
             answer.identity = lua_topointer(L, index);
     }
     if (question.value) answer.value = host_.to_value(L, index);
+    // What the machine knows by an object of its own does not keep Lua's object for it.
+    const bool own = answer.value.kind() == Value::Kind::object && !vm::object_as<LuaReference>(answer.value);
+    if (question.handle && own) answer.handle = host_.reference(L, index);
     return answer;
 }
 
@@ -327,7 +331,9 @@ Value LuaOutside::handle_of(const Value& tensor) {
         host_.push(L, tensor);
     } else {
         lua_rawgeti(L, LUA_REGISTRYINDEX, weak_handles_);
-        if (lua_rawgetp(L, -1, vm::identity_of(tensor)) == LUA_TNIL) {
+        // A handle that was released by hand may have held another tensor in that place.
+        lua_rawgetp(L, -1, vm::identity_of(tensor));
+        if (const Tensor* held = tensor_at(L, -1); !held || !held->same_body(tensor.tensor())) {
             lua_pop(L, 1);
             host_.push(L, tensor);
             lua_pushvalue(L, -1);
@@ -353,6 +359,17 @@ void LuaOutside::remember(const std::unordered_map<const void*, Value>& handles)
         lua_rawsetp(L, -2, body);
     }
     weak_handles_ = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
+Value LuaOutside::lasting(const Value& v) {
+    const auto* r = vm::object_as<LuaReference>(v);
+    if (!r || !r->is_kept()) return v;
+    lua_State* L = host_.lua();
+    luaL_checkstack(L, 4, "reference");
+    r->push(L);
+    Value own = host_.reference(L, -1);
+    lua_pop(L, 1);
+    return own;
 }
 
 trace::Outside::Type LuaOutside::type_of(const Value& v) {

@@ -37,6 +37,7 @@ class LuaOutside final : public trace::Outside {
     void run(vm::Machine& machine, const std::function<void()>& body) override;
     vm::Host::Protected protect(const std::function<void()>& body) override;
     void keep(trace::Tree& tree) override { kept_.keep(host_.lua(), places_.kept, tree); }
+    Value lasting(const Value& v) override;
     void make_room() override;
 
   private:

@@ -98,7 +98,7 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
     const vm::Host::Protected outcome = outside.protect([&] { results = recorder.record(function); });
     const bool stopped = !made.records() && !made.interrupted();
     // A recording that was stopped leads nowhere.
-    if (stopped) made.growth().withdraw();
+    if (stopped) made.growth().withdraw(tree);
     if (Growth& growth = made.growth(); growth.way && !stopped) join_sizes(tree, *growth.block);
     outside.keep(tree);
     settle(tree);

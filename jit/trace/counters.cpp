@@ -13,6 +13,7 @@ bool Counters::has(const vm::Machine& m, const vm::Instr* instr, const Value& ke
     if (before(instr, code.instrs.data()) || !before(instr, code.instrs.data() + code.instrs.size())) return false;
     auto [found, fresh] = writes_.try_emplace(&code);
     Writes& writes = found->second;
+    if (fresh) writes.owner = m.owner();
     for (const vm::Instr& i : fresh ? std::span<const vm::Instr>(code.instrs) : std::span<const vm::Instr>()) {
         static const Op& raw = lua::primitive("raw_set");
         const lua::Access access = lua::facts(i.op).access;

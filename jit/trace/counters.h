@@ -2,6 +2,7 @@
 // single value of a counter would be of no use.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,6 +18,7 @@ class Counters {
 
   private:
     struct Writes {
+        std::shared_ptr<const void> owner;  // of the code, so that no other code gets its place in memory
         std::unordered_set<std::string> keys;
         std::unordered_set<int32_t> cells;  // registers of the variables
     };

@@ -108,7 +108,11 @@ std::vector<Expected> Recording::expect(const Step& s, const vm::Values& results
         } else {
             e.constant = v;
             e.constant.set_marks(0);
-            e.pointer = k < pointers_.size() ? pointers_[k] : identity;
+            e.pointer = identity;
+            if (k < identities_.size()) {
+                e.pointer = identities_[k].pointer;
+                e.holder = identities_[k].holder;
+            }
         }
         list.push_back(std::move(e));
     }

@@ -142,6 +142,8 @@ bool is_read(const vm::Machine& m, const vm::Instr& first, int32_t parameter) {
 }
 
 bool is_same_value(const Value& a, const Value& b) {
+    if (a.is_list() && b.is_list())
+        return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), is_same_value);
     const SymbolicNumber *x = symbolic_number(a), *y = symbolic_number(b);
     return x && y ? x->slot == y->slot : !x && !y && identical(a, b);
 }
@@ -151,10 +153,12 @@ Value own_body(const Value& v) { return v.is_tensor() ? Value(v.tensor().apart()
 
 }  // namespace
 
-const Loops::Heads& Loops::heads_of(const vm::Code& code) {
+const Loops::Heads& Loops::heads_of(const vm::Machine& m) {
+    const vm::Code& code = m.code();
     std::unique_ptr<const Heads>& known = heads_[&code];
     if (known) return *known;
     auto heads = std::make_unique<Heads>();
+    heads->owner = m.owner();
     const Flow flow(code);
     flow.for_each_loop([&](uint32_t head, const std::unordered_set<uint32_t>& body) {
         heads->blocks[&code.instrs[code.blocks[head].start]] = head;
@@ -181,7 +185,7 @@ bool Loops::step(vm::Machine& m, const vm::Instr& i) {
     const vm::Code& code = m.code();
     if (code_ != &code) {
         code_ = &code;
-        const Heads& heads = heads_of(code);
+        const Heads& heads = heads_of(m);
         here_ = heads.blocks.empty() ? nullptr : &heads;
     }
     if (!here_) return r_.has_numbers() && compute(m, i);
@@ -222,10 +226,10 @@ Loops::Seen Loops::seen(const Value& v) const {
     one.kind = vm::shown(v).kind();
     if (const auto* number = symbolic_number(v))
         one.slot = number->slot;
-    else if (v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string)
-        one.value = v;
-    else
+    else if (v.is_tensor())
         one.identity = vm::identity_of(v);
+    else
+        one.value = v;
     if (v.is_tensor()) {
         one.type = {v.tensor().dtype(), v.tensor().shape()};
         one.slot = r_.slot_of(v);
@@ -236,7 +240,7 @@ Loops::Seen Loops::seen(const Value& v) const {
 bool Loops::is_same(const Seen& before, const Value& now) const {
     const Seen one = seen(now);
     if (one.kind != before.kind || one.slot != before.slot) return false;
-    return one.slot >= 0 || (one.identity == before.identity && identical(one.value, before.value));
+    return one.slot >= 0 || (one.identity == before.identity && is_same_value(one.value, before.value));
 }
 
 // Whether an iteration recorded for the earlier value also fits this one: a number of the same kind, or a tensor of the

@@ -36,13 +36,15 @@ class Loops {
     // For a function: the heads of its loops, by their first instruction, with the parameters that an iteration may
     // change; and the instructions whose result decides the end of a loop, with the heads of those loops.
     struct Heads {
+        std::shared_ptr<const void> owner;  // of the code, so that no other code gets its place in memory
         std::unordered_map<const vm::Instr*, uint32_t> blocks;
         std::unordered_map<uint32_t, std::vector<bool>> varying;
         std::unordered_map<const vm::Instr*, std::vector<uint32_t>> deciders;
     };
-    // A value as it was when an iteration began, without keeping it alive.
+    // A value as it was when an iteration began. Objects are kept alive, so that no other object gets their identity; a
+    // tensor is not: its slot identifies it, and those without a slot are kept by the recording.
     struct Seen {
-        Value value;        // a number
+        Value value;        // neither a symbolic number nor a tensor
         int32_t slot = -1;  // of a symbolic number or a tensor
         const void* identity = nullptr;
         Value::Kind kind = Value::Kind::nil;
@@ -76,7 +78,7 @@ class Loops {
         Known known;
     };
 
-    const Heads& heads_of(const vm::Code& code);
+    const Heads& heads_of(const vm::Machine& m);
     void leave(const vm::Machine& m, const vm::Instr& i);
     void note(vm::Machine& m, const vm::Instr& i);
     void arrive(vm::Machine& m, const vm::Instr& i, uint32_t block);

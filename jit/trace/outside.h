@@ -42,7 +42,7 @@ struct Answer {
     const void* identity = nullptr;  // of an object and of a text
     std::string_view text;           // valid until the next use of the outside
     Value value;
-    Value handle;  // the very object as which a tensor came
+    Value handle;  // the very object as which a tensor or an object of the machine came
 };
 
 class Outside {
@@ -96,6 +96,8 @@ class Outside {
     virtual Value function() = 0;
     // Keeps the objects that the tree's new steps refer to for as long as the tree, and tells the steps their places.
     virtual void keep(Tree& tree) = 0;
+    // The value such that it may outlive the tree.
+    virtual Value lasting(const Value& v) = 0;
     // The outcome of the body, which may fail and may read the arguments of this call.
     virtual vm::Host::Protected protect(const std::function<void()>& body) = 0;
     // Lets the body run the machine in the name of this call.

@@ -47,7 +47,8 @@ int32_t OwnTables::give_away(Own& table) {
                               Value::list(std::move(content))});
     s.table = own.number;
     const bool known = r_.repeats();
-    vm::Values results = r_.event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
+    r_.event(std::move(s), [&](vm::Values& values) { values.push_back(own.table); });
+    away_.erase(vm::identity_of(own.table));
     // The content that the outside has given it since.
     if (known && !own.content.is_nil()) r_.outside.pour(own.content, own.table);
     return r_.slot_of(own.table);

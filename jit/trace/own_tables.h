@@ -39,7 +39,7 @@ class OwnTables {
     void set(Own& own, const Value& key, const Value& value);
     // Hands the table to the outside; returns its slot.
     int32_t give_away(Own& own);
-    // Whether handing it over has begun.
+    // Whether it is being handed over.
     bool goes_away(const Value& table) const;
     // From now on other code may look into them: they must not hold symbolic numbers.
     void settle();

@@ -164,6 +164,7 @@ class PlainOutside final : public Outside {
                 step.key_at = kept_.place_of(step.args()[1]);
         });
     }
+    Value lasting(const Value& v) override { return v; }
     vm::Host::Protected protect(const std::function<void()>& body) override { return host.call_protected(body); }
     void run(vm::Machine&, const std::function<void()>& body) override { body(); }
 

@@ -66,6 +66,8 @@ vm::Values Recording::repeat(Step& s, const std::function<void(vm::Values&)>& bo
         throw state_error("graph mode", str("the function does something else (", name_of(s.kind), " instead of ",
                                             name_of(known.kind), ") when it is done again"));
     vm::Values results = known_results(progress_, known, values_);
+    // A function that the call makes from here on may hold them for longer than there is a record.
+    for (Value& v : results) v = outside.lasting(v);
     if (known.kind == Step::Kind::op && !known.effect) size_placeholders(progress_, known, results, body);
     effects_ += known.effect;
     know(known, results);
@@ -73,8 +75,7 @@ vm::Values Recording::repeat(Step& s, const std::function<void(vm::Values&)>& bo
     for (const Expected& e : known.expected)
         if (e.what == Expected::What::tensor && static_cast<size_t>(e.slot) < progress_.handles.size() &&
             !progress_.handles[static_cast<size_t>(e.slot)].is_nil())
-            handles_.emplace(vm::identity_of(values_[static_cast<size_t>(e.slot)]),
-                             progress_.handles[static_cast<size_t>(e.slot)]);
+            note_handle(values_[static_cast<size_t>(e.slot)], progress_.handles[static_cast<size_t>(e.slot)]);
     ++at_;
     ++position_;
     if (known.fails) raise(results[0]);
@@ -133,7 +134,7 @@ vm::Values Recording::event(Step&& s, const std::function<void(vm::Values&)>& bo
         return results;
     }
     if (position_ < progress_.done) return repeat(s, body);
-    pointers_.clear();
+    identities_.clear();
     s.node->span = machine.span();
     s.direct = s.kind == Step::Kind::call && machine.caller().empty();
     s.method = s.kind == Step::Kind::call && machine.calls_method();
@@ -196,9 +197,9 @@ Value Recording::ask(Step step, const Question& question) {
         Question asked = question;
         asked.value = asked.handle = true;
         Answer answer = outside.ask(asked);
-        pointers_.push_back(answer.identity);
-        if (answer.value.is_tensor() && stopped_.empty())
-            handles_.emplace(vm::identity_of(answer.value), std::move(answer.handle));
+        const bool tensor = answer.value.is_tensor();
+        identities_.push_back({answer.identity, tensor ? Value() : answer.handle});
+        if (tensor && stopped_.empty()) note_handle(answer.value, std::move(answer.handle));
         values.push_back(std::move(answer.value));
     });
     return results[0];
@@ -350,7 +351,9 @@ void Recording::sweep() {
 
 void Recording::forget() {
     if (std::exchange(forgot_, true)) return;
-    outside.remember(handles_);
+    std::unordered_map<const void*, Value> handles;
+    for (auto& [identity, known] : handles_) handles.emplace(identity, std::move(known.handle));
+    outside.remember(handles);
     handles_.clear();
     values_.clear();
     alive_.clear();
@@ -413,10 +416,16 @@ Value Recording::outward(const Value& v) {
         forget();
         return outside.handle_of(v);
     }
-    if (const auto known = handles_.find(vm::identity_of(v)); known != handles_.end() && !known->second.is_nil())
-        return known->second;
+    if (const auto known = handles_.find(vm::identity_of(v)); known != handles_.end() && !known->second.handle.is_nil())
+        return known->second.handle;
     // From now on the outside has a handle.
-    return handles_[vm::identity_of(v)] = outside.handle_of(v);
+    Value handle = outside.handle_of(v);
+    handles_.insert_or_assign(vm::identity_of(v), Handle{constant_operand(v), handle});
+    return handle;
+}
+
+void Recording::note_handle(const Value& tensor, Value handle) {
+    handles_.try_emplace(vm::identity_of(tensor), Handle{constant_operand(tensor), std::move(handle)});
 }
 
 Value Recording::decided(const Value& v) {
@@ -507,7 +516,7 @@ bool Recording::is_in_code(const Value& tensor) const {
 
 // Its variables do not belong to this run, and no step asks for them.
 void Recording::note_function(const Value& f) {
-    if (!functions_.insert(vm::identity_of(f)).second) return;
+    if (!functions_.try_emplace(vm::identity_of(f), f).second) return;
     auto note = [&](const auto& self, const Value& v) -> void {
         if (vm::object_as<vm::LocalCell>(v)) foreign_.insert(v.object());
         if (const auto* closure = vm::object_as<vm::Closure>(v))

@@ -130,6 +130,7 @@ class Recording {
     void know(const Step& step, vm::Values& results);
     uint32_t version_at(int32_t slot) const;
     void count_writes(const Step& step);
+    void note_handle(const Value& tensor, Value handle);
     void sweep();
     // Drops what was kept for the records once the recording is stopped: the call may go on for long.
     void forget();
@@ -154,11 +155,21 @@ class Recording {
     std::vector<int32_t> alive_;                        // the slots of those that can be used
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values
-    std::unordered_set<const void*> functions_;         // of the machine, which came from outside
-    std::unordered_set<const void*> foreign_;           // their variables
-    std::unordered_map<const void*, Value> handles_;    // of tensors that came from outside
-    bool forgot_ = false;                               // the outside remembers the handles
-    std::vector<const void*> pointers_;                 // of the event's results, as the outside identifies them
+    // By identity, with what keeps the identity from passing on to something else: functions of the machine that came
+    // from outside, whose variables are foreign_, and tensors that have a handle there.
+    std::unordered_map<const void*, Value> functions_;
+    std::unordered_set<const void*> foreign_;
+    struct Handle {
+        Value tensor, handle;
+    };
+    std::unordered_map<const void*, Handle> handles_;
+    bool forgot_ = false;  // the outside remembers the handles
+    // The event's results as the outside identifies them.
+    struct Identity {
+        const void* pointer = nullptr;
+        Value holder;  // see Expected
+    };
+    std::vector<Identity> identities_;
     Counters counters_;
     std::vector<std::function<void()>> undo_;
     std::unordered_set<const void*> old_;  // identities of the tensors whose elements undo_ has

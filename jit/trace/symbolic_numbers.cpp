@@ -271,7 +271,7 @@ bool SymbolicNumbers::leaves_key(vm::Machine& m, const vm::Instr& i) {
     auto known = open_keys_.find(vm::identity_of(object));
     for (const Value& c : contexts)
         if (known == open_keys_.end() && static_cast<vm::Context*>(c.object())->find(object)) return false;
-    if (value.marks() != 0) open_keys_[vm::identity_of(object)].push_back(m.operand(i, i.slot_count - 2));
+    if (value.marks() != 0) note_open_key(object, m.operand(i, i.slot_count - 2));
     return true;
 }
 
@@ -331,15 +331,20 @@ void SymbolicNumbers::keep_key(vm::Machine& m, const Value& context, const Value
     if (!number || number->value.kind() != Value::Kind::integer || m.depth != 1 || !r_.questions.takes_any_key(table))
         return;
     const bool known = open_keys_.contains(vm::identity_of(table));
-    if (known || !static_cast<vm::Context*>(context.object())->find(table))
-        open_keys_[vm::identity_of(table)].push_back(key);
+    if (known || !static_cast<vm::Context*>(context.object())->find(table)) note_open_key(table, key);
+}
+
+void SymbolicNumbers::note_open_key(const Value& table, const Value& key) {
+    OpenKeys& open = open_keys_[vm::identity_of(table)];
+    open.table = table;
+    open.keys.push_back(key);
 }
 
 void SymbolicNumbers::decide_keys(const Value& table) {
     if (open_keys_.empty() || r_.machine.depth == 0) return;
     auto found = open_keys_.find(vm::identity_of(table));
     if (found == open_keys_.end()) return;
-    const vm::Values keys = std::move(found->second);
+    const vm::Values keys = std::move(found->second.keys);
     open_keys_.erase(found);
     for (const Value& key : keys) r_.decided(key);
 }

@@ -70,7 +70,12 @@ class SymbolicNumbers {
     Recording& r_;
     // By table: symbolic keys under which an active value was written. Its cotangent is kept under the present number,
     // which no other key has as long as the table is not read.
-    std::unordered_map<const void*, vm::Values> open_keys_;
+    struct OpenKeys {
+        Value table;
+        vm::Values keys;
+    };
+    std::unordered_map<const void*, OpenKeys> open_keys_;
+    void note_open_key(const Value& table, const Value& key);
 };
 
 }  // namespace lunaria::trace

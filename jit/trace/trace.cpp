@@ -234,6 +234,7 @@ void replace_objects(Step& step, const std::function<Value(const Value&)>& f) {
         operand = with_leaves(operand, [&](const Value& v) { return v.kind() == Value::Kind::object ? f(v) : v; });
     for (Expected& e : step.expected) {
         if (e.constant.kind() == Value::Kind::object) e.constant = f(e.constant);
+        if (!e.holder.is_nil()) e.holder = f(e.holder);
         if (e.guard) e.guard->args[1] = e.constant;
     }
 }
@@ -304,12 +305,18 @@ void Growth::begin(Block& in, const Block* new_way, size_t position) {
     at = position;
 }
 
-void Growth::withdraw() {
+void Growth::withdraw(Tree& tree) {
     if (!block) return;
     if (way)
         block->erase_ways([&](const Block& one) { return &one == way; });
     else
         block->cut(at);
+    // Nothing keeps tables of which only these steps knew.
+    std::unordered_set<const void*> known;
+    for_each_step(tree, [&](Step& step) {
+        if (!step.args().empty()) known.insert(vm::identity_of(step.args()[0]));
+    });
+    std::erase_if(tree.tables, [&](const void* table) { return !known.contains(table); });
 }
 
 std::string in_words(const std::vector<Expected>& results) {

@@ -38,6 +38,7 @@ struct Expected {
     bool parameter = false;         // whether the tensor is one
     bool handed = false;            // the tensor's handle goes out again: as a result, into a table ...
     const void* pointer = nullptr;  // identity of a constant object, or of a text that the function keeps
+    Value holder;                   // the outside's object of that identity, where the constant alone does not keep it
 };
 
 class SizePattern;
@@ -161,7 +162,7 @@ struct Block {
 struct Tree {
     std::unique_ptr<ir::Graph> graph = std::make_unique<ir::Graph>("call");
     Block root{*graph};
-    std::unordered_set<const void*> tables;  // that are read as exactly these objects
+    std::unordered_set<const void*> tables;  // that are read as exactly these objects, which the steps keep
     std::unordered_set<int32_t> texts;       // slots that may hold texts
     bool random = false;                     // it draws random numbers
     bool dirty = false;                      // it has to be settled again
@@ -248,8 +249,8 @@ struct Growth {
     size_t steps = 0;  // written so far
 
     void begin(Block& in, const Block* new_way, size_t position = 0);
-    // Removes what was written.
-    void withdraw();
+    // Removes what was written; the tree is the block's.
+    void withdraw(Tree& tree);
 };
 
 // Removes the branch that was not used for the longest time, among those that do not lead to `here`; false: there is

@@ -1,18 +1,18 @@
 -- Random chains of operators, run eagerly, compiled, and saved and loaded: values, gradients and errors agree.
---   lunaria tests/lua/random_chains_test.lua [SEED [COUNT [ONLY]]] [--trace] [--rounding]
+--   lunaria tests/lua/random_chains_test.lua [SEED [COUNT [ONLY]]] [--trace] [--rounding] [--two]
 -- ONLY is the number of one chain, which is printed. Each compiled function is called until it is compiled, then with other
 -- values of the same shapes and dtypes, which may raise where the first ones did not, and with the first ones again.
 -- A chain that fails is made smaller as long as it fails in the same way, and printed as a program.
 -- Values are the same to the bit; with --rounding, for devices that add up in another order, and where an operator is one that
 -- compiled programs round otherwise (lunaria/help/bits.lua), as near as rounding brings them.
--- --trace names each chain before it runs, for those that crash.
+-- --trace names each chain before it runs, for those that crash; --two makes chains of at most two operators.
 -- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Chain = require "programs.chain"
 local ops = ms.ops
 
-local numbers, trace, rounds = {}, false, false
+local numbers, trace, rounds, most_steps = {}, false, false, 7
 local inexact = {}
 for _, row in ipairs(require "lunaria.help.bits") do
   for _, name in ipairs(row.graph or {}) do inexact[name] = true end
@@ -22,12 +22,14 @@ for _, word in ipairs(arg) do
     trace = true
   elseif word == "--rounding" then
     rounds = true
+  elseif word == "--two" then
+    most_steps = 2
   else
     numbers[#numbers + 1] = math.tointeger(tonumber(word)) or error("not a number: " .. word, 0)
   end
 end
 local seed, count, only = numbers[1] or 1, numbers[2] or 500, numbers[3]
-local MOST_STEPS, CALLS = 7, 4
+local CALLS = 4
 
 local file = os.tmpname()
 os.remove(file)
@@ -303,7 +305,7 @@ local passed, failed, raising = 0, 0, 0
 local names = {}
 for index = only or 1, only or count do
   if trace then io.stderr:write("chain ", index, "\n") end
-  local chain = Chain.make(seed * 1000003 + index, MOST_STEPS)
+  local chain = Chain.make(seed * 1000003 + index, most_steps)
   if only then print(Chain.program(chain)) end
   local kind = judge(chain)
   raising = raising + (chain.raises and 1 or 0)
