@@ -5,6 +5,7 @@
 #include "core/io/embedded.h"
 #include "core/ops/families.h"
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/library_names.h"
 #include "interpreter/display/pretty.h"
 #include "interpreter/loader/loader.h"
 #include "interpreter/protect.h"
@@ -180,6 +181,12 @@ int files(lua_State* L) {
     return 1;
 }
 
+// parts(): the names of ms that lie in files called otherwise, which are loaded when they are first used.
+int parts(lua_State* L) {
+    push_part_names(L);
+    return 1;
+}
+
 // text(name): the text of a file of the library.
 int text(lua_State* L) {
     const std::string_view found = embedded_text(luaL_checkstring(L, 1));
@@ -209,10 +216,9 @@ int debugger_commands(lua_State* L) {
 }
 
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
-    {"entries", protect<entries>},   {"entry", protect<entry>},
-    {"families", protect<families>}, {"listing", protect<listing>},
-    {"files", protect<files>},       {"text", protect<text>},
-    {"usage", protect<usage>},       {"debugger_commands", protect<debugger_commands>}};
+    {"entries", protect<entries>}, {"entry", protect<entry>}, {"families", protect<families>},
+    {"listing", protect<listing>}, {"files", protect<files>}, {"text", protect<text>},
+    {"parts", protect<parts>},     {"usage", protect<usage>}, {"debugger_commands", protect<debugger_commands>}};
 
 }  // namespace
 

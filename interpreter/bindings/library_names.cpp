@@ -1,4 +1,6 @@
 // The names of ms: which file of the library has each, and the error for a name that there is not.
+#include "interpreter/bindings/library_names.h"
+
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -15,8 +17,8 @@ namespace {
 
 // The transforms are in one file, which adds all of them to the table.
 constexpr std::string_view kTransforms[] = {
-    "grad",          "value_and_grad", "vjp",        "jvp",       "jacrev",     "jacfwd", "hessian", "vmap",
-    "stop_gradient", "custom_vjp",     "checkpoint", "recompute", "check_grad", "ir",     "get_grad"};
+    "grad", "value_and_grad", "vjp",        "jvp",        "jacrev",    "jacfwd",     "hessian",
+    "vmap", "stop_gradient",  "custom_vjp", "checkpoint", "recompute", "check_grad", "ir"};
 
 // Tables of other files by their names.
 constexpr std::pair<std::string_view, const char*> kOthers[] = {
@@ -110,6 +112,17 @@ Error missing_name(lua_State* L, const std::string& name) {
 }
 
 }  // namespace
+
+void push_part_names(lua_State* L) {
+    lua_newtable(L);
+    lua_Integer n = 0;
+    const auto add = [&](std::string_view name) {
+        push(L, name);
+        lua_rawseti(L, -2, ++n);
+    };
+    for (const std::string_view name : kTransforms) add(name);
+    for (const auto& [name, file] : kOthers) add(name);
+}
 
 // ms.name for a part of the library that is written in Lua, loaded at the first use.
 int load_part(lua_State* L) {

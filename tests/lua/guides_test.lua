@@ -32,5 +32,39 @@ t.test("what other frameworks' names lead to exists", function()
   end
   t.equal(missing, {})
 end)
+
+-- What the programs of the tables find: variables, and files in a folder of their own.
+local function surroundings(folder)
+  local nn = ms.nn
+  local x, net = ms.tensor { { 1.0, 2.0 }, { 3.0, 4.0 } }, nn.Dense(2, 2)
+  local grads = {}
+  for i, p in ipairs(net:trainable_params()) do grads[i] = ms.ops.zeros_like(p) end
+  ms.save(folder .. "/a.npy", x)
+  ms.save(folder .. "/w.npz", net:parameters_dict())
+  ms.save_checkpoint(net, folder .. "/net.ckpt")
+  return setmetatable({ ms = ms, nn = nn, ops = ms.ops, x = x, a = x, b = x + 1, y = ms.tensor { 0, 1 }, image = ms.ones { 1, 3, 8, 8 },
+    f = function(v) return (v * v):sum() end, net = net, optimizer = nn.SGD(net:trainable_params(), 0.1), grads = grads,
+    folder = folder }, { __index = _G })
+end
+t.test("what stands on the right of the tables of other names runs", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute("mkdir " .. folder)
+  local wrong, count = {}, 0
+  for _, framework in ipairs { "pytorch", "mindspore", "numpy" } do
+    for _, row in ipairs(others[framework]) do
+      local program, around = row[4], surroundings(folder)
+      local run = program and (load("return " .. program, "=row", "t", around) or load(program, "=row", "t", around))
+      local ran, result = pcall(run or error, "no program")
+      count = count + 1
+      if not ran then
+        wrong[#wrong + 1] = ("%s: %s gives %s"):format(row[1], program, result)
+      end
+    end
+  end
+  os.execute("rm -r " .. folder)
+  t.equal(wrong, {})
+  assert(count > 250, count)
+end)
 ms.set_context { mode = ms.get_context "mode" }
 t.finish()

@@ -72,6 +72,7 @@ end)
 
 local entries = require "lunaria.help.entries"
 local searching = require "lunaria.help.search"
+local types = require "lunaria.help.types"
 _G.display, _G.help = _G.display or ms.display, _G.help or ms.help
 _G.ms = ms
 
@@ -86,14 +87,53 @@ t.test("every entry of the index says what it is, and where it is written", func
   t.equal(missing, {})
   assert(#entries.all() > 1000, #entries.all())
 end)
-t.test("every parameter has a meaning", function()
-  local missing = {}
+t.test("every parameter of a public name has a type and a whole meaning", function()
+  local wrong, count = {}, 0
   for _, entry in ipairs(entries.all()) do
     for _, p in ipairs(entry.parameters) do
-      if entry.kind ~= "lua" and not (p.text and p.text:find "%w") then missing[#missing + 1] = entry.name .. ": " .. p.name end
+      count = count + 1
+      local fault = types.fault(p)
+      if fault then wrong[#wrong + 1] = ("%s: %s: %s"):format(entry.name, p.name, fault) end
     end
   end
-  t.equal(missing, {})
+  t.equal(wrong, {})
+  assert(count > 5000, count)
+end)
+-- The type of a default, as it is written, is one of the parameter's.
+t.test("defaults are of the types of their parameters", function()
+  local wrong = {}
+  for _, entry in ipairs(entries.all()) do
+    for _, p in ipairs(entry.kind ~= "operator" and entry.parameters or {}) do
+      local value = p.default and (load("return " .. p.default, "=default", "t", {}) or print)()
+      local kind = math.type(value) or type(value)
+      local fits = value == nil or kind == "integer" and p.type:find "number" or kind == "float" and p.type:find "number"
+        or p.type:find(kind, 1, true) or p.type:find "any value" or p.type:find '"' and kind == "string" or p.type:find "constant"
+        or p.type:find "dtype" and kind == "string" or p.type:find "initializer" and kind == "string"
+      if not fits then wrong[#wrong + 1] = ("%s: %s = %s, which is %s"):format(entry.name, p.name, p.default, p.type) end
+    end
+  end
+  t.equal(wrong, {})
+end)
+t.test("a meaning that is cut, or of no type, is found", function()
+  assert(types.fault { name = "x" } == "no type")
+  for _, text in ipairs { "the number of the", "a size (of", "{ a, b", "what it is:", 'the "text', ", and so on", "" } do
+    assert(types.fault { name = "x", type = "tensor", text = text }, text)
+  end
+  assert(types.fault { name = "x", type = "tensor or whatever", text = "the input" })
+  t.equal(types.fault { name = "x", type = 'integer, table of integers, "all" or nil', text = "in [0, 1): how many (or all)" }, nil)
+end)
+t.test("no name is repeated in the list of parameters", function()
+  local seen, twice = {}, {}
+  for _, file in ipairs { "parameters", "parameters_of", "parameters_of_functions" } do
+    for line in io.lines("interpreter/lua/lunaria/help/" .. file .. ".lua") do
+      local names = line:match "^([%w_%. ]+) %([^%)]*%)" or line:match "^([%w_%. ]+): "
+      for name in (names or ""):gmatch "%S+" do
+        if seen[name] then twice[#twice + 1] = name end
+        seen[name] = true
+      end
+    end
+  end
+  t.equal(twice, {})
 end)
 t.test("functions that bind their arguments by name show the names and what is taken without them", function()
   local head = entries.of(ms.dataset.Dataset.batch).head

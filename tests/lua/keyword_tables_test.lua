@@ -8,7 +8,7 @@ local entries = require "lunaria.help.entries"
 local ops = ms.ops
 
 -- The functions that read their arguments through these take such a table.
-local binders = { "named%(", "bind%(", "by_name%(", "options%(", "options_for%(", "options_of%(", "take%(", "check_keys%(",
+local binders = { "named%(", "bind%(", "bound%(", "by_name%(", "options%(", "options_for%(", "options_of%(", "take%(", "check_keys%(",
   "there is no option", "settings%(" }
 
 -- What the sources below cannot show: the function hands its arguments on as they are, or what may be left out is itself a table of
@@ -17,7 +17,7 @@ local handed_on = {}
 for name in ([[ms.vjp ms.jvp ms.custom_vjp ms.numpy.where ms.dataset.deserialize ms.boost.SWA:update_bn ms.train.SummaryRecord:add_hparams
   ms.train.SummaryRecord:add_graph ms.train.RunContext:init ms.train.get_metrics ms.train.get_metric_fn
   ms.ascend.estimate ms.mindrecord.set_enc_key ms.mindrecord.set_enc_mode ms.mindrecord.set_dec_mode
-  ms.numpy.apply_over_axes]]):gmatch "%S+" do
+  ms.numpy.apply_over_axes ms.issubclass_ ms.parallel_report]]):gmatch "%S+" do
   handed_on[name] = true
 end
 

@@ -58,7 +58,7 @@ return {
     hint = "x.grad: ms.grad(f)(x) gives the gradient; tensors hold none" },
   { name = "x:cuda()", "y = x:cuda()",
     first = "tensor: a tensor has no field or method 'cuda'",
-    hint = "x.cuda: tensors are on the host where nothing else is said: leave it out" },
+    hint = "x.cuda is x:to here: x:to \"GPU\", or ms.set_device \"GPU\" for all new tensors" },
   { name = "optimizer:step()", "local optimizer = nn.SGD(net:trainable_params(), 0.1)\noptimizer:step()",
     first = "attempt to call a nil value (method 'step')",
     hint = "optimizer.step: optimizer(grads) makes a step" },

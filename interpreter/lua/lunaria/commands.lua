@@ -477,7 +477,7 @@ local function show_help(first)
   else
     -- Several words are looked for; as a name the last of them alone would count.
     local text, markdown
-    if not name:find "^[%w_]+%s[%w_%s]*$" then text, markdown = session.inspect(name, marks > 1 and 1 or 0) end
+    if not name:find "^[%w_][^%(%[]*%s[^%(%[]*$" then text, markdown = session.inspect(name, marks > 1 and 1 or 0) end
     if not text then
       print(require "lunaria.help.show".search(name) or "nothing is known about '" .. name .. "'")
     elseif not session.page(text, markdown) then

@@ -1,5 +1,5 @@
 -- The texts of help/ms.lua, help/tensor.lua and help/lua.lua as a table of rows by name: { name =, list = "(a, b)" or nil, doc = with its
--- examples, kind =, source = }.
+-- parameters and examples, kind =, source = }.
 local filled = require "lunaria.help.filled"
 local rows = {}
 
@@ -10,17 +10,19 @@ local function read(text)
     if not name then name, doc = line:match "^([%w_%.]+:?[%w_]*): ?(.*)$" end
     if line:find "^    " then
       row.examples = row.examples .. "\n" .. line
+    elseif line:find "^  %- " then
+      row.parameters = row.parameters .. "\n" .. line
     elseif line:find "^  " then
       row.doc = row.doc .. line:sub(2)
     elseif line:find "^%[" then
       kind, source = line:match "^%[(%l+) ?(.-)%]$"
     elseif name then
-      row = { name = name, list = list, doc = doc, examples = "", kind = kind, source = source ~= "" and source or nil }
+      row = { name = name, list = list, doc = doc, examples = "", parameters = "", kind = kind, source = source ~= "" and source or nil }
       rows[name] = row
     end
   end
 end
 
 for _, file in ipairs { "ms", "tensor", "lua" } do read(require("lunaria.help." .. file)) end
-for _, row in pairs(rows) do row.doc = filled(row.doc) .. row.examples end
+for _, row in pairs(rows) do row.doc = filled(row.doc) .. row.parameters .. row.examples end
 return rows

@@ -16,7 +16,8 @@ local ms = require "lunaria"
 local registry = require "lunaria.registry"
 local known = require "lunaria.help.index"
 local descriptions = require "lunaria.help.descriptions"
-local meanings = require "lunaria.help.parameters"
+local meaning_of = require "lunaria.help.parameters"
+local declared = require "lunaria.help.declared"
 local texts = require "lunaria.help.topics"
 
 local entries = {}
@@ -36,44 +37,30 @@ local types = {
   shape = "table of sizes", scalar = "number or boolean", any = "any value",
 }
 
-local function meaning_of(parameter, owner)
-  if parameter:find "^on_%l+_" then return "a function that is called then, with a RunContext" end
-  return meanings[parameter .. "." .. (owner:match "[%w_]+$" or owner)] or meanings[parameter]
-end
-
--- The text of a comment without its examples, and those: "> code" with the result in the lines below, or "> code --> result" in which \n
--- is a new line.
+-- The text of a comment without its examples and its parameters, and those. Examples: "> code" with the result in the lines below, or
+-- "> code --> result" in which \n is a new line. Parameters: "- name (type): meaning", with further lines indented.
 local function split(doc)
-  local lines, list, input = {}, {}, nil
+  local lines, list, own, input, row = {}, {}, {}, nil, nil
   for line in ((doc or "") .. "\n"):gmatch "(.-)\n" do
     local typed, shown = line:match "^%s%s+> (.*)$", line:match "^%s%s+(%S.*)$"
+    local name, kind, meaning = line:match "^%s*%- ([%w_%.]+) %((.-)%): (.*)$"
     if typed then
       local code, result = typed:match "^(.-) %-%-> (.*)$"
-      input = { code or typed, result and result:gsub("\\n", "\n") }
+      input, row = { code or typed, result and result:gsub("\\n", "\n") }, nil
       list[#list + 1] = input
     elseif input and shown then
       input[2] = (input[2] and input[2] .. "\n" or "") .. shown
+    elseif name then
+      row = { type = kind, text = meaning }
+      own[name] = row
+    elseif row and shown then
+      row.text = row.text .. " " .. shown
     else
-      input = nil
+      input, row = nil, nil
       lines[#lines + 1] = line
     end
   end
-  return (table.concat(lines, "\n"):gsub("%s+$", ""):gsub("\n\n\n+", "\n\n")), list
-end
-
--- "name: what it is" or "name (what it is)" in a text, up to the end of the clause.
-local function clause_about(name, doc)
-  local flat = doc:gsub("%s+", " ")
-  local text = flat:match("%f[%w_]" .. name .. ": ([^%.;]+[%.;]?)") or flat:match("%f[%w_]" .. name .. " %((.-)%)")
-  return text and text:gsub("[%.;]$", "")
-end
-
--- The sentence of a text in which a parameter is spoken of.
-local function sentence_about(name, doc)
-  for sentence in ((doc:gsub("%s+", " ")) .. " "):gmatch "(.-[%.;:]) " do
-    if sentence:find("%f[%w_]" .. name .. "%f[^%w_]") then return (sentence:gsub("[;:]$", ".")) end
-  end
-  return doc:find("%f[%w_]" .. name .. "%f[^%w_]") and doc:gsub("%s+", " ") or nil
+  return (table.concat(lines, "\n"):gsub("%s+$", ""):gsub("\n\n\n+", "\n\n")), list, own
 end
 
 -- Of a function with several names the examples are those of its name.
@@ -91,7 +78,7 @@ local function parameters_of_operator(op)
     if #p.choices > 0 then type_text = '"' .. table.concat(p.choices, '", "') .. '"' end
     if p.type == "float" then type_text = type_text .. ", as floats" end
     list[i] = { name = p.name == "end" and "stop" or p.name, type = type_text .. (p.optional and " or nil" or ""),
-      default = p.default, text = meaning_of(p.name, op.name), by_name_only = p.by_name_only, other_names = p.other_names }
+      default = p.default, text = meaning_of(p.name, op.name).text, by_name_only = p.by_name_only, other_names = p.other_names }
   end
   return list
 end
@@ -121,35 +108,59 @@ local function operator_entry(op)
   return #op.examples == 0 and with_examples(entry) or entry
 end
 
--- "a, b=1" of a class as its parameters.
-local function parameters_of_class(signature, name, doc)
-  local list = {}
-  for i, p in ipairs(signature) do
-    local default = signature.text:match("%f[%w_]" .. p.name .. "%s*=%s*([^,]+)")
-    local own_type = p.default ~= nil and (math.type(p.default) == "integer" and "integer" or type(p.default)) or nil
-    list[i] = { name = p.name, type = own_type, default = default,
-      text = clause_about(p.name, doc) or meaning_of(p.name, name) or sentence_about(p.name, doc) }
-  end
-  return list
+-- The type of a default as it is written: "0.5", "\"sum\"", "true"; nil where it does not say.
+local function type_of_default(text)
+  local value = text and (load("return " .. text, "=default", "t", {}) or load "return nil")()
+  if type(value) == "number" then return math.type(value) == "integer" and "integer" or "number" end
+  return type(value) ~= "nil" and type(value) or nil
 end
 
-local function parameters_of_function(list, name, doc)
-  local result = {}
-  for parameter in list:gmatch "[%w_%.]+" do
-    if parameter ~= "self" then
-      local text = parameter == "..." and (sentence_about("%.%.%.", doc) or "any number of arguments") or
-        clause_about(parameter, doc) or meaning_of(parameter, name) or sentence_about(parameter, doc)
-      result[#result + 1] = { name = parameter, text = text }
+-- "a, b=1, {c=2}" as parameters of an entry, whose text then goes on without what it says of them. own: those of the text's list.
+local function add_parameters(entry, list, own)
+  local result, names, name = {}, {}, entry.name
+  for parameter in list:gsub("=[^,]*", ""):gmatch "[%a_][%w_]*" do names[parameter] = true end
+  local doc, said = declared(entry.doc, names)
+  if doc ~= "" then entry.doc = doc end
+  for part in list:gsub("[{%[]", " "):gsub("[}%]]", " "):gmatch "[^,]+" do
+    local parameter, default = part:match "^%s*([%w_%.]+)%s*=?%s*(.-)%s*$"
+    if parameter and parameter ~= "self" then
+      if default == "" then default = nil end
+      local row, listed = own[parameter] or {}, meaning_of(parameter, name)
+      result[#result + 1] = { name = parameter, type = row.type or listed.type or type_of_default(default), default = default,
+        text = row.text or said[parameter] or listed.text }
     end
   end
-  return result
+  entry.parameters = result
+  return entry
 end
 
--- The parameters of a function that gives all its arguments to a binder with their names, as in bind("take", "count=-1", ...).
-local function bound_parameters(source)
+-- The signature among the variables of a function, the first that its source speaks of; or of a function that gets all its arguments.
+local function signature_of(f, source, helpers)
+  local found, first, helper = nil, math.huge, nil
+  for i = 1, source and 60 or 0 do
+    local name, value = debug.getupvalue(f, i)
+    if not name then break end
+    if type(value) == "table" and type(rawget(value, "text")) == "string" and rawget(value, "names") then
+      local at = source:find("%f[%w_]" .. name .. "%f[^%w_]")
+      if at and at < first then found, first = value.text, at end
+    elseif helpers and type(value) == "function" and source:find("%f[%w_]" .. name .. "%([^()]*%.%.%.%)") then
+      helper = value
+    end
+  end
+  return found or helper and signature_of(helper, registry.listing(helper).text, false)
+end
+
+-- The parameters of a function that gives all its arguments to a binder: of a signature, or as in bind("take", "count=-1", ...). Else
+-- the text says them: "Arguments: a, b=1."
+local function bound_parameters(f, source, doc)
+  local found = signature_of(f, source, true)
+  if found then return "(" .. found .. ")" end
   local names = (source or ""):match 'bind%(%s*[%w_"]+,%s*("[^\n]-"),%s*%.%.%.%)'
     or (source or ""):match 'bind%(%s*[%w_"]+,%s*("[^()]-"),%s*%.%.%.%)'
-  if not names or names:gsub('"[^"]*"', ""):find "[^%s%.]" then return nil end
+  if not names or names:gsub('"[^"]*"', ""):find "[^%s%.]" then
+    local said = doc:gsub("%s+", " "):match "%f[%w]Arguments: ([%w_=,%.\" ]-)%.%f[%s%z]"
+    return said and "(" .. said .. ")"
+  end
   local parts = {}
   for part in names:gmatch '"([^"]*)"' do parts[#parts + 1] = part end
   return "(" .. table.concat(parts) .. ")"
@@ -163,16 +174,15 @@ end
 -- Of a function: a comment of its own or a description (help/index.lua).
 local function function_entry(name, f, kind)
   local of, listing = known[f] or descriptions[name] or {}, registry.listing(f)
-  local doc, own = split(of.doc or listing.doc ~= "" and listing.doc or texts.common_methods[name:match "[%w_]+$"])
+  local doc, own, said = split(of.doc or listing.doc ~= "" and listing.doc or texts.common_methods[name:match "[%w_]+$"])
   local list = of.list or listing.signature:match "^function(%b())" or "(...)"
   local method = name:find ":" ~= nil
-  if method then list = list:gsub("^%(self,? ?", "(") end
-  if list == "(...)" then list = bound_parameters(of.text or listing.text) or list end
+  if method then list = list:gsub("^%(self%f[%W],? ?", "("):gsub("^%(" .. (name:match "^(%l+):" or "self") .. "%f[%W],? ?", "(") end
+  if list == "(...)" then list = bound_parameters(f, of.text or listing.text, doc) or list end
   local entry = { name = name, kind = kind or (method and "method" or "function"), doc = doc, notes = {}, value = f,
     source = place(of.file and of or listing, "interpreter/bindings, in C++") }
   entry.head = name .. list
-  entry.parameters = parameters_of_function((list:gsub("=[^,)]*", "")), name, doc)
-  return with_examples(entry, own)
+  return with_examples(add_parameters(entry, list:sub(2, -2), said), own)
 end
 
 local function is_class(value)
@@ -186,7 +196,7 @@ local function class_entry(name, class)
   local signature = rawget(class, "_signature") or { text = rawget(class, "_parameters") or "..." }
   local init = rawget(class, "init")
   local of = type(init) == "function" and registry.listing(init) or {}
-  local doc, own = split(rawget(class, "_doc") or of.doc or "")
+  local doc, own, said = split(rawget(class, "_doc") or of.doc or "")
   local where = {}
   for _, key in ipairs { "setup", "construct", "init", "new" } do
     local method = rawget(class, key)
@@ -195,9 +205,8 @@ local function class_entry(name, class)
     if where.file and where.file:find "nn/arguments%.lua$" then where = {} end
   end
   local entry = { name = name, kind = "class", head = name:gsub("^ms%.", "") .. "(" .. signature.text .. ")", doc = doc,
-    parameters = parameters_of_class(signature, name, doc), notes = {}, value = class,
-    source = place(where, "interpreter/lua") }
-  return with_examples(entry, own)
+    notes = {}, value = class, source = place(where, "interpreter/lua") }
+  return with_examples(add_parameters(entry, signature.text, said), own)
 end
 
 local list, by_name, by_value
@@ -277,10 +286,9 @@ function add_value(name, value, depth)
   elseif is_class(value) then
     add_class(name, value)
   elseif described then
-    local doc, own = split(rawget(getmetatable(value), "_doc"))
-    add(with_examples({ name = name, kind = "function", head = described, doc = doc, value = value,
-      parameters = parameters_of_function(described:match "%b()" or "", name, doc),
-      source = "interpreter/bindings/bind_display.cpp" }, own))
+    local doc, own, said = split(rawget(getmetatable(value), "_doc"))
+    add(with_examples(add_parameters({ name = name, kind = "function", head = described, doc = doc, value = value,
+      source = "interpreter/bindings/bind_display.cpp" }, (described:match "%b()" or "()"):sub(2, -2), said), own))
     for _, key in ipairs(sorted_keys(value)) do add_value(name .. "." .. key, value[key], depth - 1) end
   elseif type(value) == "table" and depth > 0 and (not topic or topic.kind == "module") then
     walk(name, value, depth - 1)
@@ -402,6 +410,14 @@ function entries.find(name)
   end
   found = suffixes[name:find "^[%.:]" and name or "." .. name] or suffixes[":" .. name]
   return found and found.entry
+end
+
+--- The entries of objects by the variable that methods are shown with: { x = that of tensors, ... }.
+function entries.objects()
+  if not list then build() end
+  local objects = {}
+  for _, object in ipairs(require "lunaria.help.objects") do objects[object.variable] = by_name[object.title] end
+  return objects
 end
 
 --- All names of the index with their entries, other names included.

@@ -1,6 +1,6 @@
 -- Guides for usual tasks: text and transcripts, which tests/lua/guides_test.lua runs. `words` is what people search for.
 -- luacheck: no max line length
-return {
+local guides = {
   { name = "guide.tensors", title = "Making tensors, their parts and shapes",
     words = "create a tensor, tensor from a table, indexing, slicing, slice, select rows, select columns, reshape, shape, transpose, boolean mask, numpy array, index from zero, counting from 0",
     parts = {
@@ -515,3 +515,5 @@ return {
       },
     } },
 }
+for _, guide in ipairs(require "lunaria.help.guides_use") do guides[#guides + 1] = guide end
+return guides

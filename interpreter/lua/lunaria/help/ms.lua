@@ -149,7 +149,7 @@ ms.is_terminal(): Whether the program's output is a terminal.
 ms.terminal_size(): How many columns and rows the terminal has; 80 and 24 where there is none.
     > select("#", ms.terminal_size()) --> 2
 ms.help(value): Explains a value: an operator or a function with its parameters and an example, a class, a module, or what the value is.
-    > ms.help(ms.is_tensor) --> ms.is_tensor(value)\n\nWhether the value is a tensor.\n\nParameters\n  value  the value\n\nExample\n  > ms.is_tensor(ms.ones { 2 })\n  true\n\nSource: interpreter/bindings, in C++
+    > ms.help(ms.is_tensor) --> ms.is_tensor(value)\n\nWhether the value is a tensor.\n\nParameters\n  value  the value (any value)\n\nExample\n  > ms.is_tensor(ms.ones { 2 })\n  true\n\nSee also ms.ops.is_tensor.\n\nSource: interpreter/bindings, in C++
 ms.json.encode(value, options): A value as JSON. Tables with items 1..n are arrays, an empty one is an object unless json.array made it,
   tensors are nested arrays, ms.json.null is null. options: {indent = 2, allow_nan = false}.
     > ms.json.encode({ a = { 1, 2 }, b = ms.json.null }) --> {"a":[1,2],"b":null}
@@ -553,8 +553,31 @@ ms.context.GRAPH_MODE: The same as ms.GRAPH_MODE.
     > ms.context.GRAPH_MODE == ms.GRAPH_MODE --> true
 ms.context.PYNATIVE_MODE: The same as ms.PYNATIVE_MODE.
     > ms.context.PYNATIVE_MODE == ms.PYNATIVE_MODE --> true
-ms.context.ParallelMode: The kinds of parallel training: STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL.
-  Also called ms.ParallelMode.
+ms.context.ParallelMode: The same as ms.ParallelMode.
+    > ms.ParallelMode.AUTO_PARALLEL --> auto_parallel
+[constant interpreter/lua/lunaria/common/kinds.lua]
+ms.number: The kind of all dtypes, for ms.issubclass_.
+    > ms.issubclass_(ms.float16, ms.number) --> true
+ms.Int: The kind of the dtypes of signed integers, for ms.issubclass_.
+    > ms.issubclass_(ms.int8, ms.Int) --> true
+ms.tensor_type: The kind of tensors, for ms.issubclass_.
+    > ms.issubclass_(ms.ones { 2 }, ms.tensor_type) --> true
+ms.TensorType: The same as ms.tensor_type.
+    > ms.issubclass_(ms.ones { 2 }, ms.TensorType) --> true
+ms.string: The kind of texts, for ms.issubclass_.
+    > ms.issubclass_("text", ms.string) --> true
+ms.list_: The kind of tables, for ms.issubclass_.
+    > ms.issubclass_({ 1, 2 }, ms.list_) --> true
+ms.tuple_: The kind of tables, for ms.issubclass_; tuples are tables here.
+    > ms.issubclass_({ 1, 2 }, ms.tuple_) --> true
+ms.type_none: The kind of nil, for ms.issubclass_.
+    > ms.issubclass_(nil, ms.type_none) --> true
+ms.Type: The kind of dtypes and kinds, for ms.issubclass_.
+    > ms.issubclass_(ms.float32, ms.Type) --> true
+ms.QuantDtype: Widths of quantised numbers, as MindSpore counts them: INT1 to INT16 and UINT1 to UINT16.
+    > ms.QuantDtype.INT8.num_bits --> 8
+[constant interpreter/lua/lunaria/context.lua]
+ms.ParallelMode: The kinds of parallel training: STAND_ALONE, DATA_PARALLEL, HYBRID_PARALLEL, SEMI_AUTO_PARALLEL, AUTO_PARALLEL.
     > ms.ParallelMode.AUTO_PARALLEL --> auto_parallel
 [constant interpreter/bindings/bind_json.cpp]
 ms.json.null: What null of JSON is, since nil in a Lua table is no entry.

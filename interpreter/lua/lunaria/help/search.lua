@@ -1,59 +1,105 @@
--- Search in the index: the same ranking here and in the site's page (site_script.lua), over the same index, which is made
--- of documents with weighted words. A document's score for a query is the sum over the query's words of
+-- Search in the index: the same ranking here and in the site's page (site_files.lua), over the same index, which is made of documents
+-- with weighted words.
 --
---   weight of the word in the document * rarity of the word
+-- A query is cut into spans: a phrase that concepts.lua knows, or a single word. A word's score in a document is
 --
--- where a word of the query also matches longer words that begin with it, at a lower weight, and a document whose name
--- is the query itself comes first.
+--   weight of the word there * rarity of the word
+--
+-- and a span's the sum over its words, or, where that is more, what the best of the library's own words for the concept has. A
+-- document has the sum over the spans, times a power of the share of the query (by rarity) that it has at all, times a factor for its kind.
+-- A document of which a phrase stands in the query has more, and one whose name or phrase is the query itself comes first.
 local entries = require "lunaria.help.entries"
 local other_names = require "lunaria.help.other_names"
+local concepts = require "lunaria.help.concepts"
+local keywords = require "lunaria.help.keywords"
+local words = require "lunaria.help.words"
 
-local search = {}
+local search = { words = words.of }
 
-local stop = {}
-for word in ([[a an the of to in on is it as i do does how can my for with from and or at by be what which that this are
-  use using get make into out when where there their its]]):gmatch "%S+" do
-  stop[word] = true
-end
+-- Weights of words by where they stand, and of what is found by a concept, by the beginning of a word and by its middle.
+local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class = 3, first = 2.5, text = 1, kind = 2 }
+search.named = weight.name
+search.enough = 0.5 -- of a query by rarity: with less, what is found has other words only
+search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, share = 0.7 }
 
--- One form of a word's variants, as plurals and -ing.
-local function stem(word)
-  if #word > 4 then
-    word = word:gsub("ies$", "y"):gsub("([^s])s$", "%1")
-    if #word > 6 then word = word:gsub("ing$", ""):gsub("ation$", ""):gsub("ed$", "") end
+local kind_factor = { operator = 1.0, class = 1.1, guide = 1.2, ["function"] = 1.1, lua = 0.8, property = 0.9, method = 0.9, object = 0.8,
+  constant = 0.9, module = 0.95 }
+
+-- Of names that begin so, others are meant more often.
+local area_factor = { { "^ms%.experimental%.", 0.8 }, { "^ms%.numpy%.", 0.75 }, { "^ms%.scipy%.", 0.85 }, { "^ms%.mint%.", 0.7 },
+  { "^ms%.ops%.[A-Z]", 0.8 }, { "^ms%.armour%.", 0.65 }, { "^ms%.federated%.", 0.65 }, { "^ms%.ascend%.", 0.65 }, { "^ms%.boost%.", 0.8 },
+  { "^ms%.dataset%.audio", 0.9 }, { "^ms%.dataset%.transforms", 0.9 }, { "^ms%.communication%.", 0.85 }, { "_grad$", 0.5 },
+  { "^ms%.ops%.apply_", 0.5 }, { "^ms%.dataset%.%l+%.", 0.95 }, { "^ms%.nn%.optim%.", 0.85 }, { "^ms%.insight%.", 0.9 },
+  { "^ms%.io%.", 0.6 } }
+
+local function factor_of(entry)
+  local factor = kind_factor[entry.kind] or 1.0
+  for _, row in ipairs(area_factor) do
+    if entry.name:find(row[1]) then factor = factor * row[2] end
   end
-  return word
-end
-
---- The words of a text: lower case, split where letters change into digits or lower case into upper.
-function search.words(text)
-  local list = {}
-  local function add(word)
-    word = word:lower()
-    if not stop[word] and word ~= "" then list[#list + 1] = stem(word) end
+  -- Of methods that many classes have, those of tensors, layers and data sets come first.
+  if entry.kind == "method" and entry.name:find "^ms%." and not entry.name:find "^ms%.nn%.[CO]" and not entry.name:find "^ms%.Model:"
+    and not entry.name:find "^ms%.dataset%.Dataset:" then
+    factor = factor * 0.85
   end
-  for token in text:gmatch "[%w_]+" do
-    local split = token:gsub("(%l)(%u)", "%1_%2"):gsub("(%a)(%d+%a)$", "%1_%2")
-    local whole = token:gsub("_", "")
-    if split:find "_" then
-      for part in split:gmatch "[^_]+" do add(part) end
-    end
-    add(whole)
-  end
-  return list
-end
-
-local NAME, ALSO, OTHER, TEXT, KIND = 10, 6, 9, 1, 2
-
-local function add_words(document, text, weight)
-  for _, word in ipairs(search.words(text)) do
-    document.words[word] = math.max(document.words[word] or 0, weight)
-  end
+  return factor
 end
 
 local function last_part(name) return name:match "[%w_]+$" or name end
 
-local kind_weight = { operator = 1.0, class = 1.1, guide = 1.15, ["function"] = 1.1, lua = 0.8, property = 0.9, method = 0.95 }
+local function add_words(document, list, value)
+  for _, word in ipairs(list) do document.words[word] = math.max(document.words[word] or 0, value) end
+end
+
+-- A name of several words is found by one of them less surely than a name of one.
+local function add_name(document, name, value)
+  local list = words.of(last_part(name))
+  add_words(document, list, value * (0.5 + 0.5 / math.max(1, #list - 1)))
+  if #list > 1 then add_words(document, { list[#list] }, value) end
+end
+
+-- A phrase that a query may be, or have in it; one of its words alone tells less.
+local function add_phrase(document, list, value)
+  add_words(document, list, value * (0.4 + 0.6 / #list))
+  document.phrases[table.concat(list, " ")] = true
+end
+
+local function add_phrases(document, text, value)
+  for phrase in text:gmatch "[^,]+" do
+    local list = words.of(phrase)
+    if #list > 0 then add_phrase(document, list, value) end
+  end
+end
+
+local function add_names(document, entry)
+  local names = { entry.name }
+  for _, name in ipairs(entry.also or {}) do names[#names + 1] = name end
+  for i, name in ipairs(names) do
+    add_name(document, name, i == 1 and weight.name or weight.also)
+    local own = words.of(last_part(name))
+    document.whole[own[#own] or ""] = true
+    if i == 1 then add_words(document, { own[#own] }, weight.whole) end
+    document.exact[name:lower()], document.exact[name:gsub("^ms%.", ""):lower()] = true, true
+    document.exact[last_part(name):lower()] = true
+    local spaced = words.of((last_part(name):gsub("(%l)(%u)", "%1 %2"):gsub("_", " ")))
+    if #spaced > 1 then document.phrases[table.concat(spaced, " ")] = true end
+  end
+  local class = entry.name:match "([%w_]+):[%w_]+$"
+  if class then add_words(document, words.of(class), weight.class) end
+end
+
+-- Words of the first sentence count more, those of a long text less.
+local function add_text(document, entry)
+  local first = entry.doc:match "^(.-[%.:;])%s" or entry.doc
+  local all = words.of(entry.doc)
+  local share = 1 / (0.6 + 0.4 * math.min(#all / 60, 3))
+  add_words(document, all, weight.text * share)
+  add_words(document, words.of(first), weight.first * share)
+  for _, p in ipairs(entry.parameters) do
+    add_words(document, words.of(p.name), weight.text)
+    add_words(document, words.of(p.text or ""), weight.text * 0.7 * share)
+  end
+end
 
 local documents, by_word, sorted_words
 
@@ -68,83 +114,31 @@ local function others_by_target()
   return targets
 end
 
--- What people call a thing whose name and text say it otherwise.
-local phrases = {
-  ["ms.ops.matmul"] = "matrix multiplication, matrix product, dot product, multiply matrices",
-  ["ms.ops.mul"] = "elementwise product, hadamard product",
-  ["ms.ops.argmax"] = "index of the largest element, position of the maximum, predicted class",
-  ["ms.ops.argmin"] = "index of the smallest element, position of the minimum",
-  ["ms.ops.concat"] = "join tensors, append tensors",
-  ["ms.ops.clip_by_global_norm"] = "clip gradients, gradient clipping, exploding gradients",
-  ["ms.ops.reshape"] = "change the shape, view",
-  ["ms.ops.permute"] = "reorder axes, swap dimensions",
-  ["ms.ops.expand_dims"] = "add an axis, add a dimension",
-  ["ms.ops.squeeze"] = "remove an axis, remove a dimension",
-  ["ms.ops.one_hot"] = "one hot encoding",
-  ["ms.ops.equal"] = "compare tensors, elementwise equality",
-  ["ms.ops.isclose"] = "almost equal, compare floats",
-  ["ms.ops.einsum"] = "einstein summation",
-  ["ms.ops.inverse"] = "invert a matrix",
-  ["ms.ops.interpolate"] = "resize an image, upsampling",
-  ["ms.nn.Dense"] = "linear layer, fully connected layer, feed forward layer, mlp",
-  ["ms.nn.MultiheadAttention"] = "self attention, transformer",
-  ["ms.nn.LSTM"] = "recurrent network",
-  ["ms.nn.Conv2d"] = "convolutional layer, cnn",
-  ["ms.nn.Cell"] = "base class of layers",
-  ["ms.value_and_grad"] = "loss and gradients",
-  ["ms.set_num_threads"] = "number of threads, how many threads, use more cores",
-  ["ms.summary"] = "number of parameters, count the parameters, layers of a network",
-  ["ms.tensor"] = "make a tensor, table to tensor",
-  ["x:item"] = "tensor to number, get the value",
-  ["x:tolist"] = "tensor to table",
-  ["x:astype"] = "change the dtype, cast",
-  ["%timeit"] = "measure the time, benchmark",
-  ["!COMMAND"] = "run a shell command",
-}
-
--- { name =, title =, kind =, words = { word = weight }, exact = { query = true } }
+-- { entry =, words = { word = weight }, exact = { query = true }, phrases = { query = true }, whole = { name as one word = true },
+-- factor = }
 local function build()
   documents, by_word = {}, {}
   local targets = others_by_target()
   for _, entry in ipairs(entries.all()) do
-    local document = { entry = entry, words = {}, exact = {}, phrases = {}, factor = kind_weight[entry.kind] or 1.0 }
-    -- Operators that programs do not call by name: steps of optimizers, gradients of operators.
-    if entry.name:find "_grad$" or entry.name:find "^ms%.ops%.apply_" then document.factor = 0.5 end
-    -- Of methods that many classes have, those of layers and optimizers come first.
-    local elsewhere = entry.kind == "method" and entry.name:find "^ms%." and not entry.name:find "^ms%.nn%."
-    -- Operations of pipelines, and functions with numpy's and scipy's names, are called as operators and layers are.
-    local of_others = entry.name:find "^ms%.dataset%.%l+%." or entry.name:find "^ms%.numpy%." or entry.name:find "^ms%.scipy%."
-    local special = elsewhere or entry.name:find "^ms%.experimental" or entry.name:find "^ms%.armour%." or of_others
-    if special then document.factor = 0.8 end
-    add_words(document, entry.doc, TEXT)
-    add_words(document, entry.kind, KIND)
-    add_words(document, entry.family or "", KIND)
-    for _, p in ipairs(entry.parameters) do add_words(document, p.name, TEXT) end
-    local names = { entry.name }
-    for _, name in ipairs(entry.also or {}) do names[#names + 1] = name end
-    for i, name in ipairs(names) do
-      add_words(document, last_part(name), i == 1 and NAME or ALSO)
-      document.exact[name:lower()], document.exact[name:gsub("^ms%.", ""):lower()] = true, true
-      document.exact[last_part(name):lower()] = true
-      local spaced = last_part(name):gsub("(%l)(%u)", "%1 %2"):gsub("_", " "):lower()
-      if spaced:find " " then document.phrases[spaced] = true end
-    end
+    local document = { entry = entry, words = {}, exact = {}, phrases = {}, whole = {}, factor = factor_of(entry) }
+    add_text(document, entry)
+    add_words(document, words.of(entry.kind), weight.kind)
+    add_words(document, words.of(entry.family or ""), weight.kind)
+    add_names(document, entry)
     if entry.kind == "guide" then
-      add_words(document, entry.head .. " " .. (entry.words or ""), NAME)
-      for phrase in (entry.words or ""):gmatch "[^,]+" do document.phrases[phrase:match "^%s*(.-)%s*$":lower()] = true end
+      local title = words.of(entry.head)
+      add_words(document, title, weight.name * (0.4 + 0.6 / #title))
+      add_phrases(document, entry.words or "", weight.keyword)
     end
     for _, name in ipairs(targets[entry.name] or {}) do
-      add_words(document, last_part(name), OTHER)
+      add_name(document, name, weight.other)
       document.exact[name:lower()] = true
     end
-    for phrase in (phrases[entry.name] or ""):gmatch "[^,]+" do
-      add_words(document, phrase, ALSO)
-      document.phrases[phrase:match "^%s*(.-)%s*$"] = true
-    end
+    add_phrases(document, keywords[entry.name] or "", weight.keyword)
     documents[#documents + 1] = document
-    for word, weight in pairs(document.words) do
+    for word, value in pairs(document.words) do
       by_word[word] = by_word[word] or {}
-      table.insert(by_word[word], { #documents, weight })
+      table.insert(by_word[word], { #documents, math.floor(value * 100 + 0.5) / 100 })
     end
   end
   sorted_words = {}
@@ -158,60 +152,170 @@ function search.index()
   return documents, by_word, sorted_words
 end
 
---- Words that are not looked for.
-function search.stop_words()
-  local list = {}
-  for word in pairs(stop) do list[#list + 1] = word end
-  table.sort(list)
-  return list
+local phrases
+
+-- Words in any order as one text.
+local function key_of(list, from, to)
+  local part = table.move(list, from, to, 1, {})
+  table.sort(part)
+  return table.concat(part, " ")
 end
 
---- At most `count` entries for a query, the best first; all: only those that have every word.
-function search.find(query, count, all)
-  if not documents then build() end
-  local scores = {}
-  local plain = query:lower():match "^%s*(.-)[%s%(%)]*$"
-  local found, words = 0, search.words(query)
-  for _, word in ipairs(words) do
-    -- Of one word of the query the best match counts in each document.
-    local best = {}
-    for _, known in ipairs(sorted_words) do
-      local factor
-      if known == word then
-        factor = 1.0
-      elseif #word >= 3 and known:sub(1, #word) == word then
-        factor = 0.6
-      elseif #word >= 4 and known:find(word, 1, true) then
-        factor = 0.3
-      end
-      if factor then
-        local list = by_word[known]
-        local rarity = math.log(1 + #documents / #list)
-        for _, pair in ipairs(list) do
-          local score = pair[2] * rarity * factor
-          if score > (best[pair[1]] or 0) then best[pair[1]] = score end
-        end
-      end
+--- What concepts say: for each phrase of words with blanks between them a list of lists of words; and the length of the longest.
+function search.concepts()
+  if phrases then return phrases, phrases[""] end
+  phrases = { [""] = 0 }
+  for _, row in ipairs(concepts) do
+    local ours = {}
+    for term in row[2]:gmatch "[^,]+" do
+      local list = words.of(term)
+      if #list > 0 then ours[#ours + 1] = list end
     end
-    for id, score in pairs(best) do
-      local entry = scores[id] or { 0, 0 }
-      scores[id] = { entry[1] + score, entry[2] + 1 }
+    for phrase in row[1]:gmatch "[^,]+" do
+      local list = words.of(phrase)
+      local key = key_of(list, 1, #list)
+      if key ~= "" then
+        phrases[key] = phrases[key] or {}
+        table.move(ours, 1, #ours, #phrases[key] + 1, phrases[key])
+        phrases[""] = math.max(phrases[""], #list)
+      end
     end
   end
-  local list = {}
+  return phrases, phrases[""]
+end
+
+-- The parts of a query: { words, what concepts say or nil }, the longest phrases first.
+local function spans_of(list)
+  local known, longest = search.concepts()
+  local spans, i = {}, 1
+  while i <= #list do
+    local length, ours = 1, nil
+    for n = math.min(longest, #list - i + 1), 1, -1 do
+      ours = known[key_of(list, i, i + n - 1)]
+      if ours then
+        length = n
+        break
+      end
+    end
+    spans[#spans + 1] = { table.move(list, i, i + length - 1, 1, {}), ours }
+    i = i + length
+  end
+  return spans
+end
+
+local function rarity_of(word)
+  local list = by_word[word]
+  return math.log(1 + #documents / (list and #list or 1))
+end
+
+-- The scores of a word: { document = score }. Words that begin with it, or have it in them, count less.
+local function scores_of(word)
+  local best = {}
+  for _, known in ipairs(sorted_words) do
+    local factor
+    if known == word then
+      factor = 1.0
+    elseif #word >= 3 and known:sub(1, #word) == word then
+      factor = search.factors.beginning
+    elseif #word >= 4 and known:find(word, 1, true) then
+      factor = search.factors.middle
+    end
+    if factor then
+      local rarity = rarity_of(known)
+      for _, pair in ipairs(by_word[known]) do
+        local score = pair[2] * rarity * factor
+        if score > (best[pair[1]] or 0) then best[pair[1]] = score end
+      end
+    end
+  end
+  return best
+end
+
+-- The documents that have all words of a term, with the mean of their scores; those that are called so as if the word was rare.
+local function scores_of_term(term, cache)
+  local result
+  for _, word in ipairs(term) do
+    if not cache[word] then cache[word] = scores_of(word) end
+    local scores, both = cache[word], {}
+    for id, score in pairs(result or scores) do
+      if scores[id] then both[id] = (result and score or 0) + scores[id] end
+    end
+    result = both
+  end
+  local named = weight.name * math.log(1 + #documents / 3)
+  for id, score in pairs(result) do
+    result[id] = documents[id].whole[term[#term]] and math.max(named, score / #term) or score / #term
+  end
+  return result
+end
+
+-- What a span gives each document: its score, and the share of the span that the document has.
+local function scores_of_span(span, cache)
+  local score, share, all = {}, {}, 0
+  for _, word in ipairs(span[1]) do
+    if not cache[word] then cache[word] = scores_of(word) end
+    local rarity = rarity_of(word)
+    all = all + rarity
+    for id, value in pairs(cache[word]) do
+      score[id], share[id] = (score[id] or 0) + value, (share[id] or 0) + rarity
+    end
+  end
+  for id, value in pairs(share) do share[id] = value / all end
+  local through = {}
+  for _, term in ipairs(span[2] or {}) do
+    for id, value in pairs(scores_of_term(term, cache)) do through[id] = math.max(through[id] or 0, value) end
+  end
+  local factors = search.factors
+  for id, value in pairs(through) do
+    value = value * factors.concept * (1 + factors.further * (#span[1] - 1))
+    if value > (score[id] or 0) then score[id] = value end
+    share[id] = math.max(share[id] or 0, factors.concept)
+  end
+  return score, share, all
+end
+
+-- How much more a document has for the longest of its phrases that stands in the query: { words, with blanks around } of the query.
+local function bonus_of(document, text)
+  local best = 0
+  for phrase in pairs(document.phrases) do
+    if phrase:find " " and text:find(" " .. phrase .. " ", 1, true) then
+      local sum = 0
+      for word in phrase:gmatch "%S+" do sum = sum + rarity_of(word) end
+      best = math.max(best, sum)
+    end
+  end
+  return best * search.factors.phrase
+end
+
+--- At most `count` entries for a query, the best first, and the largest share of the query that one of them has; all: only those that
+--- have every word.
+function search.find(query, count, all)
+  if not documents then build() end
+  local plain = query:lower():match "^%s*(.-)[%s%(%)%?]*$"
+  local scores, shares, whole, cache = {}, {}, 0, {}
+  local list = words.of(query)
+  local spans, text = spans_of(list), " " .. table.concat(list, " ") .. " "
+  for _, span in ipairs(spans) do
+    local score, share, rarity = scores_of_span(span, cache)
+    whole = whole + rarity
+    for id, value in pairs(score) do
+      scores[id], shares[id] = (scores[id] or 0) + value, (shares[id] or 0) + share[id] * rarity
+    end
+  end
+  local largest = 0
+  list = {}
   for id, document in ipairs(documents) do
-    local score = scores[id]
-    local enough = score and (not all or score[2] == #words)
-    local value = enough and score[1] * (score[2] / #words) * document.factor or 0
+    local value, share = 0, 0
+    if scores[id] and (not all or shares[id] > 0.8 * whole) then
+      share = shares[id] / whole
+      value = (scores[id] + bonus_of(document, text)) * share ^ search.factors.share * document.factor
+    end
     if document.exact[plain] then
-      value = value + 1000 * document.factor
-    elseif document.phrases[plain] then
-      value = value + 500 * document.factor
+      value, share = value + 1000 * document.factor, 1
+    elseif document.phrases[text:sub(2, -2)] then
+      value, share = value + 500 * document.factor, 1
     end
-    if value > 0 then
-      found = found + 1
-      list[found] = { value, document.entry }
-    end
+    if value > 0 then list[#list + 1], largest = { value, document.entry }, math.max(largest, share) end
   end
   table.sort(list, function(a, b)
     if a[1] ~= b[1] then return a[1] > b[1] end
@@ -219,7 +323,7 @@ function search.find(query, count, all)
   end)
   local result = {}
   for i = 1, math.min(count or 10, #list) do result[i] = list[i][2] end
-  return result
+  return result, largest
 end
 
 return search

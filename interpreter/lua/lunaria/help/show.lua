@@ -1,6 +1,7 @@
 -- An entry of the index as text for a terminal and as Markdown; what is similar to a name.
 local entries = require "lunaria.help.entries"
 local registry = require "lunaria.registry"
+local similar = require "lunaria.help.similar"
 
 local show = {}
 
@@ -39,16 +40,19 @@ local function append_parameters(lines, list)
   lines[#lines + 1] = ""
 end
 
-local function is_other_name(entry, name)
-  return name ~= entry.name
-end
-
 local function other_names(entry)
   local list = {}
   for _, name in ipairs(entry.also or {}) do
-    if is_other_name(entry, name) then list[#list + 1] = name end
+    if name ~= entry.name then list[#list + 1] = name end
   end
   return list
+end
+
+-- "See also a, b." or nothing.
+local function see_also(entry, quote)
+  local names = {}
+  for i, other in ipairs(similar(entry)) do names[i] = quote .. other.name .. quote end
+  return #names > 0 and "See also " .. table.concat(names, ", ") .. ".\n" or nil
 end
 
 -- The parts of a guide: texts, transcripts, and tables of names.
@@ -67,10 +71,11 @@ local function parts_of(entry, fence)
     end
   end
   if entry.rows then
-    lines[#lines + 1] = fence and "| there | here | difference |\n| --- | --- | --- |" or ""
+    lines[#lines + 1] = fence and "| there | here | difference | example |\n| --- | --- | --- | --- |" or ""
     for _, row in ipairs(entry.rows) do
       local here = row[2] == "" and "" or fence and "`" .. row[2] .. "`" or row[2]
-      lines[#lines + 1] = (fence and "| `%s` | %s | %s |" or "  %-32s %-32s %s"):format(row[1], here, row[3])
+      local example = row[4] and (fence and "`" .. row[4] .. "`" or "\n      " .. row[4]) or ""
+      lines[#lines + 1] = (fence and "| `%s` | %s | %s | %s |" or "  %-32s %-32s %s%s"):format(row[1], here, row[3], example)
     end
   end
   return table.concat(lines, "\n") .. "\n"
@@ -99,6 +104,7 @@ function show.text(entry, head)
   local also = other_names(entry)
   if #also > 0 then lines[#lines + 1] = "Also called " .. table.concat(also, ", ") .. ".\n" end
   for _, note in ipairs(entry.notes or {}) do lines[#lines + 1] = note .. "\n" end
+  lines[#lines + 1] = see_also(entry, "")
   if entry.source then lines[#lines + 1] = "Source: " .. entry.source end
   return table.concat(lines, "\n") .. "\n"
 end
@@ -131,6 +137,7 @@ function show.body(entry)
   local also = other_names(entry)
   if #also > 0 then line("Also called `" .. table.concat(also, "`, `") .. "`.\n") end
   for _, note in ipairs(entry.notes or {}) do line(note .. "\n") end
+  line(see_also(entry, "`"))
   if entry.source then line("Source: `" .. entry.source .. "`\n") end
   return table.concat(lines, "\n")
 end
@@ -179,7 +186,7 @@ end
 --- What has these words in its name or text, as lines; nothing where there is none.
 function show.search(words, count)
   local search = require "lunaria.help.search"
-  local found = search.find(words, count or 12, words:find "^[%w_]+$" ~= nil)
+  local found, share = search.find(words, count or 12, words:find "^[%w_]+$" ~= nil)
   if #found == 0 then return nil end
   local lines, width = {}, 0
   for _, entry in ipairs(found) do width = math.max(width, #entry.name) end
@@ -188,6 +195,7 @@ function show.search(words, count)
     if utf8.len(sentence) and utf8.len(sentence) > 90 then sentence = sentence:sub(1, utf8.offset(sentence, 88) - 1) .. "..." end
     lines[i] = ("%-" .. math.min(width, 36) .. "s  %s"):format(entry.name, sentence)
   end
+  if share < search.enough then table.insert(lines, 1, ("nothing has all of '%s'; what has a part of it:"):format(words)) end
   return table.concat(lines, "\n")
 end
 

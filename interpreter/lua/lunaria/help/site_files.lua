@@ -19,9 +19,36 @@ files.page = [[<!DOCTYPE html>
 <main>
 {{content}}
 </main>
-<script src="{{root}}search.js"></script>
+<script src="{{root}}search.js" defer></script>
+{{nav}}
 </body>
 </html>
+]]
+
+-- Shows a file at a line: source.html#lunaria/nn/basic.lua:40.
+files.source = [[<article class="source-text"><h1 id="path">Source</h1><pre id="text"></pre></article>
+<script>
+function source(text) {
+  const [path, line] = decodeURIComponent(location.hash.slice(1)).split(":");
+  document.getElementById("path").textContent = "interpreter/lua/" + path;
+  const box = document.getElementById("text");
+  text.split("\n").forEach((row, i) => {
+    const part = document.createElement("span");
+    part.textContent = String(i + 1).padStart(4) + "  " + row + "\n";
+    if (i + 1 === Number(line)) part.className = "chosen";
+    box.append(part);
+  });
+  const chosen = box.querySelector(".chosen");
+  if (chosen) chosen.scrollIntoView({ block: "center" });
+}
+const wanted = location.hash.slice(1).split(":")[0];
+if (/^[\w/]+\.lua$/.test(wanted)) {
+  const script = document.createElement("script");
+  script.src = "source/" + wanted + ".js";
+  document.body.append(script);
+}
+addEventListener("hashchange", () => location.reload());
+</script>
 ]]
 
 files.welcome = [[<div class="welcome"><h1>Reference</h1>
@@ -74,18 +101,21 @@ pre b { color: var(--accent); font-weight: 600; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }
 th { text-align: left; color: var(--dim); font-weight: 600; }
 th, td { padding: .4rem .8rem .4rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+h2:target { background: var(--mark); }
+.shown { margin: -.4rem 0 1rem; } .shown pre { background: none; } .shown svg, .shown img { max-width: 100%; height: auto; }
+pre.cell { border-left: 3px solid var(--accent); }
+.source-text pre { white-space: pre; } .source-text .chosen { background: var(--mark); }
 .names a { display: inline-block; margin: 0 .9rem .25rem 0; }
 .guides { columns: 2; padding-left: 1.2rem; }
 ]]
 
--- The ranking is that of search.lua, which tells what it does; tests/lua/site_test.lua compares the two.
+-- The ranking is that of search.lua, which tells what it does, over the data of index.js; tests/lua/search_test.lua compares the two.
 files.script = [=[
-const stopped = new Set(STOP);
-
 function stem(word) {
-  if (word.length > 4) {
-    word = word.replace(/ies$/, "y").replace(/([^s])s$/, "$1");
-    if (word.length > 6) word = word.replace(/ing$/, "").replace(/ation$/, "").replace(/ed$/, "");
+  if (Object.hasOwn(IRREGULAR, word)) return IRREGULAR[word];
+  for (const pass of ENDINGS) {
+    const rule = pass.find(([ending, least]) => word.length >= ending.length + least && word.endsWith(ending));
+    if (rule) word = word.slice(0, word.length - rule[0].length) + rule[2];
   }
   return word;
 }
@@ -94,7 +124,7 @@ function wordsOf(text) {
   const list = [];
   const add = (word) => {
     word = word.toLowerCase();
-    if (word && !stopped.has(word)) list.push(stem(word));
+    if (word && !STOP.includes(word)) list.push(stem(word));
   };
   for (const token of text.match(/[A-Za-z0-9_]+/g) || []) {
     const split = token.replace(/([a-z])([A-Z])/g, "$1_$2").replace(/([A-Za-z])([0-9]+[A-Za-z])$/, "$1_$2");
@@ -104,68 +134,192 @@ function wordsOf(text) {
   return list;
 }
 
-function find(query, count) {
-  const words = wordsOf(query);
-  const plain = query.toLowerCase().trim().replace(/[\s()]*$/, "");
-  const scores = new Map();
-  for (const word of words) {
-    const best = new Map();
-    for (const [known, list] of WORDS) {
-      const factor = known === word ? 1.0 : word.length >= 3 && known.startsWith(word) ? 0.6 : word.length >= 4 && known.includes(word) ? 0.3 : 0;
-      if (!factor) continue;
-      const rarity = Math.log(1 + DOCUMENTS.length / list.length);
-      for (const [id, weight] of list) {
-        const score = weight * rarity * factor;
-        if (score > (best.get(id) || 0)) best.set(id, score);
-      }
+let terms, known;
+
+function prepare() {
+  if (terms) return;
+  known = new Map(CONCEPTS);
+  terms = new Map();
+  for (const [word, list] of WORDS) {
+    const pairs = [];
+    let id = 0;
+    for (let i = 0; i < list.length; i += 2) pairs.push([id += list[i], list[i + 1]]);
+    terms.set(word, pairs);
+  }
+}
+
+function spansOf(list) {
+  const spans = [];
+  for (let i = 0; i < list.length;) {
+    let length = 1, ours;
+    for (let n = Math.min(LONGEST, list.length - i); n >= 1 && !ours; n--) {
+      ours = known.get(list.slice(i, i + n).sort().join(" "));
+      if (ours) length = n;
     }
-    for (const [id, score] of best) {
-      const entry = scores.get(id) || [0, 0];
-      scores.set(id, [entry[0] + score, entry[1] + 1]);
+    spans.push([list.slice(i, i + length), ours || []]);
+    i += length;
+  }
+  return spans;
+}
+
+function rarityOf(word) {
+  return Math.log(1 + DOCUMENTS.length / (terms.get(word) || [0]).length);
+}
+
+function scoresOf(word, cache) {
+  if (cache.has(word)) return cache.get(word);
+  const best = new Map();
+  for (const [other, list] of terms) {
+    const factor = other === word ? 1.0 : word.length >= 3 && other.startsWith(word) ? FACTORS.beginning
+      : word.length >= 4 && other.includes(word) ? FACTORS.middle : 0;
+    if (!factor) continue;
+    const rarity = rarityOf(other);
+    for (const [id, weight] of list) {
+      const score = weight * rarity * factor;
+      if (score > (best.get(id) || 0)) best.set(id, score);
+    }
+  }
+  cache.set(word, best);
+  return best;
+}
+
+function scoresOfTerm(term, cache) {
+  let result;
+  for (const word of term) {
+    const scores = scoresOf(word, cache), both = new Map();
+    for (const [id, score] of result || scores) {
+      if (scores.has(id)) both.set(id, (result ? score : 0) + scores.get(id));
+    }
+    result = both;
+  }
+  const named = NAMED * Math.log(1 + DOCUMENTS.length / 3), whole = term[term.length - 1];
+  return new Map([...result].map(([id, score]) =>
+    [id, DOCUMENTS[id][8].includes(whole) ? Math.max(named, score / term.length) : score / term.length]));
+}
+
+function scoresOfSpan(span, cache) {
+  const score = new Map(), share = new Map(), through = new Map();
+  let all = 0;
+  for (const word of span[0]) {
+    const rarity = rarityOf(word);
+    all += rarity;
+    for (const [id, value] of scoresOf(word, cache)) {
+      score.set(id, (score.get(id) || 0) + value);
+      share.set(id, (share.get(id) || 0) + rarity);
+    }
+  }
+  for (const [id, value] of share) share.set(id, value / all);
+  for (const term of span[1]) {
+    for (const [id, value] of scoresOfTerm(term, cache)) through.set(id, Math.max(through.get(id) || 0, value));
+  }
+  for (let [id, value] of through) {
+    value = value * FACTORS.concept * (1 + FACTORS.further * (span[0].length - 1));
+    if (value > (score.get(id) || 0)) score.set(id, value);
+    share.set(id, Math.max(share.get(id) || 0, FACTORS.concept));
+  }
+  return [score, share, all];
+}
+
+function bonusOf(document, text) {
+  let best = 0;
+  for (const phrase of document[7]) {
+    if (phrase.includes(" ") && text.includes(` ${phrase} `)) {
+      best = Math.max(best, phrase.split(" ").reduce((sum, word) => sum + rarityOf(word), 0));
+    }
+  }
+  return best * FACTORS.phrase;
+}
+
+function find(query, count) {
+  prepare();
+  const plain = query.toLowerCase().trim().replace(/[\s()?]*$/, "");
+  const scores = new Map(), shares = new Map(), cache = new Map();
+  const list = wordsOf(query), text = ` ${list.join(" ")} `;
+  let whole = 0;
+  for (const span of spansOf(list)) {
+    const [score, share, rarity] = scoresOfSpan(span, cache);
+    whole += rarity;
+    for (const [id, value] of score) {
+      scores.set(id, (scores.get(id) || 0) + value);
+      shares.set(id, (shares.get(id) || 0) + share.get(id) * rarity);
     }
   }
   const found = [];
   DOCUMENTS.forEach((document, id) => {
-    const factor = document[4], score = scores.get(id);
-    let value = score ? score[0] * (score[1] / words.length) * factor : 0;
+    const factor = document[4];
+    let value = scores.has(id) ? (scores.get(id) + bonusOf(document, text)) * (shares.get(id) / whole) ** FACTORS.share * factor : 0;
     if (document[5].includes(plain)) value += 1000 * factor;
-    else if (document[7].includes(plain)) value += 500 * factor;
+    else if (document[7].includes(text.slice(1, -1))) value += 500 * factor;
     if (value > 0) found.push([value, document]);
   });
   found.sort((a, b) => b[0] - a[0] || (a[1][6] < b[1][6] ? -1 : 1));
   return found.slice(0, count).map((pair) => pair[1]);
 }
 
+const root = document.body.dataset.root || "";
+
+// The list at the side of a page, which nav/*.js calls.
+function side(title, rows) {
+  const list = document.createElement("nav"), head = document.createElement("h3"), items = document.createElement("ul");
+  list.className = "side";
+  head.textContent = title;
+  const here = location.pathname.split("/").pop() + location.hash;
+  for (const [name, address] of rows) {
+    const item = document.createElement("li"), link = document.createElement("a");
+    link.href = root + address;
+    link.textContent = name;
+    if (address.split("/").pop() === here) item.className = "here";
+    item.append(link);
+    items.append(item);
+  }
+  list.append(head, items);
+  document.querySelector("main").prepend(list);
+  const chosen = list.querySelector(".here");
+  if (chosen) list.scrollTop = chosen.offsetTop - 120;
+}
+
 const box = document.getElementById("query");
 if (box) {
-  const results = document.getElementById("results"), root = document.body.dataset.root;
-  let chosen = 0;
+  const results = document.getElementById("results");
+  let chosen = 0, loading;
+  const load = () => loading ||= new Promise((done) => {
+    const script = document.createElement("script");
+    script.src = root + "index.js";
+    script.onload = done;
+    document.body.append(script);
+  });
   const mark = () => [...results.children].forEach((row, i) => {
     row.className = i === chosen ? "chosen" : "";
     if (i === chosen) row.scrollIntoView({ block: "nearest" });
   });
-  const show = () => {
-    results.replaceChildren();
-    chosen = 0;
-    for (const [title, address, kind, sentence] of box.value.trim() ? find(box.value, 12) : []) {
-      const row = document.createElement("li"), link = document.createElement("a");
-      link.href = root + address;
-      for (const [tag, text] of [["i", kind], ["b", title], ["span", sentence]]) {
-        const part = document.createElement(tag);
-        part.textContent = text;
-        link.append(part);
-      }
-      row.append(link);
-      results.append(row);
+  const row = (texts, address) => {
+    const item = document.createElement("li"), link = document.createElement(address ? "a" : "p");
+    if (address) link.href = root + address;
+    for (const [tag, text] of texts) {
+      const part = document.createElement(tag);
+      part.textContent = text;
+      link.append(part);
     }
+    item.append(link);
+    return item;
+  };
+  const show = async () => {
+    const query = box.value.trim();
+    if (query) await load();
+    if (query !== box.value.trim()) return;
+    chosen = 0;
+    const found = query ? find(query, 12) : [];
+    results.replaceChildren(...found.map(([title, address, kind, sentence]) => row([["i", kind], ["b", title], ["span", sentence]], address)));
+    if (query && !found.length) results.append(row([["span", `Nothing found for "${query}".`]]));
     mark();
   };
+  box.addEventListener("focus", load);
   box.addEventListener("input", show);
   box.addEventListener("keydown", (event) => {
     const rows = results.children.length;
     if (event.key === "ArrowDown" && rows) chosen = (chosen + 1) % rows;
     else if (event.key === "ArrowUp" && rows) chosen = (chosen + rows - 1) % rows;
-    else if (event.key === "Enter" && rows) location.href = results.children[chosen].firstChild.href;
+    else if (event.key === "Enter" && rows) location.href = results.children[chosen].firstChild.href || location.href;
     else if (event.key === "Escape") { box.value = ""; show(); return; }
     else return;
     event.preventDefault();
@@ -177,8 +331,6 @@ if (box) {
   document.addEventListener("click", (event) => { if (!event.target.closest(".box")) results.replaceChildren(); });
   const asked = new URLSearchParams(location.search).get("q");
   if (asked) { box.value = asked; show(); }
-  const here = document.querySelector(".side .here");
-  if (here) here.parentNode.parentNode.scrollTop = here.offsetTop - 120;
 }
 ]=]
 

@@ -30,11 +30,12 @@ topics.first = {
   { "ms.armour.evaluations", function() return ms.armour.evaluations end },
 }
 -- What is loaded when it is first used, and in no table before.
-for name in ([[JitConfig Generator Profiler constexpr derivative jet jit_class lazy_inline linearize mutable no_inline run_check saved_tensors_hooks
-  AutoParallel shard ops.ForiLoop ops.GradOperation ops.HookBackward ops.HyperMap ops.InsertGradientOf ops.Map ops.MultitypeFuncGraph ops.Partial
-  ops.Primitive ops.Scan ops.WhileLoop ops.fori_loop ops.partial ops.scan ops.while_loop]]):gmatch "%S+" do
-  local of_ops = name:match "^ops%.(.*)$"
-  topics.first[#topics.first + 1] = { "ms." .. name, function() return of_ops and ms.ops[of_ops] or ms[name] end }
+for _, name in ipairs(registry.parts()) do
+  if not name:find "^_" then topics.first[#topics.first + 1] = { "ms." .. name, function() return ms[name] end } end
+end
+for name in ([[ForiLoop GradOperation HookBackward HyperMap InsertGradientOf Map MultitypeFuncGraph Partial Primitive Scan WhileLoop
+  fori_loop partial scan while_loop]]):gmatch "%S+" do
+  topics.first[#topics.first + 1] = { "ms.ops." .. name, function() return ms.ops[name] end }
 end
 
 -- The text of a file of the library up to its first line of code: what a module without a text above is.
@@ -138,7 +139,7 @@ function topics.all()
   end
   for _, pair in ipairs(globals) do
     add { name = pair[1], kind = "global", head = pair[1] .. "(value)", doc = ("The same as %s, without a require."):format(pair[2]),
-      source = "interpreter/session/session.cpp", parameters = { { name = "value", text = "any value" } } }
+      source = "interpreter/session/session.cpp", parameters = { { name = "value", type = "any value", text = "what is shown" } } }
   end
   add { name = "breakpoint", kind = "global", head = "breakpoint()",
     doc = "Stops the program here and opens the debugger's prompt, as in pdb; h lists what can be typed there.", source = "interpreter/debugger/debugger.cpp" }

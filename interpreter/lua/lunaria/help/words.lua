@@ -1,0 +1,65 @@
+-- Words of texts and queries in one form: lower case, without endings, in American spelling. The rules are a table, which the site's
+-- script has too.
+local words = {}
+
+-- Words that are not looked for.
+words.stop = {}
+for word in ([[a an and any are as at be by can could do does doing for from get give go got had has have here how i id if in into is it its
+  just like make me my need of on or our please s set should so some such t than that the their them then there these they this those to
+  use used using want was we what when where which will with would you your]]):gmatch "%S+" do
+  words.stop[word] = true
+end
+
+words.irregular = {
+  indices = "index", matrices = "matrix", axes = "axis", vertices = "vertex", bias = "bias", biases = "bias", data = "data",
+  wrote = "write", written = "write", ran = "run", drawn = "draw", drew = "draw", saw = "see", seen = "see", children = "child",
+  halves = "half", lstm = "lstm", rms = "rms", adamw = "adamw", gpus = "gpu", series = "series",
+}
+
+-- Of each pass the first ending that fits is replaced: { ending, the least length of what stands before it, what takes its place }.
+words.endings = {
+  { { "sses", 2, "ss" }, { "ies", 2, "y" }, { "xes", 2, "x" }, { "ches", 2, "ch" }, { "shes", 2, "sh" }, { "ss", 1, "ss" },
+    { "us", 1, "us" }, { "is", 1, "is" }, { "s", 3, "" } },
+  { { "ibility", 3, "ibl" }, { "ability", 3, "abl" }, { "isation", 3, "iz" }, { "ization", 3, "iz" }, { "iser", 3, "iz" },
+    { "izer", 3, "iz" }, { "ised", 3, "iz" }, { "ized", 3, "iz" }, { "ising", 3, "iz" }, { "izing", 3, "iz" }, { "ise", 4, "iz" },
+    { "ize", 3, "iz" }, { "our", 3, "or" }, { "ational", 3, "at" }, { "ation", 3, "at" }, { "ating", 3, "at" }, { "ated", 3, "at" },
+    { "ator", 3, "at" }, { "ate", 3, "at" }, { "ional", 4, "" }, { "ion", 4, "" }, { "ness", 4, "" }, { "ly", 4, "" }, { "er", 5, "" },
+    { "ing", 3, "" }, { "ed", 3, "" } },
+  { { "bb", 1, "b" }, { "dd", 1, "d" }, { "gg", 1, "g" }, { "mm", 1, "m" }, { "nn", 1, "n" }, { "pp", 1, "p" }, { "rr", 1, "r" },
+    { "tt", 1, "t" }, { "ell", 3, "el" }, { "at", 5, "" }, { "e", 3, "" } },
+}
+
+--- The form of a word in lower case.
+function words.stem(word)
+  local known = words.irregular[word]
+  if known then return known end
+  for _, pass in ipairs(words.endings) do
+    for _, rule in ipairs(pass) do
+      local ending, least = rule[1], rule[2]
+      if #word >= #ending + least and word:sub(-#ending) == ending then
+        word = word:sub(1, #word - #ending) .. rule[3]
+        break
+      end
+    end
+  end
+  return word
+end
+
+--- The words of a text: split where lower case changes into upper and at _, and the whole too.
+function words.of(text)
+  local list = {}
+  local function add(word)
+    word = word:lower()
+    if not words.stop[word] and word ~= "" then list[#list + 1] = words.stem(word) end
+  end
+  for token in text:gmatch "[%w_]+" do
+    local split = token:gsub("(%l)(%u)", "%1_%2"):gsub("(%a)(%d+%a)$", "%1_%2")
+    if split:find "_" then
+      for part in split:gmatch "[^_]+" do add(part) end
+    end
+    add((token:gsub("_", "")))
+  end
+  return list
+end
+
+return words
