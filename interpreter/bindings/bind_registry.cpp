@@ -39,6 +39,7 @@ struct Family {
 constexpr Family kFamilies[] = {
     {"math", "Elementwise arithmetic and functions", add_math_ops},
     {"activation", "Activation functions", add_activation_ops},
+    {"activation_grad", "Gradients of activation functions", add_activation_grad_ops},
     {"compare", "Comparisons, logic and selection", add_compare_ops},
     {"reduce", "Reductions and scans", add_reduce_ops},
     {"sort", "Sorting and searching", add_sort_ops},
@@ -56,8 +57,13 @@ constexpr Family kFamilies[] = {
     {"conv", "Convolutions", add_conv_ops},
     {"pool", "Pooling", add_pool_ops},
     {"attention", "Attention, embedding, dropout", add_attention_ops},
+    {"routing", "Mixtures of experts", add_routing_ops},
+    {"arrangement", "Blocks, mirrors, grids, dropout of channels", add_arrangement_ops},
+    {"boxes", "Bounding boxes", add_box_ops},
     {"state", "State", add_state_ops},
+    {"communication", "Requests to other ranks", add_communication_ops},
     {"optimizer", "Steps of optimizers", add_optimizer_ops},
+    {"quantise", "Rounding to integer formats", add_quantise_ops},
 };
 
 // Sets the field to a list with the elements of the range, each pushed by `push_item`.

@@ -141,6 +141,16 @@ t.test("functions that bind their arguments by name show the names and what is t
   head = entries.of(ms.dataset.Dataset.bucket_batch_by_length).head
   assert(head:find("element_length_function=nil, pad_info=nil, pad_to_bucket_boundary=false, drop_remainder=false)", 1, true), head)
 end)
+t.test("every entry stands on a page of the reference, operators with their family", function()
+  local on_page, missing = {}, {}
+  for _, page in ipairs(require("lunaria.help.markdown").pages()) do
+    for _, entry in ipairs(page.entries) do on_page[entry] = true end
+  end
+  for _, entry in ipairs(entries.all()) do
+    if not on_page[entry] then missing[#missing + 1] = entry.name end
+  end
+  t.equal(missing, {})
+end)
 t.test("everything that is a value has an example", function()
   local missing = {}
   for _, entry in ipairs(entries.all()) do

@@ -88,7 +88,7 @@ for _, row in ipairs(questions) do
 end
 
 -- Lists of questions as they were written before the search had seen them: how many find the answer first.
-local least = { 0.9, 0.8 }
+local least = { 0.9, 0.85, 0.8, 0.8 }
 for i, list in ipairs(require "search_questions") do
   t.test("strangers' questions, list " .. i, function()
     local wrong = {}

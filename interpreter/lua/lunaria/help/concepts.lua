@@ -6,6 +6,7 @@ local list = {}
 for others, ours in ([[
 percentile, percentiles, quartile, quartiles: quantile
 average, averages, arithmetic mean: mean
+mean and variance, variance and mean: var_mean, mean, var
 spread, dispersion, deviation, standard deviation, sd: std
 variation: var variance
 middle value: median
@@ -14,7 +15,8 @@ distinct, deduplicate, duplicates: unique
 biggest, greatest, highest, maximal, largest: max, topk
 smallest, lowest, minimal, least value: min
 top, best k, top k, k best, k largest, highest scores: topk
-running total, running sum, cumulative, prefix sum, partial sums: cumsum
+running total, running sum, prefix sum, partial sums, cumulative sum: cumsum
+cumulative: cumsum, cumprod, cummax, cummin
 total, sum up, add up: sum
 order, ordering, rank elements, ascending, descending: sort
 indices that sort, sort indices, sorting indices, order of elements: argsort
@@ -44,6 +46,7 @@ fourier, spectrum of a signal, frequency, frequencies of a signal, dft: fft, spe
 spectrogram, short time fourier: stft, spectrogram
 low pass, high pass, band pass, audio filter, filter a signal: biquad, filter
 sound, wav, mp3, speech, recording, waveform, voice: audio
+read audio, audio file, audio files, load a sound, open a sound: audio read
 audio features, cepstral: mfcc, mel spectrogram
 loudness, volume: vol, gain, amplitude
 integrate, integral, area under a curve, numerical integration: trapz, trapezoid, odeint
@@ -64,7 +67,7 @@ clip values, limit values, restrict values, bound values, cap values, clamp: cla
 missing values, not a number, nans: nan, isnan, nan_to_num
 replace nan, nan with zero, nans with zero, remove nan, fill nan: nan_to_num
 nan loss, becomes nan, loss is nan, nan appears, nan comes, exploding loss, diverges, diverging: nan, first_nan, insight
-infinite, infinity, inf: isinf, isfinite
+infinite, infinity, infinities, inf: isinf, isfinite
 compare tensors, equality, are equal, same values, approximately equal, nearly equal, almost equal: equal, isclose, allclose
 conditional, if else elementwise, where a condition, elements where, choose elements, select elements: where, masked_select, nonzero
 filter elements, boolean mask, boolean indexing, mask out: masked_select, masked_fill, slicing
@@ -76,7 +79,7 @@ cut into pieces, divide a tensor, split a tensor, break into parts: split, chunk
 repeat, replicate, copies of: tile, repeat_interleave
 mirror, reverse the order, reversed, upside down, backwards order: flip
 shift elements, circular shift: roll
-random permutation, shuffle rows, permute randomly, random order: randperm, shuffle
+random permutation, without replacement, random subset, shuffle rows, permute randomly, random order: randperm, shuffle
 gaussian, normal distribution, bell curve, normally distributed: normal, randn
 uniform numbers, uniformly distributed: rand, uniform
 random integers, dice roll: randint
@@ -111,13 +114,14 @@ read a file, open a file, write a file, file handle: io.open
 today, current time, clock, timestamp, date: os.time, os.clock
 square brackets, python list, dictionary, dict, list comprehension: table
 neural network, neural net, net, architecture, mlp, perceptron: network, cell, Dense
-own network, define a model, custom model, build a model, model class, own layer, custom layer, subclass: cell
+own network, trainable weights, layer with weights, learnable parameters, define a model, custom model, build a model, model class, own layer, custom layer, subclass: cell
 fully connected, linear layer, feed forward, feedforward: Dense
 convolutional, cnn, convnet: Conv2d
 transposed convolution, deconvolution, deconv, fractionally strided: Conv2dTranspose
 depthwise, separable, grouped convolution: Conv2d, group
 subsampling, downsampling, pooling: pool
 recurrent, rnn, sequence model, time series network: RNN, LSTM, GRU
+convolution over time, over time series, temporal convolution, sequence convolution: Conv1d
 bidirectional, both directions: bidirectional
 gated recurrent: GRU
 transformer, encoder layer, decoder layer: Transformer, MultiheadAttention
@@ -150,7 +154,8 @@ squared error, mean squared error, regression loss: mse_loss, MSELoss
 absolute error, mean absolute error: l1_loss, MAELoss, MAE
 binary classification, binary cross entropy: BCELoss, BCEWithLogitsLoss
 contrastive, metric learning, siamese: triplet, CosineEmbeddingLoss
-imbalanced classes, class imbalance, class weights, rare classes: FocalLoss, weight, WeightedRandomSampler
+imbalanced classes, class imbalance, rare classes: FocalLoss, WeightedRandomSampler
+entropy with class weights, class weights, weighted classes: CrossEntropyLoss, cross_entropy
 segmentation, segmentation masks, overlap of masks: DiceLoss, Dice, MeanSurfaceDistance
 speech recognition, connectionist: CTCLoss
 label smoothing, smooth labels, soft labels: label_smoothing, CrossEntropyLoss
@@ -161,6 +166,7 @@ l2 regularization, l2 penalty, weight penalty: weight decay
 stochastic gradient descent: SGD
 second order, quasi newton: LBFGS, thor
 learning rate, step size, lr: learning rate
+warm restarts, cosine with restarts, restarts: CosineAnnealingWarmRestarts
 learning rate schedule, schedule, scheduler, anneal, annealing, decay the learning rate, reduce the learning rate, warmup, warm up, ramp up: learning rate, learning_rates, CosineDecayLR, WarmUpLR
 plateau: ReduceLROnPlateau
 early stop, stop training, stop early, stops improving, no improvement, patience, does not improve, no longer improves: EarlyStopping
@@ -268,7 +274,8 @@ deploy, deployment, production, serve, serving, rest api, http, web service, web
 c program, c api, c++ program, embed, from c, call from another language: embedding, packaging, lunaria.h
 install, installation, package, packaging, pip, wheel, docker, standalone, distribute a program, ship a program: packaging
 jupyter, notebook, ipython: notebook, kernel
-compile, compiled, jit, machine code, faster, speed, speed up, slow, slower, acceleration, optimise speed, performance, make it fast: graph mode, jit, performance
+compile a function, compile, compiled, machine code, jit: jit, graph mode
+faster, speed, speed up, slow, slower, acceleration, optimise speed, performance, make it fast: graph mode, jit, performance
 why slow, not faster, no faster, no speedup, slower than: performance, jit_report
 recompile, recompilation, compiles again: performance, jit_report
 profile, profiling, bottleneck, hot spot, where is the time, time spent, which operator is slow, spends its time: profile, performance
@@ -293,7 +300,7 @@ robust, robustness, defence, defense, harden: armour, defenses
 private, privacy, differential privacy, dp, anonymous: privacy
 membership, leak training data, memorised data: MembershipInference, privacy
 federated, without sharing data, data stays, decentralised, decentralized, on devices of users, several hospitals: federated
-explain, explanation, interpretability, saliency, which pixels, why did the network, feature importance, attribution: explain
+explain, explanation, interpretability, saliency, which pixels, network decide, why did the network, heat map of an image, class activation, feature importance, attribution: explain
 drift, distribution shift, out of distribution, anomaly, unknown inputs: OodDetector, ConceptDrift
 random number generator, rng: Generator, random
 environment variable: environment variable
@@ -304,11 +311,13 @@ numpy user, coming from numpy, numpy equivalent, port from numpy: from_numpy
 mindspore user, coming from mindspore, mindspore equivalent, port from mindspore: from_mindspore
 ascend, huawei: ascend
 boosted trees, gradient boosting, xgboost: BoostedTrees
-differential equation, differential equations, ode, pde, physics: odeint, equations
+differential equation, differential equations, integrate an equation, ode, pde, physics: odeint, equations
 convolve, filter with a kernel, convolution of signals: convolve, conv1d
 windows of a signal, sliding window, overlapping windows: sliding_window, unfold
 error message, what does the error: debugging
-convert pytorch code, translate code: from_pytorch
+convert pytorch code, translate pytorch: from_pytorch
+convert numpy code, translate numpy, numpy code: from_numpy
+convert mindspore code, mindspore code: from_mindspore
 ]]):gmatch "([^\n]-): ([^\n]*)" do
   list[#list + 1] = { others, ours }
 end

@@ -17,20 +17,20 @@ local words = require "lunaria.help.words"
 local search = { words = words.of }
 
 -- Weights of words by where they stand, and of what is found by a concept, by the beginning of a word and by its middle.
-local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class = 3, first = 2.5, text = 1, kind = 2 }
+local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class = 3, path = 2, first = 2.5, text = 1, kind = 2 }
 search.named = weight.name
 search.enough = 0.5 -- of a query by rarity: with less, what is found has other words only
-search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, share = 0.7 }
+search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, scattered = 0.6, share = 0.7 }
 
 local kind_factor = { operator = 1.0, class = 1.1, guide = 1.2, ["function"] = 1.1, lua = 0.8, property = 0.9, method = 0.9, object = 0.8,
   constant = 0.9, module = 0.95 }
 
 -- Of names that begin so, others are meant more often.
-local area_factor = { { "^ms%.experimental%.", 0.8 }, { "^ms%.numpy%.", 0.75 }, { "^ms%.scipy%.", 0.85 }, { "^ms%.mint%.", 0.7 },
-  { "^ms%.ops%.[A-Z]", 0.8 }, { "^ms%.armour%.", 0.65 }, { "^ms%.federated%.", 0.65 }, { "^ms%.ascend%.", 0.65 }, { "^ms%.boost%.", 0.8 },
+local area_factor = { { "^ms%.experimental%.", 0.8 }, { "^ms%.numpy%.", 0.65 }, { "^ms%.scipy%.", 0.85 }, { "^ms%.mint%.", 0.7 },
+  { "^ms%.ops%.[A-Z]", 0.8 }, { "^ms%.armour%.", 0.55 }, { "^ms%.federated%.", 0.5 }, { "^ms%.ascend%.", 0.65 }, { "^ms%.boost%.", 0.8 },
   { "^ms%.dataset%.audio", 0.9 }, { "^ms%.dataset%.transforms", 0.9 }, { "^ms%.communication%.", 0.85 }, { "_grad$", 0.5 },
   { "^ms%.ops%.apply_", 0.5 }, { "^ms%.dataset%.%l+%.", 0.95 }, { "^ms%.nn%.optim%.", 0.85 }, { "^ms%.insight%.", 0.9 },
-  { "^ms%.io%.", 0.6 } }
+  { "^ms%.io%.", 0.6 }, { "[13]d$", 0.95 } }
 
 local function factor_of(entry)
   local factor = kind_factor[entry.kind] or 1.0
@@ -54,7 +54,7 @@ end
 -- A name of several words is found by one of them less surely than a name of one.
 local function add_name(document, name, value)
   local list = words.of(last_part(name))
-  add_words(document, list, value * (0.5 + 0.5 / math.max(1, #list - 1)))
+  add_words(document, list, value * (0.35 + 0.65 / math.max(1, #list - 1)))
   if #list > 1 then add_words(document, { list[#list] }, value) end
 end
 
@@ -86,6 +86,9 @@ local function add_names(document, entry)
   end
   local class = entry.name:match "([%w_]+):[%w_]+$"
   if class then add_words(document, words.of(class), weight.class) end
+  for part in (entry.name:match "^ms%.(.*)[%.:]" or ""):gmatch "%l[%l_]+" do
+    if part ~= "ops" and part ~= "nn" then add_words(document, words.of(part), weight.path) end
+  end
 end
 
 -- Words of the first sentence count more, those of a long text less.
@@ -221,7 +224,7 @@ local function scores_of(word)
       factor = search.factors.middle
     end
     if factor then
-      local rarity = rarity_of(known)
+      local rarity = math.min(rarity_of(known), rarity_of(word))
       for _, pair in ipairs(by_word[known]) do
         local score = pair[2] * rarity * factor
         if score > (best[pair[1]] or 0) then best[pair[1]] = score end
@@ -274,15 +277,21 @@ local function scores_of_span(span, cache)
   return score, share, all
 end
 
--- How much more a document has for the longest of its phrases that stands in the query: { words, with blanks around } of the query.
+-- How much more a document has for the best of its phrases that stands in the query, less where its words are scattered. text: the
+-- query's words with blanks around.
 local function bonus_of(document, text)
   local best = 0
   for phrase in pairs(document.phrases) do
-    if phrase:find " " and text:find(" " .. phrase .. " ", 1, true) then
-      local sum = 0
-      for word in phrase:gmatch "%S+" do sum = sum + rarity_of(word) end
-      best = math.max(best, sum)
+    local sum = 0
+    for word in (phrase:find " " and phrase or ""):gmatch "%S+" do
+      if not text:find(" " .. word .. " ", 1, true) then
+        sum = 0
+        break
+      end
+      sum = sum + rarity_of(word)
     end
+    if not text:find(" " .. phrase .. " ", 1, true) then sum = sum * search.factors.scattered end
+    best = math.max(best, sum)
   end
   return best * search.factors.phrase
 end
@@ -313,7 +322,7 @@ function search.find(query, count, all)
     if document.exact[plain] then
       value, share = value + 1000 * document.factor, 1
     elseif document.phrases[text:sub(2, -2)] then
-      value, share = value + 500 * document.factor, 1
+      value, share = value + 500 * math.min(document.factor, 1), 1
     end
     if value > 0 then list[#list + 1], largest = { value, document.entry }, math.max(largest, share) end
   end

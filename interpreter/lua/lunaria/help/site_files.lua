@@ -173,7 +173,7 @@ function scoresOf(word, cache) {
     const factor = other === word ? 1.0 : word.length >= 3 && other.startsWith(word) ? FACTORS.beginning
       : word.length >= 4 && other.includes(word) ? FACTORS.middle : 0;
     if (!factor) continue;
-    const rarity = rarityOf(other);
+    const rarity = Math.min(rarityOf(other), rarityOf(word));
     for (const [id, weight] of list) {
       const score = weight * rarity * factor;
       if (score > (best.get(id) || 0)) best.set(id, score);
@@ -223,9 +223,10 @@ function scoresOfSpan(span, cache) {
 function bonusOf(document, text) {
   let best = 0;
   for (const phrase of document[7]) {
-    if (phrase.includes(" ") && text.includes(` ${phrase} `)) {
-      best = Math.max(best, phrase.split(" ").reduce((sum, word) => sum + rarityOf(word), 0));
-    }
+    const parts = phrase.split(" ");
+    if (parts.length < 2 || !parts.every((word) => text.includes(` ${word} `))) continue;
+    const sum = parts.reduce((sum, word) => sum + rarityOf(word), 0);
+    best = Math.max(best, text.includes(` ${phrase} `) ? sum : sum * FACTORS.scattered);
   }
   return best * FACTORS.phrase;
 }
@@ -249,7 +250,7 @@ function find(query, count) {
     const factor = document[4];
     let value = scores.has(id) ? (scores.get(id) + bonusOf(document, text)) * (shares.get(id) / whole) ** FACTORS.share * factor : 0;
     if (document[5].includes(plain)) value += 1000 * factor;
-    else if (document[7].includes(text.slice(1, -1))) value += 500 * factor;
+    else if (document[7].includes(text.slice(1, -1))) value += 500 * Math.min(factor, 1);
     if (value > 0) found.push([value, document]);
   });
   found.sort((a, b) => b[0] - a[0] || (a[1][6] < b[1][6] ? -1 : 1));
