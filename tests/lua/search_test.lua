@@ -35,7 +35,7 @@ local questions = {
   { "custom operator", "guide.own_operators" },
   { "custom gradient", "guide.own_operators", "ms.custom_vjp" },
   { "breakpoint", "breakpoint" },
-  { "pdb", "guide.debugging", "breakpoint" },
+  { "pdb", "%pdb", "guide.debugging", "breakpoint" },
   { "DataLoader", "guide.data", "ms.data_sink" },
   { "shuffle the data", "guide.data" },
   { "plot the loss", "guide.plots" },
