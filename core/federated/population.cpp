@@ -229,10 +229,7 @@ void Population::ask(uint32_t device, IterationReport& report) {
     later(now_ + training_time(device), device, State::training);
 }
 
-void Population::send(uint32_t device, IterationReport& report) {
-    // The iteration that is nearest to the current one among those with these 32 bits.
-    const int64_t current = rounds_->iteration();
-    const int64_t iteration = current - static_cast<int64_t>(static_cast<uint32_t>(current) - started_[device]);
+void Population::send(uint32_t device, int64_t iteration, IterationReport& report) {
     const Answer answer = rounds_->update(now_, device, iteration, digest_of(device, iteration));
     if (answer.code == Code::succeed) {
         if (answer.repeated) {
@@ -264,22 +261,27 @@ void Population::handle(uint32_t device, State state, IterationReport& report) {
         ++report.lost;
         return later(now_ + settings_.retry, device, state);
     }
-    const int times = faults && happens(settings_.duplicated, words[1]) ? 2 : 1;
-    for (int i = 0; i < times && !calendar_.has(device); ++i) {
-        if (state == State::asking) {
-            ask(device, report);
-            // A device that was taken waits in the calendar for the end of its training; its second message comes all
-            // the same.
-            if (times == 2 && calendar_.has(device) && rounds_->start(now_, device).repeated) ++report.repeated;
-            continue;
-        }
+    int64_t iteration = 0;
+    const bool twice = faults && happens(settings_.duplicated, words[1]);
+    if (state == State::asking) {
+        ask(device, report);
+    } else {
         if (faults && happens(settings_.replayed, words[2]) && iteration_ > 1) {
             const Answer answer = rounds_->update(now_, device, iteration_ - 1, digest_of(device, iteration_ - 1));
             if (answer.code != Code::succeed) ++report.replays_refused;
         }
-        send(device, report);
+        // The iteration that is nearest to the current one among those with these 32 bits.
+        const int64_t current = rounds_->iteration();
+        iteration = current - static_cast<int64_t>(static_cast<uint32_t>(current) - started_[device]);
+        send(device, iteration, report);
         settle();
     }
+    if (!twice) return;
+    // The device has its answer: what it does next does not depend on the answer to a copy.
+    const Answer copy = state == State::asking ? rounds_->start(now_, device)
+                                               : rounds_->update(now_, device, iteration, digest_of(device, iteration));
+    if (copy.code == Code::succeed && copy.repeated) ++report.repeated;
+    settle();
 }
 
 // What the owner of the job does when all updates are there.

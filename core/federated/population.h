@@ -119,7 +119,7 @@ class Population {
     bool advance(IterationReport& report);
     void handle(uint32_t device, State state, IterationReport& report);
     void ask(uint32_t device, IterationReport& report);
-    void send(uint32_t device, IterationReport& report);
+    void send(uint32_t device, int64_t iteration, IterationReport& report);
     void restart(IterationReport& report);
     void settle();
     void later(Time time, uint32_t device, State state);

@@ -150,6 +150,19 @@ TEST(PopulationTest, repeated_and_old_messages_and_restarts_change_nothing) {
     EXPECT_GT(restarts, 100);
 }
 
+TEST(PopulationTest, a_copy_of_the_update_that_ends_an_iteration_changes_nothing) {
+    // Each copy comes after the iteration has ended, where the update before it was the last one.
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+        PopulationSettings settings = devices(300, seed);
+        settings.availability = 0.5;
+        const auto plain = run(settings, job(20, 4));
+        settings.duplicated = 1.0;
+        const auto faults = run(settings, job(20, 4));
+        EXPECT_EQ(digests(plain), digests(faults)) << seed;
+        for (const IterationReport& report : faults) EXPECT_GE(report.repeated, 20 + 15) << seed;
+    }
+}
+
 TEST(PopulationTest, too_few_devices_fail_an_iteration_within_its_window) {
     Population population(devices(50, 1), job(100, 2));
     const IterationReport report = population.iteration();
