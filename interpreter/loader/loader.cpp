@@ -46,29 +46,31 @@ void skip_comment(std::string& text) {
     if (text.starts_with('#')) text.erase(0, std::min(text.find('\n'), text.size()));
 }
 
-// The kind of the value of a global, without asking its metatable.
-lua::Known known_global(lua_State* L, std::string_view name) {
+// The value of a global, without asking its metatable.
+lua::GlobalValue value_of_global(lua_State* L, std::string_view name) {
     const int top = lua_gettop(L);
     lua_pushglobaltable(L);
     lua_pushlstring(L, name.data(), name.size());
-    lua::Known known = lua::Known::any;
+    lua::GlobalValue value = lua::GlobalValue::unknown;
     const int type = lua_rawget(L, -2);
     if (type == LUA_TNIL) {
-        known = lua::Known::nothing;
+        value = lua::GlobalValue::nothing;
     } else if (type == LUA_TTABLE) {
         luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
         lua_pushliteral(L, "lunaria");
         lua_rawget(L, -2);
-        if (lua_rawequal(L, -1, -3)) known = lua::Known::library;
+        if (lua_rawequal(L, -1, -3)) value = lua::GlobalValue::library;
     } else if (TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, -1)); place && *place) {
-        known = lua::Known::tensor;
+        value = lua::GlobalValue::tensor;
     }
     lua_settop(L, top);
-    return known;
+    return value;
 }
 
 void advise(lua_State* L, const lua::Chunk& chunk) {
-    const lua::KnownGlobal global = [L](std::string_view name) { return known_global(L, name); };
+    const std::function<lua::GlobalValue(std::string_view)> global = [L](std::string_view name) {
+        return value_of_global(L, name);
+    };
     luaL_checkstack(L, 6, "load");
     for (const lua::Advice& advice : lua::advice_on(chunk, global))
         warn(str(chunk.name(), ":", advice.line), advice.text, advice.hint);
