@@ -28,7 +28,8 @@ local inputs, labels, division = task.data(seed, clients)
 -- All clients take part in each round: what a fault delays then changes no selection.
 local function train(more)
   local o = { model = task.network(seed), data = { inputs, labels }, partition = division, rounds = rounds,
-    batch_size = task.batch_size, settings = { lr = task.lr, epochs = task.epochs }, strategy = options.strategy, seed = seed, speeds = 0.5 }
+    batch_size = task.batch_size, settings = { lr = task.lr, epochs = task.epochs }, strategy = options.strategy,
+    seed = seed, speeds = 0.5 }
   for key, value in pairs(more or {}) do o[key] = value end
   return federated.simulate(o)
 end
