@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/blas.h"
+#include "backends/cpu/conv_columns.h"
 #include "backends/cpu/conv_pieces.h"
 #include "backends/cpu/dnn.h"
 #include "backends/cpu/elementwise.h"
@@ -147,19 +148,56 @@ Tensor channels_in_front(const Tensor& t) {
                   {s[kImage], s[kChannel], s[kRow], s[kColumn]});
 }
 
-bool plain_last(const KernelCall& c) {
+// A call with the channels last by way of one with the channels in front: convolve(geometry, call).
+template <class F>
+bool by_way_of_front(const KernelCall& c, F convolve) {
     const Convolution conv = convolution_of_last(Call(c.op, c.args, c.dtype));
-    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
     std::vector<Value> args(c.args.begin(), c.args.end());
     args[0] = Value(channels_in_front(c.tensor(0)).contiguous());
     for (size_t i : {1, 2})
         if (c.has(i)) args[i] = Value(c.tensor(i).contiguous());
     Tensor front = Tensor::empty(c.dtype, conv.output_shape());
-    const KernelCall inner{c.op, args, std::span(&front, 1), c.dtype};
-    c.dtype == DType::f32 ? plain_convolution<float>(ConvKind::forward, conv, inner)
-                          : plain_convolution<double>(ConvKind::forward, conv, inner);
+    if (!convolve(conv, KernelCall{c.op, args, std::span(&front, 1), c.dtype})) return false;
     copy_elements(front, channels_in_front(c.out[0]));
     return true;
+}
+
+bool plain_last(const KernelCall& c) {
+    if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
+    return by_way_of_front(c, [](const Convolution& conv, const KernelCall& front) {
+        front.dtype == DType::f32 ? plain_convolution<float>(ConvKind::forward, conv, front)
+                                  : plain_convolution<double>(ConvKind::forward, conv, front);
+        return true;
+    });
+}
+
+bool has_elements(const KernelCall& c) {
+    return c.tensor(0).size() > 0 && c.tensor(1).size() > 0 && c.out[0].size() > 0;
+}
+
+// By products of matrices: f64, for which oneDNN has no kernels.
+bool by_columns(ConvKind kind, const Convolution& conv, const KernelCall& c, bool relu) {
+    double *first = c.tensor(0).data<double>(), *second = c.tensor(1).data<double>(), *out = c.out[0].data<double>();
+    const double* bias = kind == ConvKind::forward && c.has(2) ? c.tensor(2).data<double>() : nullptr;
+    const bool done = kind == ConvKind::forward      ? convolve_columns(kind, conv, first, second, bias, out)
+                      : kind == ConvKind::input_grad ? convolve_columns(kind, conv, out, second, bias, first)
+                                                     : convolve_columns(kind, conv, first, out, bias, second);
+    if (done && relu) cut_negatives(out, c.out[0].size());
+    return done;
+}
+
+template <ConvKind kind, bool relu = false>
+bool columns(const KernelCall& c) {
+    if (c.dtype != DType::f64 || !has_elements(c)) return false;
+    Convolution own;
+    return by_columns(kind, geometry(kind, c, own), c, relu);
+}
+
+bool columns_last(const KernelCall& c) {
+    if (c.dtype != DType::f64 || !has_elements(c)) return false;
+    return by_way_of_front(c, [](const Convolution& conv, const KernelCall& front) {
+        return by_columns(ConvKind::forward, conv, front, false);
+    });
 }
 
 // Reads x in its memory order, whether the channels really are last or x is a view of a tensor with the channels first.
@@ -376,22 +414,27 @@ void add_conv_kernels(KernelTable& table) {
         table.fast(op, pointwise<ConvKind::forward, true>);
         table.fast(op, dnn<ConvKind::forward>);
         table.fast(op, pointwise<ConvKind::forward, false>);
+        table.fast(op, columns<ConvKind::forward>);
     }
     table.plain("conv2d_relu", plain<ConvKind::forward, true>);
     table.fast("conv2d_relu", convolve_small<true>);
     table.fast("conv2d_relu", pointwise<ConvKind::forward, true, true>);
     table.fast("conv2d_relu", dnn<ConvKind::forward, true>);
     table.fast("conv2d_relu", pointwise<ConvKind::forward, false, true>);
+    table.fast("conv2d_relu", columns<ConvKind::forward, true>);
     table.fast("conv2d_last", dnn_last);
+    table.fast("conv2d_last", columns_last);
     table.plain("conv2d_last", plain_last);
     table.plain("conv_input_grad", plain<ConvKind::input_grad>);
     table.fast("conv_input_grad", pointwise<ConvKind::input_grad, true>);
     table.fast("conv_input_grad", pointwise<ConvKind::input_grad, false>);
     table.fast("conv_input_grad", dnn<ConvKind::input_grad>);
+    table.fast("conv_input_grad", columns<ConvKind::input_grad>);
     table.plain("conv_weight_grad", plain<ConvKind::weight_grad>);
     table.fast("conv_weight_grad", pointwise<ConvKind::weight_grad, true>);
     table.fast("conv_weight_grad", pointwise<ConvKind::weight_grad, false>);
     table.fast("conv_weight_grad", dnn<ConvKind::weight_grad>);
+    table.fast("conv_weight_grad", columns<ConvKind::weight_grad>);
 }
 
 }  // namespace lunaria::cpu
