@@ -1,13 +1,16 @@
 // CPU kernels: matrix products. A call is first reduced to a `Product`: sizes, strides and batches, in which vectors,
 // transposed views and broadcast batches are nothing special.
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <complex>
 #include <memory>
 
 #include "backends/cpu/bf16_product.h"
 #include "backends/cpu/blas.h"
 #include "backends/cpu/gemm_tiles.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/scratch.h"
 #include "core/base/interrupt.h"
 #include "core/loops/small_product.h"
 #include "core/operator/op.h"
@@ -178,6 +181,44 @@ bool multiply(const MatrixRef<BFloat16>& a, const MatrixRef<BFloat16>& b, float*
     return true;
 }
 
+// A product of complex matrices is one of real numbers: the pairs of a row of a, as they lie, times a matrix that has
+// two rows for each of b, (re, im) and (-im, re), give the pairs of a row of the result. The sums are those of the real
+// loops, in an order that no number of threads changes.
+template <class Part>
+bool multiply(const MatrixRef<std::complex<Part>>& a, const MatrixRef<std::complex<Part>>& b, std::complex<Part>* c) {
+    constexpr int64_t kFew = 256;
+    const int64_t m = a.rows, k = a.columns, n = b.columns;
+    std::array<Part, kFew> few;
+    Scratch<Part> many, lying;
+    Part* turned = few.data();
+    if (4 * k * n > kFew) {
+        many.resize(static_cast<size_t>(4 * k * n));
+        turned = many.data();
+    }
+    in_ranges(k, kElementsBetweenLooks / std::max<int64_t>(n, 1) + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            Part *const row = turned + 4 * i * n, *const next = row + 2 * n;
+            for (int64_t j = 0; j < n; ++j) {
+                const std::complex<Part> z = b.data[i * b.row_stride + j * b.column_stride];
+                row[2 * j] = z.real(), row[2 * j + 1] = z.imag();
+                next[2 * j] = -z.imag(), next[2 * j + 1] = z.real();
+            }
+        }
+    });
+    MatrixRef<Part> left{reinterpret_cast<const Part*>(a.data), m, 2 * k, 2 * a.row_stride, 1};
+    if (a.column_stride != 1 && k > 1) {
+        lying.resize(static_cast<size_t>(2 * m * k));
+        auto* to = reinterpret_cast<std::complex<Part>*>(lying.data());
+        in_ranges(m, kElementsBetweenLooks / k + 1, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i)
+                for (int64_t j = 0; j < k; ++j) to[i * k + j] = a.data[i * a.row_stride + j * a.column_stride];
+        });
+        left.data = lying.data();
+        left.row_stride = 2 * k;
+    }
+    return multiply<Part>(left, {turned, 2 * k, 2 * n, 2 * n, 1}, reinterpret_cast<Part*>(c));
+}
+
 // A weight of a compiled program packed for the loops, where it is kept from run to run.
 template <class T>
 const PackedMatrix<T>* kept_packed(const MatrixRef<T>& a, const MatrixRef<T>& b) {
@@ -257,6 +298,19 @@ bool fast_product(const Product& p, const Tensor& a, const Tensor& b, const Tens
     return true;
 }
 
+template <class T>
+bool complex_product(const KernelCall& c, bool b_transposed) {
+    const Tensor &a = c.tensor(0), &b = c.tensor(1);
+    const Product p = product_of(a, b, b_transposed);
+    T* const to = c.out[0].data<T>();
+    if (!multiply_batches(p, a.data<T>(), b.data<T>(), to)) return false;
+    if (!b_transposed || !c.has(2)) return true;
+    Tensor storage;
+    const T* bias = row_of<T>(c.tensor(2), p.n, storage);
+    for (int64_t i = 0; i < c.out[0].size(); ++i) to[i] += bias[i % p.n];
+    return true;
+}
+
 // Signed and unsigned integers wrap around alike, and the lower half of a product needs only the lower halves of its
 // factors: integers of 8 bits are computed in 16. Products of bools are counted in 32 bits.
 bool integer_product(const Tensor& a, const Tensor& b, bool b_transposed, const Tensor* bias, const Tensor& out) {
@@ -307,6 +361,8 @@ bool fast(const KernelCall& c, bool b_transposed) {
     const Tensor* bias = b_transposed && c.has(2) ? &c.tensor(2) : nullptr;
     if (is_integer(c.dtype) || c.dtype == DType::boolean) return integer_product(a, b, b_transposed, bias, c.out[0]);
     if (is_half(c.dtype)) return half_product(c, b_transposed, bias);
+    if (c.dtype == DType::c64) return complex_product<Complex64>(c, b_transposed);
+    if (c.dtype == DType::c128) return complex_product<Complex128>(c, b_transposed);
     if (c.dtype != DType::f32 && c.dtype != DType::f64) return false;
     if (!b_transposed && a.rank() == 2 && b.rank() == 2 && !prepared_place(b.raw()))
         return c.dtype == DType::f32 ? matrices<float>(a, b, c.out[0]) : matrices<double>(a, b, c.out[0]);
