@@ -43,7 +43,7 @@ struct Number {
 class Bundle {
   public:
     Bundle(std::shared_ptr<const FourierPlan> plan, int64_t signals)
-        : plan_(std::move(plan)), signals_(signals), x_(plan_->room(signals)), scratch_(plan_->room(signals)) {}
+        : plan_(std::move(plan)), signals_(signals), x_(room()), scratch_(room()) {}
 
     int64_t signals() const { return signals_; }
     void set(int64_t i, int64_t signal, Number v) { x_.set(static_cast<size_t>(i * signals_ + signal), v.re, v.im); }
@@ -53,6 +53,8 @@ class Bundle {
     }
     void transform() { (*plan_)(x_, scratch_, signals_); }
     SplitNumbers numbers() const { return x_.numbers(); }
+    // Room beside the numbers, for one element more than a transform has; transforms overwrite it.
+    SplitNumbers beside() const { return scratch_.numbers(); }
     // Room for `count` elements of each signal as pairs of floats.
     Complex64* pairs(int64_t count) {
         if (pairs_.size() < static_cast<size_t>(count * signals_)) pairs_.resize(static_cast<size_t>(count * signals_));
@@ -60,6 +62,8 @@ class Bundle {
     }
 
   private:
+    size_t room() const { return plan_->room(signals_) + static_cast<size_t>(signals_); }
+
     std::shared_ptr<const FourierPlan> plan_;
     int64_t signals_;
     SplitArray x_, scratch_;
@@ -169,6 +173,90 @@ void put_apart(Complex64* to, const Lines& lines, const Starts& starts, int64_t 
     scatter(room, to, lines, starts, signals, count);
 }
 
+// A line of floats of even length, read as half as many pairs.
+Lines in_pairs(Lines lines) {
+    lines.length /= 2;
+    return lines;
+}
+
+// Whether the lines from `first` on fill a bundle and are neighbours in memory, so that they move by whole registers.
+bool move_together(const Lines& lines, int64_t first, int64_t signals) {
+    return signals == kSideBySide && (lines.inner == 1 || first % lines.inner + kSideBySide <= lines.inner);
+}
+
+template <class Part>
+const FourierLines<Part>& line_loops() {
+    if constexpr (std::is_same_v<Part, float>)
+        return fourier_loops().f32;
+    else
+        return fourier_loops().f64;
+}
+
+// The first `given` elements of such lines of pairs, and zeros up to `count`.
+template <class Part>
+void read_together(const std::complex<Part>* from, const Lines& lines, int64_t first, int64_t given, int64_t count,
+                   const SplitNumbers& x, double sign) {
+    const auto* pairs = reinterpret_cast<const Part*>(from + lines.start(first));
+    if (lines.inner == 1)
+        line_loops<Part>().read_rows(pairs, 2 * lines.length, given, x, sign);
+    else
+        line_loops<Part>().read_columns(pairs, 2 * lines.inner, given, x, sign);
+    std::fill(x.re + given * kSideBySide, x.re + count * kSideBySide, 0.0);
+    std::fill(x.im + given * kSideBySide, x.im + count * kSideBySide, 0.0);
+}
+template <class Part>
+void write_together(const SplitNumbers& x, int64_t count, std::complex<Part>* to, const Lines& lines, int64_t first,
+                    double scale, double sign) {
+    auto* pairs = reinterpret_cast<Part*>(to + lines.start(first));
+    if (lines.inner == 1)
+        line_loops<Part>().write_rows(x, count, pairs, 2 * lines.length, scale, sign);
+    else
+        line_loops<Part>().write_columns(x, count, pairs, 2 * lines.inner, scale, sign);
+}
+
+// A transform of lines that move together; false: of others.
+template <class Part>
+bool transform_together(Bundle& bundle, const std::complex<Part>* from, const Lines& in, std::complex<Part>* to,
+                        const Lines& out, int64_t first, const Direction& d) {
+    if (!move_together(in, first, bundle.signals()) || !move_together(out, first, bundle.signals())) return false;
+    const double sign = d.inverse ? -1.0 : 1.0;
+    read_together(from, in, first, std::min(in.length, d.n), d.n, bundle.numbers(), sign);
+    bundle.transform();
+    write_together(bundle.numbers(), out.length, to, out, first, d.scale, sign);
+    return true;
+}
+
+// The same for rows of real numbers as pairs, with the plan's half_turns, and with the half that mirrors the other
+// where it is wanted.
+template <class Part>
+bool transform_real_together(Bundle& bundle, const std::complex<Part>* from, const Lines& in, std::complex<Part>* to,
+                             const Lines& out, int64_t first, const Direction& d, const SplitNumbers& turns) {
+    if (!move_together(in, first, bundle.signals()) || !move_together(out, first, bundle.signals())) return false;
+    const int64_t half = d.n / 2, direct = std::min(out.length, half + 1);
+    read_together(from, in, first, half, half, bundle.numbers(), 1.0);
+    bundle.transform();
+    fourier_loops().halves_of_spectrum(bundle.numbers(), turns, half, bundle.beside());
+    write_together(bundle.beside(), direct, to, out, first, d.scale, d.inverse ? -1.0 : 1.0);
+    for (int64_t j = 0; j < kSideBySide; ++j) {
+        std::complex<Part>* line = to + out.start(first + j);
+        for (int64_t k = direct; k < out.length; ++k) line[k * out.inner] = std::conj(line[(d.n - k) * out.inner]);
+    }
+    return true;
+}
+
+// The same for spectra of real rows.
+template <class Part>
+bool transform_to_real_together(Bundle& bundle, const std::complex<Part>* from, const Lines& in, std::complex<Part>* to,
+                                const Lines& out, int64_t first, const Direction& d, const SplitNumbers& turns) {
+    if (!move_together(in, first, bundle.signals()) || !move_together(out, first, bundle.signals())) return false;
+    const int64_t half = d.n / 2;
+    read_together(from, in, first, std::min(in.length, half + 1), half + 1, bundle.beside(), 1.0);
+    fourier_loops().halves_of_signal(bundle.beside(), turns, half, bundle.numbers());
+    bundle.transform();
+    write_together(bundle.numbers(), half, to, out, first, d.scale, -1.0);
+    return true;
+}
+
 void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
     // The inverse transform is that of the conjugate, conjugated.
     const double sign = d.inverse ? -1.0 : 1.0;
@@ -180,6 +268,7 @@ void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, cons
         return;
     }
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        if (transform_together(bundle, from, in, to, out, first, d)) return;
         const int64_t width = bundle.signals(), given = std::min(in.length, d.n);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(d.n, out.length));
@@ -191,18 +280,13 @@ void transform_pairs(const Complex64* from, const Lines& in, Complex64* to, cons
     });
 }
 
-// A line of floats of even length, read as half as many pairs.
-Lines in_pairs(Lines lines) {
-    lines.length /= 2;
-    return lines;
-}
-
 // As transform_real below, for whole contiguous lines of floats.
 void transform_real_pairs(const Complex64* from, const Lines& in, Complex64* to, const Lines& out, const Direction& d) {
     const int64_t half = d.n / 2;
     const auto plan = FourierPlan::of(half);
     const SplitNumbers turns = plan->half_turns();
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        if (transform_real_together(bundle, from, in, to, out, first, d, turns)) return;
         const int64_t width = bundle.signals();
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(std::max(half, out.length));
@@ -225,6 +309,7 @@ void transform_to_real_pairs(const Complex64* from, const Lines& in, Complex64* 
     const auto plan = FourierPlan::of(half);
     const SplitNumbers turns = plan->half_turns();
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        if (transform_to_real_together(bundle, from, in, to, out, first, d, turns)) return;
         const int64_t width = bundle.signals(), given = std::min(in.length, half + 1);
         const Starts read(in, first, width), write(out, first, width);
         Complex64* pairs = bundle.pairs(half + 1);
@@ -250,6 +335,8 @@ void transform_complex(const T* from, const Lines& in, Out* to, const Lines& out
     // The inverse transform is that of the conjugate, conjugated.
     const double sign = d.inverse ? -1.0 : 1.0;
     for_bundles(FourierPlan::of(d.n), out.count, [&](Bundle& bundle, int64_t first) {
+        if constexpr (std::is_same_v<T, Out>)
+            if (transform_together(bundle, from, in, to, out, first, d)) return;
         const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
         for_elements(d.n, [&](int64_t i) {
             for (int64_t j = 0; j < bundle.signals(); ++j) {
@@ -276,6 +363,11 @@ void transform_real(const T* from, const Lines& in, Out* to, const Lines& out, c
     const SplitNumbers turn = plan->half_turns();
     const double sign = d.inverse ? -1.0 : 1.0;
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        if constexpr (std::is_same_v<T, typename Out::value_type>)
+            if (in.inner == 1 && in.length == d.n &&
+                transform_real_together(bundle, reinterpret_cast<const Out*>(from), in_pairs(in), to, out, first, d,
+                                        turn))
+                return;
         const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
         auto element = [&](int64_t j, int64_t i) {
             return i < in.length ? static_cast<double>(from[read[j] + i * in.inner]) : 0.0;
@@ -333,6 +425,10 @@ void transform_to_real(const T* from, const Lines& in, Out* to, const Lines& out
     const auto plan = FourierPlan::of(by_half ? n / 2 : n);
     const SplitNumbers turn = by_half ? plan->half_turns() : SplitNumbers{};
     for_bundles(plan, out.count, [&](Bundle& bundle, int64_t first) {
+        if constexpr (std::is_same_v<T, std::complex<Out>>)
+            if (by_half && out.inner == 1 &&
+                transform_to_real_together(bundle, from, in, reinterpret_cast<T*>(to), in_pairs(out), first, d, turn))
+                return;
         const Starts read(in, first, bundle.signals()), write(out, first, bundle.signals());
         auto element = [&](int64_t j, int64_t k) {
             Number v = k < in.length ? number(from[read[j] + k * in.inner]) : Number{0, 0};

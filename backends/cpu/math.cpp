@@ -3,6 +3,7 @@
 
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/elementwise_walk.h"
+#include "backends/cpu/fourier_plan.h"
 #include "core/operator/op.h"
 #include "core/threads/threads.h"
 
@@ -29,6 +30,22 @@ bool cast_dense(const KernelCall& call) {
     auto in_size = static_cast<int64_t>(size_of(from.dtype())), out_size = static_cast<int64_t>(size_of(to.dtype()));
     parallel_for(from.size(), 64 * 1024, 64, [&](int64_t begin, int64_t end) {
         loop(from.data<char>() + begin * in_size, to.data<char>() + begin * out_size, end - begin);
+    });
+    return true;
+}
+
+// Lengths of dense complex numbers, as real numbers.
+bool lengths(const KernelCall& call) {
+    if (!is_complex(call.dtype)) return false;
+    const Tensor &x = call.tensor(0), &out = call.out[0];
+    if (x.dtype() != call.dtype || !x.is_contiguous() || out.dtype() != part_of(call.dtype)) return false;
+    parallel_for(x.size(), 16 * 1024, 64, [&](int64_t begin, int64_t end) {
+        if (call.dtype == DType::c64)
+            fourier_loops().magnitude_f32(static_cast<const float*>(x.raw()) + 2 * begin, out.data<float>() + begin,
+                                          end - begin);
+        else
+            fourier_loops().magnitude_f64(static_cast<const double*>(x.raw()) + 2 * begin, out.data<double>() + begin,
+                                          end - begin);
     });
     return true;
 }
@@ -88,6 +105,7 @@ bool nextafter_fast(const KernelCall& call) {
 }  // namespace
 
 void add_math_kernels(KernelTable& table) {
+    table.fast("abs", lengths);
     add_elementwise_kernels(table);
     table.fast("cast", cast_dense);
     table.plain("nextafter", nextafter);

@@ -1,7 +1,7 @@
 #include "backends/cpu/simd/fourier_loops.h"
 
-#include <utility>
-
+#include "backends/cpu/simd/fourier_lines.h"
+#include "backends/cpu/simd/fourier_squares.h"
 #include "backends/cpu/simd/pack.h"
 
 namespace lunaria::cpu::LUNARIA_ISA {
@@ -212,24 +212,6 @@ void multiply(SplitNumbers x, SplitNumbers factor, int64_t count, int64_t width,
     }
 }
 
-// Transposes squares of a pack's lanes: swaps their blocks of S lanes off the diagonal, then the smaller ones in each.
-template <int S, int... L>
-[[gnu::always_inline]] inline void swap_blocks(Pack<double>* rows, std::integer_sequence<int, L...> lanes) {
-    constexpr int kLanes = Pack<double>::lanes;
-    for (int i = 0; i < kLanes; ++i) {
-        if (i & S) continue;
-        const Pack<double> a = rows[i], b = rows[i + S];
-        rows[i] = __builtin_shufflevector(a.v, b.v, (L & S ? kLanes + L - S : L)...);
-        rows[i + S] = __builtin_shufflevector(a.v, b.v, (L & S ? kLanes + L : L + S)...);
-    }
-    if constexpr (S > 1) swap_blocks<S / 2>(rows, lanes);
-}
-[[gnu::always_inline]] inline void transpose(Pack<double>* rows) {
-    constexpr int kLanes = Pack<double>::lanes;
-    for (int i = 0; i < kSideBySide; i += kLanes)
-        swap_blocks<kLanes / 2>(rows + i, std::make_integer_sequence<int, kLanes>());
-}
-
 // Squares of kSideBySide rows and columns, as many as there are; each cache line is written at once. Leaves the powers
 // for the next row in turn and returns its index.
 int64_t turn_squares(SplitNumbers x, SplitNumbers roots, int64_t count, SplitNumbers to, int64_t first, int64_t length,
@@ -375,8 +357,41 @@ void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t w
     }
 }
 
+// Squares of floats neither overflow nor underflow as doubles. An infinite part makes the length infinite, whatever the
+// other one is.
+void magnitude_f32(const float* pairs, float* out, int64_t count) {
+    constexpr float kInfinity = __builtin_inff();
+    for (int64_t i = 0; i < count; ++i) {
+        const float re = pairs[2 * i], im = pairs[2 * i + 1];
+        const double x = static_cast<double>(re), y = static_cast<double>(im);
+        const auto length = static_cast<float>(__builtin_sqrt(x * x + y * y));
+        out[i] = __builtin_fabsf(re) == kInfinity || __builtin_fabsf(im) == kInfinity ? kInfinity : length;
+    }
+}
+
+// Doubles whose squares are ordinary numbers, which a block of them mostly is; the others one by one.
+void magnitude_f64(const double* pairs, double* out, int64_t count) {
+    constexpr double kLeast = 0x1p-480, kMost = 0x1p500;
+    for (int64_t from = 0; from < count; from += kPiece) {
+        const int64_t some = count - from < kPiece ? count - from : kPiece;
+        const double* x = pairs + 2 * from;
+        bool ordinary = true;
+        for (int64_t i = 0; i < 2 * some; ++i) {
+            const double size = __builtin_fabs(x[i]);
+            ordinary &= (size >= kLeast) & (size <= kMost);
+        }
+        if (ordinary)
+            for (int64_t i = 0; i < some; ++i)
+                out[from + i] = __builtin_sqrt(x[2 * i] * x[2 * i] + x[2 * i + 1] * x[2 * i + 1]);
+        else
+            for (int64_t i = 0; i < some; ++i) out[from + i] = __builtin_hypot(x[2 * i], x[2 * i + 1]);
+    }
+}
+
 }  // namespace
 
-const FourierLoops fourier_loops = {pass, split, join, real_spectrum, real_signal, multiply, turn_and_part};
+const FourierLoops fourier_loops = {
+    pass,          split,         join,      real_spectrum, real_signal,        multiply,        turn_and_part,
+    magnitude_f32, magnitude_f64, lines_f32, lines_f64,     halves_of_spectrum, halves_of_signal};
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -29,6 +29,17 @@ struct FourierPass {
 // Signals that go through a transform together: a cache line of them.
 inline constexpr int64_t kSideBySide = 8;
 
+// Moves kSideBySide lines of pairs between memory and a transform, with the imaginary parts times sign and, on the way
+// out, everything times scale. Rows: line j begins at pairs + j * step. Columns: element i of line j is the pair at
+// pairs + i * step + 2 * j.
+template <class Part>
+struct FourierLines {
+    void (*read_rows)(const Part* pairs, int64_t step, int64_t count, SplitNumbers x, double sign);
+    void (*write_rows)(SplitNumbers x, int64_t count, Part* pairs, int64_t step, double scale, double sign);
+    void (*read_columns)(const Part* pairs, int64_t step, int64_t count, SplitNumbers x, double sign);
+    void (*write_columns)(SplitNumbers x, int64_t count, Part* pairs, int64_t step, double scale, double sign);
+};
+
 // Loops over `width` interleaved signals, as separate parts and as pairs of floats: element i of signal j is number i *
 // width + j.
 struct FourierLoops {
@@ -52,6 +63,14 @@ struct FourierLoops {
     // signals of `length` elements.
     void (*turn_and_part)(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t width, SplitNumbers to,
                           int64_t first, int64_t length);
+    // out = |pair| for `count` pairs, without overflow or underflow on the way.
+    void (*magnitude_f32)(const float* pairs, float* out, int64_t count);
+    void (*magnitude_f64)(const double* pairs, double* out, int64_t count);
+    FourierLines<float> f32;
+    FourierLines<double> f64;
+    // As real_spectrum and real_signal, for kSideBySide signals and the first half + 1 elements of their spectra.
+    void (*halves_of_spectrum)(SplitNumbers x, SplitNumbers turns, int64_t half, SplitNumbers to);
+    void (*halves_of_signal)(SplitNumbers x, SplitNumbers turns, int64_t half, SplitNumbers to);
 };
 
 namespace v2 {
