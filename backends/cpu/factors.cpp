@@ -1,5 +1,6 @@
 // CPU kernels: factors of matrices for solving systems: LU, triangles, Householder reflections.
 #include "backends/cpu/matrices.h"
+#include "backends/cpu/small_matrices.h"
 #include "core/base/interrupt.h"
 #include "core/operator/op.h"
 
@@ -59,7 +60,15 @@ bool solve_triangular(const KernelCall& c) {
     check_size(c, a);
     check_size(c, rhs);
     const bool lower = c.args[2].boolean(), transpose = c.args[3].boolean(), unit = c.args[4].boolean();
-    for (int64_t b = 0; b < batches_in(a); ++b) {
+    const int64_t n = rows_in(a), columns = columns_in(rhs);
+    const bool same = a.dtype() == rhs.dtype() && a.dtype() == c.out[0].dtype();
+    const auto left = left_by_small_loops(a, n, batches_in(a), [&](const auto& loops, auto zero, int64_t b) {
+        using E = decltype(zero);
+        return same &&
+               loops.triangular(static_cast<int>(n), static_cast<int>(columns), a.data<E>() + b * n * n, lower,
+                                transpose, unit, rhs.data<E>() + b * n * columns, c.out[0].data<E>() + b * n * columns);
+    });
+    for (const int64_t b : left) {
         poll_interrupt();
         ColumnsOf<T> m = read<T>(a, b), x = read<T>(rhs, b);
         for (int i = 0; i < m.rows && !unit; ++i)

@@ -11,6 +11,7 @@ extern "C" {
 void dgetrs_(const char* trans, const int* n, const int* nrhs, const double* a, const int* lda, const int* pivots,
              double* b, const int* ldb, int* info, size_t);
 void dlaswp_(const int* n, double* a, const int* lda, const int* k1, const int* k2, const int* pivots, const int* step);
+void spotrf_(const char* uplo, const int* n, float* a, const int* lda, int* info, size_t);
 void dpotrf_(const char* uplo, const int* n, double* a, const int* lda, int* info, size_t);
 void zgetrs_(const char* trans, const int* n, const int* nrhs, const lunaria::Complex128* a, const int* lda,
              const int* pivots, lunaria::Complex128* b, const int* ldb, int* info, size_t);
@@ -193,6 +194,7 @@ void getrs(bool adjoint, int n, int columns, const Complex128* a, const int* piv
 }
 
 void potrf(int n, double* a, int lda, int* info) { dpotrf_("L", &n, a, &lda, info, 1); }
+void potrf(int n, float* a, int lda, int* info) { spotrf_("L", &n, a, &lda, info, 1); }
 void potrf(int n, Complex128* a, int lda, int* info) { zpotrf_("L", &n, a, &lda, info, 1); }
 
 }  // namespace
@@ -256,6 +258,7 @@ template int lu_factors(int, double*, int*);
 template int lu_factors(int, Complex128*, int*);
 template void lu_solve(int, const double*, const int*, bool, int, double*);
 template void lu_solve(int, const Complex128*, const int*, bool, int, Complex128*);
+template int cholesky_factor(int, float*);
 template int cholesky_factor(int, double*);
 template int cholesky_factor(int, Complex128*);
 

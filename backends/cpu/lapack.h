@@ -26,6 +26,18 @@ void dgesdd_(const char* job, const int* m, const int* n, double* a, const int* 
              const int* ldu, double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
 void sgesdd_(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u, const int* ldu,
              float* vt, const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
+void sgeqrf_(const int* m, const int* n, float* a, const int* lda, float* tau, float* work, const int* lwork,
+             int* info);
+void sorgqr_(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau, float* work,
+             const int* lwork, int* info);
+void strsm_(const char* side, const char* uplo, const char* trans, const char* diag, const int* m, const int* n,
+            const float* alpha, const float* a, const int* lda, float* b, const int* ldb, size_t, size_t, size_t,
+            size_t);
+void sgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k, const float* alpha,
+            const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc,
+            size_t, size_t);
+void ssyevd_(const char* job, const char* uplo, const int* n, float* a, const int* lda, float* w, float* work,
+             const int* lwork, int* iwork, const int* liwork, int* info);
 void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
              const int* lwork, int* iwork, const int* liwork, int* info);
 void dgeev_(const char* jobvl, const char* jobvr, const int* n, double* a, const int* lda, double* wr, double* wi,
@@ -101,6 +113,11 @@ inline void trsm(const char* side, const char* uplo, const char* trans, const ch
     const double one = 1;
     dtrsm_(side, uplo, trans, diag, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);
 }
+inline void trsm(const char* side, const char* uplo, const char* trans, const char* diag, int m, int n, const float* a,
+                 int lda, float* b, int ldb) {
+    const float one = 1;
+    strsm_(side, uplo, trans, diag, &m, &n, &one, a, &lda, b, &ldb, 1, 1, 1, 1);
+}
 inline void trsm(const char* side, const char* uplo, const char* trans, const char* diag, int m, int n,
                  const Complex128* a, int lda, Complex128* b, int ldb) {
     const Complex128 one = 1;
@@ -112,6 +129,10 @@ inline void gemm(const char* ta, const char* tb, int m, int n, int k, double alp
                  const double* b, int ldb, double beta, double* c, int ldc) {
     dgemm_(ta, tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
 }
+inline void gemm(const char* ta, const char* tb, int m, int n, int k, float alpha, const float* a, int lda,
+                 const float* b, int ldb, float beta, float* c, int ldc) {
+    sgemm_(ta, tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
+}
 inline void gemm(const char* ta, const char* tb, int m, int n, int k, Complex128 alpha, const Complex128* a, int lda,
                  const Complex128* b, int ldb, Complex128 beta, Complex128* c, int ldc) {
     zgemm_(ta, tb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
@@ -120,12 +141,18 @@ inline void gemm(const char* ta, const char* tb, int m, int n, int k, Complex128
 inline void geqrf(int m, int n, double* a, int lda, double* tau, double* work, int size, int* info) {
     dgeqrf_(&m, &n, a, &lda, tau, work, &size, info);
 }
+inline void geqrf(int m, int n, float* a, int lda, float* tau, float* work, int size, int* info) {
+    sgeqrf_(&m, &n, a, &lda, tau, work, &size, info);
+}
 inline void geqrf(int m, int n, Complex128* a, int lda, Complex128* tau, Complex128* work, int size, int* info) {
     zgeqrf_(&m, &n, a, &lda, tau, work, &size, info);
 }
 
 inline void orgqr(int m, int n, int k, double* a, int lda, const double* tau, double* work, int size, int* info) {
     dorgqr_(&m, &n, &k, a, &lda, tau, work, &size, info);
+}
+inline void orgqr(int m, int n, int k, float* a, int lda, const float* tau, float* work, int size, int* info) {
+    sorgqr_(&m, &n, &k, a, &lda, tau, work, &size, info);
 }
 inline void orgqr(int m, int n, int k, Complex128* a, int lda, const Complex128* tau, Complex128* work, int size,
                   int* info) {
@@ -157,6 +184,11 @@ inline void heevd(int n, double* a, int lda, double* w, double* work, int size, 
     std::vector<int> integers(static_cast<size_t>(integer_size));
     dsyevd_("V", "L", &n, a, &lda, w, work, &size, integers.data(), &integer_size, info);
 }
+inline void heevd(int n, float* a, int lda, float* w, float* work, int size, int* info) {
+    const int integer_size = 3 + 5 * n;
+    std::vector<int> integers(static_cast<size_t>(integer_size));
+    ssyevd_("V", "L", &n, a, &lda, w, work, &size, integers.data(), &integer_size, info);
+}
 inline void heevd(int n, Complex128* a, int lda, double* w, Complex128* work, int size, int* info) {
     const auto rows = static_cast<size_t>(n);
     std::vector<int> integers(3 + 5 * rows);
@@ -175,7 +207,7 @@ int lu_factors(int n, T* a, int* pivots);
 template <class T>
 void lu_solve(int n, const T* factors, const int* pivots, bool adjoint, int columns, T* b);
 // Replaces the lower triangle of a by its Cholesky factor. Returns the size of the first leading part that is not
-// positive definite, or 0.
+// positive definite, or 0. For float as well.
 template <class T>
 int cholesky_factor(int n, T* a);
 

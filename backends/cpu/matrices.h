@@ -34,6 +34,7 @@ struct ColumnsOf {
 template <class T>
 using RealOf = decltype(std::abs(T()));
 
+inline float conjugate(float x) { return x; }
 inline double conjugate(double x) { return x; }
 inline Complex128 conjugate(Complex128 z) { return std::conj(z); }
 inline bool is_finite(double x) { return std::isfinite(x); }

@@ -1,7 +1,7 @@
 // CPU kernels: decompositions of matrices, by the LAPACK inside OpenBLAS. Everything is computed in f64 (complex128 for
-// complex numbers) and rounded once, also for f32: these operators rarely take much time, and an f32 decomposition
-// loses half of its digits. The exception is svd, which does take time, and whose users expect no more digits than
-// LAPACK gives in f32.
+// complex numbers) and rounded once, also for f32: an f32 decomposition loses half of its digits. The exceptions are
+// decompositions of large matrices of f32 by orthogonal transformations and Cholesky's, which are stable and take time,
+// and whose users expect no more digits than LAPACK gives in f32.
 //
 // LAPACK counts by columns. A row-major matrix read that way is its transpose, which makes no difference to inverses
 // and determinants; elsewhere a matrix is transposed on the way in or out.
@@ -9,12 +9,14 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "backends/cpu/blas.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/lapack.h"
 #include "backends/cpu/matrices.h"
+#include "backends/cpu/small_matrices.h"
 #include "core/base/interrupt.h"
 #include "core/operator/op.h"
 
@@ -57,8 +59,13 @@ template <class T>
 bool inverse(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     check_size(c, x);
-    int64_t batches = batches_in(x);
-    for (int64_t b = 0; b < batches; ++b) {
+    int64_t batches = batches_in(x), n = rows_in(x);
+    const auto left = left_by_small_loops(x, n, batches, [&](const auto& loops, auto zero, int64_t b) {
+        using E = decltype(zero);
+        const auto size = static_cast<int>(n);
+        return loops.solve(size, size, x.data<E>() + b * n * n, false, nullptr, c.out[0].data<E>() + b * n * n);
+    });
+    for (int64_t b : left) {
         poll_interrupt();
         Lu<T> lu(read<T>(x, b));
         expect_regular(c, lu.singular, b, batches);
@@ -82,9 +89,16 @@ bool matrix_solve(const KernelCall& c) {
     const Tensor rhs = columns(c.tensor(1)), out = columns(c.out[0]);
     check_size(c, a);
     check_size(c, rhs);
-    int64_t batches = batches_in(a);
+    int64_t batches = batches_in(a), n = rows_in(a), m = columns_in(rhs);
     const bool adjoint = c.args[2].boolean();
-    for (int64_t b = 0; b < batches; ++b) {
+    const bool same = a.dtype() == rhs.dtype() && a.dtype() == out.dtype();
+    const auto left = left_by_small_loops(a, n, batches, [&](const auto& loops, auto zero, int64_t b) {
+        using E = decltype(zero);
+        return same && m <= kLargestSmallMatrix &&
+               loops.solve(static_cast<int>(n), static_cast<int>(m), a.data<E>() + b * n * n, adjoint,
+                           rhs.data<E>() + b * n * m, out.data<E>() + b * n * m);
+    });
+    for (int64_t b : left) {
         poll_interrupt();
         Lu<T> lu(read<T>(a, b));
         expect_regular(c, lu.singular, b, batches);
@@ -112,9 +126,30 @@ std::pair<T, double> log_determinant(Lu<T>& lu) {
     return {sign, log};
 }
 
+// Calls use(number of the matrix, diagonal of its upper factor, sign of the permutation) for small matrices, and
+// returns the numbers of the others.
+template <class F>
+std::vector<int64_t> left_by_pivots(const KernelCall& c, F use) {
+    const Tensor& x = c.tensor(0);
+    check_size(c, x);
+    const int64_t n = rows_in(x);
+    return left_by_small_loops(x, n, batches_in(x), [&](const auto& loops, auto zero, int64_t b) {
+        using E = decltype(zero);
+        double diagonal[kLargestSmallMatrix], sign = 1;
+        if (!loops.pivots(static_cast<int>(n), x.data<E>() + b * n * n, diagonal, &sign)) return false;
+        use(b, std::span<const double>(diagonal, static_cast<size_t>(n)), sign);
+        return true;
+    });
+}
+
 template <class T>
 bool det(const KernelCall& c) {
-    for (const int64_t b : matrices_of(c)) {
+    const auto left = left_by_pivots(c, [&](int64_t b, std::span<const double> diagonal, double sign) {
+        for (const double pivot : diagonal) sign *= pivot;
+        store(c.out[0], b, sign);
+    });
+    for (const int64_t b : left) {
+        poll_interrupt();
         Lu<T> lu(read<T>(c.tensor(0), b));
         T product = 1;
         for (int i = 0; i < lu.m.rows; ++i) product *= lu.pivots[index(i)] != i + 1 ? -lu.m.at(i, i) : lu.m.at(i, i);
@@ -125,7 +160,17 @@ bool det(const KernelCall& c) {
 
 template <class T>
 bool slogdet(const KernelCall& c) {
-    for (const int64_t b : matrices_of(c)) {
+    const auto left = left_by_pivots(c, [&](int64_t b, std::span<const double> diagonal, double sign) {
+        double log = 0;
+        for (const double pivot : diagonal) {
+            sign *= phase_of(pivot);
+            log += std::log(std::abs(pivot));
+        }
+        store(c.out[0], b, sign);
+        store(c.out[1], b, log);
+    });
+    for (const int64_t b : left) {
+        poll_interrupt();
         Lu<T> lu(read<T>(c.tensor(0), b));
         auto [sign, log] = log_determinant(lu);
         store(c.out[0], b, sign);
@@ -187,7 +232,6 @@ bool svd(const KernelCall& c) {
     if (!write_svd<T>(c)) expect_converged(c, 1);
     return true;
 }
-// The one decomposition that is common for large matrices of f32, for which doubles take twice as long.
 bool svd_single(const KernelCall& c) { return c.tensor(0).dtype() == DType::f32 && write_svd<float>(c); }
 
 template <class T>
@@ -316,20 +360,34 @@ template <class T>
 void symmetrise(ColumnsOf<T>& m) {
     for_tiles(m.rows, m.columns, [&](int i, int j) {
         if (j > i) return;
-        m.at(i, j) = 0.5 * (m.at(i, j) + conjugate(m.at(j, i)));
+        m.at(i, j) = RealOf<T>(0.5) * (m.at(i, j) + conjugate(m.at(j, i)));
         m.at(j, i) = conjugate(m.at(i, j));
     });
 }
+
+// In floats a decomposition that fails is left to doubles.
+template <class T>
+constexpr bool kSingle = std::is_same_v<T, float>;
 
 template <class T>
 bool cholesky(const KernelCall& c) {
     const Tensor& x = c.tensor(0);
     bool upper = c.args[1].boolean();
-    for (const int64_t b : matrices_of(c)) {
+    check_size(c, x);
+    const int64_t n = rows_in(x);
+    const auto left = left_by_small_loops(x, n, batches_in(x), [&](const auto& loops, auto zero, int64_t b) {
+        using E = decltype(zero);
+        return loops.cholesky(static_cast<int>(n), x.data<E>() + b * n * n, upper, c.out[0].data<E>() + b * n * n);
+    });
+    for (const int64_t b : left) {
+        poll_interrupt();
         ColumnsOf<T> m = read<T>(x, b);
         symmetrise(m);
         const int info = cholesky_factor(m.rows, m.data.data());
-        if (info > 0 || std::any_of(m.data.begin(), m.data.end(), [](T v) { return std::isnan(std::abs(v)); }))
+        const bool failed =
+            info > 0 || std::any_of(m.data.begin(), m.data.end(), [](T v) { return std::isnan(std::abs(v)); });
+        if (failed && kSingle<T>) return false;
+        if (failed)
             throw value_error(c.op.name(),
                               str("the matrix is not positive definite: its leading part of size ", info, " is not"));
         for_tiles(m.rows, m.columns, [&](int i, int j) {
@@ -374,12 +432,13 @@ bool eigh(const KernelCall& c) {
         ColumnsOf<T> m = read<T>(x, b);
         expect_finite(c, m);
         symmetrise(m);
-        Doubles w(index(m.rows));
+        std::vector<RealOf<T>> w(index(m.rows));
         int info = 0;
         if (m.rows)
             with_work<T>([&](T* work, int size) {
                 lapack::heevd(m.rows, m.data.data(), m.leading(), w.data(), work, size, &info);
             });
+        if (info != 0 && kSingle<T>) return false;
         expect_converged(c, info);
         write(c.out[0], b, w);
         write(c.out[1], b, m);
@@ -503,9 +562,20 @@ bool matrix_exp(const KernelCall& c) {
     return true;
 }
 
+// Large matrices of f32 are decomposed in f32 where the method adds only roundings of that size: doubles take twice as
+// long.
+template <bool (*kDecompose)(const KernelCall&)>
+bool large_single(const KernelCall& c) {
+    const Tensor& x = c.tensor(0);
+    return x.dtype() == DType::f32 && std::min(rows_in(x), columns_in(x)) > kLargestSmallMatrix && kDecompose(c);
+}
+
 }  // namespace
 
 void add_solve_kernels(KernelTable& table) {
+    table.fast("cholesky", large_single<cholesky<float>>);
+    table.fast("qr", large_single<qr<float>>);
+    table.fast("eigh", large_single<eigh<float>>);
     auto add = [&table](const char* op, auto kernel) { add_for_real_and_complex(table, op, kernel); };
     add_factor_kernels(table);
     add_sparse_kernels(table);
