@@ -11,6 +11,7 @@
 #include "core/base/interrupt.h"
 #include "core/operator/infer.h"
 #include "core/operator/op.h"
+#include "core/random/formulas_wide.h"
 #include "core/random/random.h"
 #include "core/threads/threads.h"
 
@@ -26,48 +27,80 @@ uint64_t wide(uint32_t high, uint32_t low) { return static_cast<uint64_t>(high) 
 double unit_double(uint32_t high, uint32_t low) { return static_cast<double>(wide(high, low) >> 11) * 0x1p-53; }
 
 // Any number of words for one element. The upper bits of the call's counter tell its blocks apart.
+RandomStream block_of_elements(const RandomStream& stream, uint64_t block) {
+    return {stream.seed, stream.counter ^ (block << 40)};
+}
+
 class ElementStream {
   public:
-    ElementStream(RandomStream stream, int64_t element) : stream_(stream), element_(static_cast<uint64_t>(element)) {}
+    ElementStream(const RandomStream& stream, int64_t element, std::span<const uint64_t> first = {})
+        : stream_(stream), element_(static_cast<uint64_t>(element)), first_(first) {}
+    // `first` holds what the first calls return.
     uint64_t bits() {
-        if (used_ == 4) {
-            words_ = philox(stream_.seed, element_, stream_.counter ^ (++block_ << 40));
-            used_ = 0;
-        }
-        used_ += 2;
-        return wide(words_[static_cast<size_t>(used_ - 2)], words_[static_cast<size_t>(used_ - 1)]);
+        const size_t at = used_++;
+        if (at < first_.size()) return first_[at];
+        if (at % 2) return second_;
+        const RandomStream block = block_of_elements(stream_, at / 2 + 1);
+        const auto words = philox(block.seed, element_, block.counter);
+        second_ = wide(words[2], words[3]);
+        return wide(words[0], words[1]);
     }
-    double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }                 // [0, 1)
-    double positive_unit() { return static_cast<double>((bits() >> 11) + 1) * 0x1p-53; }  // (0, 1]
+    double unit() { return formula::unit_of(bits()); }                     // [0, 1)
+    double positive_unit() { return formula::unit_of(bits()) + 0x1p-53; }  // (0, 1]
     // 0 … range - 1 without bias: the draws that would make some numbers more likely are thrown away (Lemire 2019).
     uint64_t below(uint64_t range) {
         if (range == 0) return bits();  // 2^64
         for (;;) {
             auto product = static_cast<unsigned __int128>(bits()) * range;
-            if (static_cast<uint64_t>(product) >= (0 - range) % range) return static_cast<uint64_t>(product >> 64);
+            const auto low = static_cast<uint64_t>(product);
+            // The remainder is below the range, and a division takes long.
+            if (low >= range || low >= (0 - range) % range) return static_cast<uint64_t>(product >> 64);
         }
     }
     double normal() {
-        double u = positive_unit();
-        return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * unit());
+        const uint64_t u = bits();
+        double first, second;
+        formula::normal_pair(u, bits(), first, second);
+        return first;
     }
 
   private:
-    RandomStream stream_;
-    uint64_t element_, block_ = 0;
-    std::array<uint32_t, 4> words_{};
-    int used_ = 4;
+    const RandomStream& stream_;
+    uint64_t element_;
+    std::span<const uint64_t> first_;
+    size_t used_ = 0;
+    uint64_t second_ = 0;
 };
+
+// Elements whose first words are made together.
+constexpr int64_t kDrawnTogether = 128;
+
+// Calls draw(element, its stream) for elements begin .. end - 1, with the words of their first blocks made together.
+template <int kBlocks, class F>
+void draw_in_turn(const RandomStream& stream, int64_t begin, int64_t end, F draw) {
+    constexpr int64_t kStride = 2 * kBlocks;
+    uint64_t bits[kDrawnTogether * kStride];
+    for (int64_t from = begin; from < end; from += kDrawnTogether) {
+        const int64_t count = std::min(kDrawnTogether, end - from);
+        for (int block = 0; block < kBlocks; ++block) {
+            const RandomStream words = block_of_elements(stream, static_cast<uint64_t>(block) + 1);
+            copy_loops().bits(bits + 2 * block, kStride, words.seed, words.counter, static_cast<uint64_t>(from), count);
+        }
+        for (int64_t i = 0; i < count; ++i) {
+            ElementStream own(stream, from + i, {bits + i * kStride, static_cast<size_t>(kStride)});
+            draw(from + i, own);
+        }
+    }
+}
 
 int64_t blocks_of(uint64_t size, uint64_t elements) { return static_cast<int64_t>((size + elements - 1) / elements); }
 
 // Each element by itself, several threads at once.
-template <class F>
-void draw_elements(int64_t count, F draw) {
+template <int kBlocks = 1, class F>
+void draw_elements(const RandomStream& stream, int64_t count, F draw) {
     constexpr int64_t kWorthwhile = 4096;
-    parallel_for(count, kWorthwhile, 64, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) draw(i);
-    });
+    parallel_for(count, kWorthwhile, 64,
+                 [&](int64_t begin, int64_t end) { draw_in_turn<kBlocks>(stream, begin, end, draw); });
 }
 
 // A number below 1 that would be rounded to 1 as a half, outside of the interval, becomes the last half before 1.
@@ -117,9 +150,10 @@ bool randn(const KernelCall& call) {
         for_elements(blocks_of(size, 2), [&](int64_t block) {
             const auto i = static_cast<uint64_t>(block) * 2;
             auto w = philox(stream.seed, i / 2, stream.counter);
-            auto pair = normal_pair(unit_double(w[0], w[1]) + 0x1p-53, unit_double(w[2], w[3]));
-            out.data<double>()[i] = pair.first;
-            if (i + 1 < size) out.data<double>()[i + 1] = pair.second;
+            double first, second;
+            formula::normal_pair(wide(w[0], w[1]), wide(w[2], w[3]), first, second);
+            out.data<double>()[i] = first;
+            if (i + 1 < size) out.data<double>()[i + 1] = second;
         });
         return true;
     }
@@ -138,10 +172,10 @@ bool randn(const KernelCall& call) {
 bool standard_laplace(const KernelCall& call) {
     RandomStream stream = stream_of(call);
     float* out = call.out[0].data<float>();
-    draw_elements(call.out[0].size(), [&](int64_t i) {
+    for_elements(call.out[0].size(), [&](int64_t i) {
         ElementStream words(stream, i);
-        double magnitude = -std::log(words.positive_unit());
-        out[i] = static_cast<float>(words.bits() >> 63 ? magnitude : -magnitude);
+        const auto magnitude = static_cast<float>(-formula::log_of_bits(words.bits()));
+        out[i] = words.bits() >> 63 ? magnitude : -magnitude;
     });
     return true;
 }
@@ -160,7 +194,10 @@ double gamma_draw(ElementStream& words, double alpha) {
         double x = words.normal(), v = 1 + c * x;
         if (v <= 0) continue;
         v = v * v * v;
-        if (std::log(words.positive_unit()) < x * x / 2 + d - d * v + d * std::log(v)) return boost * d * v;
+        const double u = words.positive_unit(), square = x * x;
+        // What lies below this bound lies below the exact one, which takes two logarithms.
+        if (u < 1 - 0.0331 * square * square) return boost * d * v;
+        if (std::log(u) < square / 2 + d - d * v + d * std::log(v)) return boost * d * v;
     }
     return boost * d;
 }
@@ -216,10 +253,8 @@ bool draw_each(const KernelCall& call) {
     const double* parameter = parameters.data<double>();
     double* draw = draws.data<double>();
     const int64_t period = parameters.size();
-    draw_elements(out.size(), [&](int64_t i) {
-        ElementStream words(stream, i);
-        draw[i] = kDraw(words, parameter[i % period]);
-    });
+    draw_elements<2>(stream, out.size(),
+                     [&](int64_t i, ElementStream& words) { draw[i] = kDraw(words, parameter[i % period]); });
     copy_elements(draws, out);
     return true;
 }
@@ -231,18 +266,24 @@ bool randint(const KernelCall& call) {
     Tensor& out = call.out[0];
     Tensor draws = out.dtype() == DType::i64 ? out : Tensor::empty(DType::i64, out.shape());
     int64_t* draw = draws.data<int64_t>();
-    draw_elements(out.size(),
-                  [&](int64_t i) { draw[i] = static_cast<int64_t>(low + ElementStream(stream, i).below(range)); });
+    draw_elements(stream, out.size(),
+                  [&](int64_t i, ElementStream& words) { draw[i] = static_cast<int64_t>(low + words.below(range)); });
     if (!draws.same_body(out)) copy_elements(draws, out);
     return true;
 }
 
 // Shuffles the first `count` of `size` things into random order.
 void shuffle(std::span<int64_t> things, size_t count, RandomStream stream) {
-    for_elements(static_cast<int64_t>(std::min(count, things.size())), [&](int64_t place) {
-        const auto i = static_cast<size_t>(place);
-        const uint64_t rest = things.size() - i;
-        std::swap(things[i], things[i + ElementStream(stream, place).below(rest)]);
+    // The partners of many places are known before the first exchange, so that they are fetched together.
+    size_t partner[kDrawnTogether];
+    in_ranges(static_cast<int64_t>(std::min(count, things.size())), kDrawnTogether, [&](int64_t begin, int64_t end) {
+        draw_in_turn<1>(stream, begin, end, [&](int64_t place, ElementStream& words) {
+            const auto i = static_cast<size_t>(place);
+            const size_t other = i + words.below(things.size() - i);
+            __builtin_prefetch(&things[other], 1);
+            partner[place - begin] = other;
+        });
+        for (int64_t i = begin; i < end; ++i) std::swap(things[static_cast<size_t>(i)], things[partner[i - begin]]);
     });
 }
 
@@ -282,12 +323,14 @@ bool multinomial(const KernelCall& call) {
             throw value_error(call.op.name(), str("cannot draw ", draws, " different classes from the ", possible,
                                                   " that have a positive probability"));
         if (replacement) {
-            for_elements(draws, [&](int64_t k) {
-                double at = ElementStream(stream, row * draws + k).unit() * total;
-                auto found = std::upper_bound(sums.begin(), sums.end(), at);
-                // Rounding may move `at` to the total; the last class that can be drawn is then meant.
-                if (found == sums.end()) found = std::lower_bound(sums.begin(), sums.end(), total);
-                *out++ = found - sums.begin();
+            in_ranges(draws, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+                draw_in_turn<1>(stream, row * draws + begin, row * draws + end, [&](int64_t, ElementStream& words) {
+                    double at = words.unit() * total;
+                    auto found = std::upper_bound(sums.begin(), sums.end(), at);
+                    // Rounding may move `at` to the total; the last class that can be drawn is then meant.
+                    if (found == sums.end()) found = std::lower_bound(sums.begin(), sums.end(), total);
+                    *out++ = found - sums.begin();
+                });
             });
             continue;
         }
@@ -295,9 +338,11 @@ bool multinomial(const KernelCall& call) {
         using Time = std::pair<double, int64_t>;
         Scratch<Time> times;
         times.reserve(static_cast<size_t>(possible));
-        for_elements(classes, [&](int64_t i) {
-            if (w[i] > 0)
-                times.emplace_back(-std::log(ElementStream(stream, row * classes + i).positive_unit()) / w[i], i);
+        in_ranges(classes, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+            draw_in_turn<1>(stream, row * classes + begin, row * classes + end, [&](int64_t at, ElementStream& words) {
+                const int64_t i = at - row * classes;
+                if (w[i] > 0) times.emplace_back(-formula::log_of_bits(words.bits()) / w[i], i);
+            });
         });
         std::partial_sort(times.begin(), times.begin() + draws, times.end(), InterruptibleLess(std::less<Time>()));
         for (int64_t k = 0; k < draws; ++k) *out++ = times[static_cast<size_t>(k)].second;
@@ -353,30 +398,47 @@ bool dropout(const KernelCall& call) {
 
 // The vector loops compute whole blocks of four elements; the elements after the last whole block come from one more
 // block.
-using BlockLoop = void (*)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+template <class T>
+using BlockLoop = void (*)(T* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
 
-bool fill_fast(const KernelCall& call, BlockLoop loop) {
-    Tensor& out = call.out[0];
-    if (out.dtype() != DType::f32) return false;
-    RandomStream stream = stream_of(call);
-    float* to = out.data<float>();
-    int64_t blocks = out.size() / 4, rest = out.size() % 4;
+template <int64_t kOfBlock, class T>
+void fill_blocks(const Tensor& out, const RandomStream& stream, BlockLoop<T> loop) {
+    T* to = out.data<T>();
+    int64_t blocks = out.size() / kOfBlock, rest = out.size() % kOfBlock;
     parallel_for(blocks, 4096, 128, [&](int64_t begin, int64_t end) {
-        loop(to + 4 * begin, stream.seed, stream.counter, static_cast<uint64_t>(begin), end - begin);
+        loop(to + kOfBlock * begin, stream.seed, stream.counter, static_cast<uint64_t>(begin), end - begin);
     });
-    if (rest == 0) return true;
-    float last[4];
+    if (rest == 0) return;
+    T last[kOfBlock];
     loop(last, stream.seed, stream.counter, static_cast<uint64_t>(blocks), 1);
-    std::copy(last, last + rest, to + 4 * blocks);
-    return true;
+    std::copy(last, last + rest, to + kOfBlock * blocks);
 }
 
 bool rand_fast(const KernelCall& call) {
-    if (!fill_fast(call, copy_loops().uniform)) return false;
+    const CopyLoops& loops = copy_loops();
+    if (call.out[0].dtype() == DType::f64)
+        fill_blocks<2>(call.out[0], stream_of(call), loops.uniform_f64);
+    else if (call.out[0].dtype() == DType::f32)
+        fill_blocks<4>(call.out[0], stream_of(call), loops.uniform);
+    else
+        return false;
     stay_below_one(call);
     return true;
 }
-bool randn_fast(const KernelCall& call) { return fill_fast(call, copy_loops().normal); }
+bool randn_fast(const KernelCall& call) {
+    const CopyLoops& loops = copy_loops();
+    if (call.out[0].dtype() == DType::f64)
+        fill_blocks<2>(call.out[0], stream_of(call), loops.normal_f64);
+    else if (call.out[0].dtype() == DType::f32)
+        fill_blocks<4>(call.out[0], stream_of(call), loops.normal);
+    else
+        return false;
+    return true;
+}
+bool laplace_fast(const KernelCall& call) {
+    fill_blocks<1>(call.out[0], block_of_elements(stream_of(call), 1), copy_loops().laplace);
+    return true;
+}
 
 bool dropout_fast(const KernelCall& call) {
     const Tensor& in = call.tensor(0);
@@ -409,6 +471,7 @@ bool dropout_fast(const KernelCall& call) {
 void add_random_kernels(KernelTable& table) {
     table.fast("rand", rand_fast);
     table.fast("randn", randn_fast);
+    table.fast("standard_laplace", laplace_fast);
     table.fast("dropout_with_mask", dropout_fast);
     table.plain("rand", rand);
     table.plain("randn", randn);

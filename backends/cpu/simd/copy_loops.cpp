@@ -40,6 +40,10 @@ const CopyLoops copy_loops = {
     uniform_blocks,
     normal_blocks,
     dropout_blocks,
+    uniform_f64_blocks,
+    normal_f64_blocks,
+    laplace_blocks,
+    random_bits,
 };
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

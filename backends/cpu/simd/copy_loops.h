@@ -27,6 +27,13 @@ struct CopyLoops {
     // out = x / keep where word >= limit, else 0; mask tells which.
     void (*dropout)(const float* x, float* out, uint8_t* mask, uint64_t key, uint64_t counter, uint64_t first,
                     int64_t blocks, uint32_t limit, float keep);
+    // The words by pairs as 53 bits of a number in [0, 1), two a block; two normal numbers of each block; one Laplace
+    // number of each, its sign from the third word.
+    void (*uniform_f64)(double* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+    void (*normal_f64)(double* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+    void (*laplace)(float* out, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
+    // The words by pairs as 64 bits: those of block i at out[i * stride] and behind it.
+    void (*bits)(uint64_t* out, int64_t stride, uint64_t key, uint64_t counter, uint64_t first, int64_t blocks);
 };
 
 namespace v2 {

@@ -55,6 +55,27 @@ TEST_F(Random, numbers_are_the_same_bits_for_every_instruction_set) {
     set_isa(before);
 }
 
+// The plain kernels make each block by itself; about 1 s.
+TEST_F(Random, wide_and_skewed_numbers_are_the_same_bits_as_those_of_the_plain_kernels) {
+    const Isa before = current_isa();
+    auto draw = [](Device& on, std::string_view op, const Value& dtype) {
+        set_current_device(&on);
+        return dtype.is_nil() ? call(op, {Shape{10007}, {"seed", 5}}) : call(op, {Shape{10007}, dtype, {"seed", 5}});
+    };
+    for (const auto& [op, dtype] :
+         {std::pair{"rand", Value(DType::f64)}, {"randn", Value(DType::f64)}, {"standard_laplace", Value()}}) {
+        const Tensor want = draw(plain_device(), op, dtype);
+        for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+            if (!isa_available(isa)) continue;
+            set_isa(isa);
+            const Tensor got = draw(device(), op, dtype);
+            EXPECT_EQ(std::memcmp(got.raw(), want.raw(), got.nbytes()), 0) << op << " " << name_of(isa);
+        }
+        set_isa(before);
+    }
+    set_current_device(&device());
+}
+
 TEST_F(Random, numbers_do_not_depend_on_the_number_of_threads) {
     int before = num_threads();
     Tensor want;
