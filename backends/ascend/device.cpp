@@ -43,6 +43,7 @@ constexpr OfCube kOfCube[] = {
 constexpr std::string_view kOnCpu[] = {
     "svd_factors",
     "sort",
+    "msort",
     "argsort",
     "kthvalue",
     "median",

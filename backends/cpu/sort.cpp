@@ -5,9 +5,11 @@
 #include <limits>
 #include <numeric>
 
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
+#include "backends/cpu/simd/sort_loops.h"
 #include "backends/cpu/sort_keys.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
@@ -74,12 +76,63 @@ void sort_wide_lines(const T* in, const AxisView& view, bool descending, Done do
     });
 }
 
+const SortLoops& sort_loops() {
+    const Isa isa = current_isa();
+    return isa == Isa::avx512 ? avx512::sort_loops : isa == Isa::avx2 ? avx2::sort_loops : v2::sort_loops;
+}
+
+// Short lines are sorted side by side, if there are several: a few of the columns may stay empty.
+constexpr int64_t kTogether = SortLoops::kTogether;
+bool sorts_side_by_side(const AxisView& view) {
+    constexpr int64_t kShort = 128;
+    return view.n > 0 && view.n <= kShort && view.lines() >= kTogether / 4;
+}
+
+// Calls work(first line, number of lines) for lines that are sorted together.
+template <class F>
+void for_lines_together(const AxisView& view, F work) {
+    const int64_t parts = (view.lines() + kTogether - 1) / kTogether;
+    parallel_for(parts, worthwhile_rows(view.n * kTogether, kCost), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) work(i * kTogether, std::min(kTogether, view.lines() - i * kTogether));
+    });
+}
+
+// As sort_lines.
+template <class T, class Done>
+void sort_short_lines(const T* in, const AxisView& view, bool descending, Done done) {
+    using K = SortKey<T>;
+    constexpr bool kNarrow = sizeof(K) == 4;
+    const K flip = descending ? static_cast<K>(~K(0)) : K(0);
+    for_lines_together(view, [&](int64_t first, int64_t lines) {
+        Scratch<uint64_t> words(static_cast<size_t>(view.n * kTogether)), places(kNarrow ? 0 : words.size());
+        for (int64_t i = 0; i < lines; ++i) {
+            const T* line = in + view.start(first + i);
+            for (int64_t k = 0; k < view.n; ++k) {
+                const auto at = static_cast<size_t>(k * kTogether + i);
+                const K key = sort_key(line[k * view.inner]) ^ flip;
+                if constexpr (kNarrow)
+                    words[at] = ItemOf<uint32_t>::make(key, k);
+                else
+                    words[at] = key, places[at] = static_cast<uint64_t>(k);
+            }
+        }
+        kNarrow ? sort_loops().words64(words.data(), view.n)
+                : sort_loops().pairs64(words.data(), places.data(), view.n);
+        const Scratch<uint64_t>& sorted = kNarrow ? words : places;
+        for (int64_t i = 0; i < lines; ++i)
+            done(in + view.start(first + i), first + i, [&](int64_t k) {
+                return static_cast<int64_t>(sorted[static_cast<size_t>(k * kTogether + i)] & 0xffffffffu);
+            });
+    });
+}
+
 // Sorts the lines, several at a time, and passes on each: done(line, line number, place of the k-th element).
 template <class T, class Done>
 void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
+    if (view.n == 0) return;  // for any number of lines
+    if (sorts_side_by_side(view)) return sort_short_lines(in, view, descending, done);
     if (sizeof(T) == 8 && view.n >= static_cast<int64_t>(kRadixFrom) && view.n < kNarrowPlaces)
         return sort_wide_lines(in, view, descending, done);
-    if (view.n == 0) return;  // for any number of lines
     with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
@@ -146,6 +199,84 @@ bool sort(const KernelCall& c) {
     });
 }
 
+// A line of keys, which keep neither the sign of a zero nor the bits of a NaN: whether it has such elements.
+template <class T>
+bool hides(T x) {
+    if constexpr (std::is_floating_point_v<T>) return x != x || (x == T(0) && std::signbit(x));
+    return false;
+}
+
+// Puts zeros and NaN of a sorted line, which are equal among each other, in the order in which the line has them.
+template <class T>
+void restore_hidden(const T* line, T* sorted, const AxisView& view) {
+    if constexpr (std::is_floating_point_v<T>) {
+        int64_t zero = -1, nan = -1;
+        for_elements(view.n, [&](int64_t k) {
+            const T x = sorted[k * view.inner];
+            if (zero < 0 && x == T(0)) zero = k;
+            if (nan < 0 && x != x) nan = k;
+        });
+        for_elements(view.n, [&](int64_t k) {
+            const T x = line[k * view.inner];
+            if (x == T(0)) sorted[zero++ * view.inner] = x;
+            if (x != x) sorted[nan++ * view.inner] = x;
+        });
+    }
+}
+
+// The sorted values alone.
+template <class T>
+void sort_values(const T* in, const AxisView& view, bool descending, T* out) {
+    using K = SortKey<T>;
+    const K flip = descending ? static_cast<K>(~K(0)) : K(0);
+    if (view.n == 0) return;  // for any number of lines
+    if (sorts_side_by_side(view))
+        return for_lines_together(view, [&](int64_t first, int64_t lines) {
+            Scratch<K> keys(static_cast<size_t>(view.n * kTogether));
+            bool hidden[kTogether] = {};
+            for (int64_t i = 0; i < lines; ++i)
+                for (int64_t k = 0; k < view.n; ++k) {
+                    const T x = in[view.start(first + i) + k * view.inner];
+                    keys[static_cast<size_t>(k * kTogether + i)] = sort_key(x) ^ flip;
+                    hidden[i] |= hides(x);
+                }
+            if constexpr (sizeof(K) == 4)
+                sort_loops().words32(keys.data(), view.n);
+            else
+                sort_loops().words64(keys.data(), view.n);
+            for (int64_t i = 0; i < lines; ++i) {
+                const int64_t start = view.start(first + i);
+                for (int64_t k = 0; k < view.n; ++k)
+                    out[start + k * view.inner] = element_of<T>(keys[static_cast<size_t>(k * kTogether + i)] ^ flip);
+                if (hidden[i]) restore_hidden(in + start, out + start, view);
+            }
+        });
+    parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
+        Scratch<K> keys(static_cast<size_t>(view.n)), scratch;
+        for (int64_t l = begin; l < end; ++l) {
+            const T* line = in + view.start(l);
+            T* const to = out + view.start(l);
+            bool hidden = false;
+            for_elements(view.n, [&](int64_t k) {
+                const T x = line[k * view.inner];
+                keys[static_cast<size_t>(k)] = sort_key(x) ^ flip;
+                hidden |= hides(x);
+            });
+            sort_keys(keys, scratch);
+            for_elements(view.n,
+                         [&](int64_t k) { to[k * view.inner] = element_of<T>(keys[static_cast<size_t>(k)] ^ flip); });
+            if (hidden) restore_hidden(line, to, view);
+        }
+    });
+}
+
+bool msort(const KernelCall& c) {
+    return with_element(c.tensor(0), [&](auto zero) {
+        using T = decltype(zero);
+        sort_values(c.tensor(0).data<T>(), axis_view(c, 1), c.args[2].boolean(), c.out[0].data<T>());
+    });
+}
+
 bool topk(const KernelCall& c) {
     const Shape& shape = c.tensor(0).shape();
     int64_t k = c.args[1].integer();
@@ -184,21 +315,37 @@ bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
     AxisView view = axis_view(c, axis_argument);
     return with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
+        using K = SortKey<T>;
+        auto put = [&](const T* line, int64_t l, int64_t place) {
+            c.out[0].data<T>()[l] = line[place * view.inner];
+            c.out[1].data<int64_t>()[l] = place;
+        };
+        if (sorts_side_by_side(view))
+            return sort_short_lines(c.tensor(0).data<T>(), view, false, [&](const T* line, int64_t l, auto place) {
+                int64_t numbers = 0;
+                for (int64_t k = 0; k < view.n; ++k) numbers += line[k * view.inner] == line[k * view.inner];
+                put(line, l, place(rank(view.n, numbers)));
+            });
         parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
-            Scratch<WideItem> items(static_cast<size_t>(view.n));
+            Scratch<K> keys;
             for (int64_t l = begin; l < end; ++l) {
                 const T* line = c.tensor(0).data<T>() + view.start(l);
+                keys.resize(static_cast<size_t>(view.n));
                 int64_t numbers = 0;
                 for_elements(view.n, [&](int64_t k) {
                     T x = line[k * view.inner];
-                    items[static_cast<size_t>(k)] = {sort_key(x), static_cast<uint64_t>(k)};
+                    keys[static_cast<size_t>(k)] = sort_key(x);
                     numbers += x == x;
                 });
-                auto at = items.begin() + rank(view.n, numbers);
-                std::nth_element(items.begin(), at, items.end(), InterruptibleLess(std::less<WideItem>()));
-                int64_t place = static_cast<int64_t>(at->place);
-                c.out[0].data<T>()[l] = line[place * view.inner];
-                c.out[1].data<int64_t>()[l] = place;
+                const int64_t wanted = rank(view.n, numbers);
+                const K key = key_at(keys, static_cast<size_t>(wanted));
+                // Of elements with this key the earlier ones come first.
+                int64_t smaller = 0;
+                for_elements(view.n, [&](int64_t k) { smaller += sort_key(line[k * view.inner]) < key; });
+                int64_t place = 0;
+                for (int64_t equal = wanted - smaller;; ++place)
+                    if (sort_key(line[place * view.inner]) == key && equal-- == 0) break;
+                put(line, l, place);
             }
         });
     });
@@ -431,6 +578,7 @@ bool searchsorted(const KernelCall& c) {
 void add_sort_kernels(KernelTable& table) {
     table.plain("sort", sort);
     table.plain("argsort", sort);
+    table.plain("msort", msort);
     table.plain("topk", topk);
     table.plain("median", median);
     table.plain("nanmedian", nanmedian);

@@ -1,11 +1,17 @@
 #include "backends/cpu/sort_keys.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
+#include <string>
 #include <utility>
 
+#include "core/base/address_space.h"
 #include "core/base/interrupt.h"
+#include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 
@@ -48,12 +54,135 @@ void radix_sort(Scratch<Item>& items, Scratch<Item>& scratch, int digits, KeyOf 
     }
 }
 
+// Highway's sort by vectors (hwy::Sorter of its release 1, which keeps nothing between calls). The library is opened
+// when the first words are sorted: it takes some milliseconds to load.
+struct Highway {
+    struct Sorter {
+        void* state = nullptr;
+    };
+    struct Ascending {};
+    template <class Word>
+    using Sort = void (*)(const Sorter*, Word*, size_t, Ascending);
+
+    Sort<uint32_t> words32 = nullptr;
+    Sort<uint64_t> words64 = nullptr;
+
+    Highway() {
+        constexpr size_t kRoom = size_t{8} << 20;
+        std::string why;
+        void* const library = open_library("libhwy_contrib.so.1", RTLD_NOW | RTLD_LOCAL, kRoom, why);
+        if (!library) return;
+        words32 = reinterpret_cast<Sort<uint32_t>>(dlsym(library, "_ZNK3hwy6SorterclEPjmNS_13SortAscendingE"));
+        words64 = reinterpret_cast<Sort<uint64_t>>(dlsym(library, "_ZNK3hwy6SorterclEPmmNS_13SortAscendingE"));
+    }
+    template <class Word>
+    Sort<Word> sort() const {
+        if constexpr (sizeof(Word) == 4)
+            return words32;
+        else
+            return words64;
+    }
+};
+
+// Vectors take longer to begin than a few comparisons do.
+template <class Word>
+void sort_words(Word* words, size_t n) {
+    constexpr size_t kFew = 32;
+    if (n < kFew) return std::sort(words, words + n);
+    static const Highway highway;
+    const Highway::Sorter sorter;
+    if (const auto sort = highway.sort<Word>())
+        sort(&sorter, words, n, {});
+    else
+        std::sort(words, words + n, InterruptibleLess(std::less<Word>()));
+}
+
+// The range of the words, cut into digits of so many bits, of which the upper ones differ.
+template <class Word>
+struct Digits {
+    Word least;
+    int shift;
+    Digits(const Scratch<Word>& words, int bits) {
+        Word low = words[0], high = low;
+        in_blocks(words, [&](Word w) {
+            low = std::min(low, w);
+            high = std::max(high, w);
+        });
+        least = low;
+        shift = std::max(0, static_cast<int>(std::bit_width(static_cast<Word>(high - low))) - bits);
+    }
+    size_t of(Word w) const { return static_cast<size_t>((w - least) >> shift); }
+};
+
+// Long arrays are first parted into groups by their upper bits, so that threads share them, each group stays in a
+// cache, and an interrupt is noticed between groups.
+template <class Word>
+void sort_in_groups(Scratch<Word>& words, Scratch<Word>& scratch) {
+    constexpr size_t kLong = size_t{1} << 18, kMostGroups = 256;
+    constexpr int kBits = 16;
+    const size_t n = words.size();
+    if (n < kLong || n > 0xffffffffu) return sort_words(words.data(), n);
+    const Digits<Word> digits(words, kBits);
+    Scratch<uint32_t> counts(size_t{1} << kBits);
+    std::fill(counts.begin(), counts.end(), 0u);
+    in_blocks(words, [&](Word w) { ++counts[digits.of(w)]; });
+    // Neighbouring digits in groups of about the same size.
+    Scratch<uint8_t> group(counts.size());
+    std::vector<size_t> start{0};
+    size_t before = 0;
+    for (size_t digit = 0; digit < counts.size(); ++digit) {
+        if (before - start.back() > n / kMostGroups && start.size() < kMostGroups) start.push_back(before);
+        group[digit] = static_cast<uint8_t>(start.size() - 1);
+        before += counts[digit];
+    }
+    scratch.resize(n);
+    std::vector<size_t> next = start;
+    in_blocks(words, [&](Word w) { scratch[next[group[digits.of(w)]]++] = w; });
+    words.swap(scratch);
+    start.push_back(n);
+    parallel_for(static_cast<int64_t>(next.size()), 1, [&](int64_t begin, int64_t end) {
+        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+            poll_interrupt();
+            sort_words(words.data() + start[i], start[i + 1] - start[i]);
+        }
+    });
+}
+
+// Keeps the keys with the digit of the wanted one, digit by digit.
+template <class Word>
+Word word_at(Scratch<Word>& words, size_t position) {
+    constexpr size_t kFew = 4096;
+    constexpr int kBits = 11;
+    while (words.size() > kFew) {
+        const Digits<Word> digits(words, kBits);
+        std::array<size_t, size_t{1} << kBits> counts{};
+        in_blocks(words, [&](Word w) { ++counts[digits.of(w)]; });
+        size_t digit = 0;
+        for (; position >= counts[digit]; ++digit) position -= counts[digit];
+        if (counts[digit] == words.size()) return words[position];  // all are equal
+        size_t kept = 0;
+        in_blocks(words, [&](Word w) {
+            words[kept] = w;
+            kept += digits.of(w) == digit ? 1 : 0;
+        });
+        words.resize(kept);
+    }
+    sort_words(words.data(), words.size());
+    return words[position];
+}
+
 }  // namespace
 
 void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch) {
-    if (items.size() < kRadixFrom) return std::sort(items.begin(), items.end());
+    if (items.size() < kRadixFrom) return sort_words(items.data(), items.size());
     radix_sort(items, scratch, 4, [](NarrowItem i) { return static_cast<uint32_t>(i >> 32); });
 }
+
+void sort_keys(Scratch<uint32_t>& keys, Scratch<uint32_t>& scratch) { sort_in_groups(keys, scratch); }
+void sort_keys(Scratch<uint64_t>& keys, Scratch<uint64_t>& scratch) { sort_in_groups(keys, scratch); }
+
+uint32_t key_at(Scratch<uint32_t>& keys, size_t position) { return word_at(keys, position); }
+uint64_t key_at(Scratch<uint64_t>& keys, size_t position) { return word_at(keys, position); }
 
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch) {
     if (items.size() < kRadixFrom || items.size() > 0xffffffffu) return std::sort(items.begin(), items.end());

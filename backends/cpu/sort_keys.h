@@ -30,6 +30,21 @@ SortKey<T> sort_key(T x) {
     }
 }
 
+// The element with this key, but for the sign of a zero and the bits of a NaN.
+template <class T>
+T element_of(SortKey<T> key) {
+    using K = SortKey<T>;
+    constexpr K kSign = K(1) << (sizeof(K) * 8 - 1);
+    if constexpr (std::is_floating_point_v<T>) {
+        const K flip = ((key >> (sizeof(K) * 8 - 1)) - K(1)) | kSign;
+        return std::bit_cast<T>(key ^ flip);
+    } else if constexpr (std::is_signed_v<T>) {
+        return static_cast<T>(key ^ kSign);
+    } else {
+        return static_cast<T>(key);
+    }
+}
+
 // An element of a line: its key and its place. Ordered by key, then by place, which makes every sort stable.
 struct WideItem {
     uint64_t key;
@@ -65,6 +80,14 @@ inline constexpr size_t kRadixFrom = 256;
 // Sorts the items; `scratch` is working memory that may be reused between calls.
 void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch);
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch);
+
+// Sorts keys that have no places.
+void sort_keys(Scratch<uint32_t>& keys, Scratch<uint32_t>& scratch);
+void sort_keys(Scratch<uint64_t>& keys, Scratch<uint64_t>& scratch);
+
+// The key that would be at this position if the keys were sorted; they change their order.
+uint32_t key_at(Scratch<uint32_t>& keys, size_t position);
+uint64_t key_at(Scratch<uint64_t>& keys, size_t position);
 
 // Sorts places, which are in ascending order, by the keys at these places; places of equal keys keep their order.
 void sort_places(const Scratch<uint64_t>& keys, Scratch<uint32_t>& places);

@@ -128,7 +128,7 @@ Expr quantiles(const ExpandCall& c, bool skip_nan) {
     if (flat || c.rank(0) == 0) x = x.reshape({given.size()});
     int64_t n = x.shape()[axis];
     if (n == 0) throw value_error(c.name(), str("the input is empty along the axis (shape ", given, ")"));
-    Expr sorted = call("sort", {x, axis})[0];
+    Expr sorted = call("msort", {x, axis});
     Expr present = call("logical_not", {call("isnan", {sorted})});
     // Ranks are counted in f64, whatever the elements are: an f32 holds none above 2^24.
     Expr valid = call("sum", {present, axis, true}).cast(DType::f64);
@@ -282,14 +282,22 @@ void add_sorts(Registry& ops) {
         .batched(batch::along<1>)
         .sample("f32[3,5]")
         .sample("f32[4,2,3], 0, true");
-    ops.add("msort(input/x: tensor)")
-        .doc("Sorts along the first axis.")
+    ops.add("msort(input/x: tensor, axis/dim: int = 0, descending: bool = false)")
+        .doc(
+            "The sorted values along an axis, the first one if none is given, without their indices, which take more "
+            "time than the values. NaN is the largest.")
         .example("msort(tensor{3.0, 1.0, 2.0})", "tensor{1.0, 2.0, 3.0}")
+        .infer([](const Call& call) -> Types {
+            check_axis(call, 1);
+            return {call.type(0)};
+        })
         .expand([](const ExpandCall& c) {
-            return call("sort", {c.in(0), c.rank(0) ? 0 : -1})[0];
+            return call("sort", {c.in(0), c.integer(1), c.boolean(2)})[0];
         })
         .sample("f32[3,5]")
-        .sample("f32[4]");
+        .sample("f32[4]")
+        .sample("f32[4,2,3], -1, true")
+        .sample("i32[7]:(0,4)");
     ops.add(
            "topk(input/x/input_x: tensor, k: int, dim/axis: int? = nil, largest: bool = true, sorted: bool = true) -> "
            "(values, indices)")

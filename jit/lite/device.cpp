@@ -12,9 +12,9 @@ namespace lunaria::lite {
 namespace {
 
 // Operators with a kernel on the host that the light runtime has none for: they are written as what they consist of.
-constexpr std::array<std::string_view, 9> kComposed{"affine",          "attention",   "attention_grad",
-                                                    "conv2d_relu",     "conv2d_last", "max_window_last",
-                                                    "flash_attention", "layer_norm",  "batch_norm"};
+constexpr std::array<std::string_view, 10> kComposed{
+    "affine",          "attention",       "attention_grad", "conv2d_relu", "conv2d_last",
+    "max_window_last", "flash_attention", "layer_norm",     "batch_norm",  "msort"};
 
 class LightLoops final : public graph::Backend {
   public:

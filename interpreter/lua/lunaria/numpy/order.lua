@@ -23,7 +23,7 @@ local sorting = rows.family(M, "numpy.", { "a" }, { "axis" }, function(where, f,
   local x, k = along(where, a, axis)
   return f(x, k)
 end)
-sorting("sort", function(x, axis) return cast((ops.sort(ordered(x), axis)), x.dtype) end,
+sorting("sort", function(x, axis) return cast(ops.msort(ordered(x), axis), x.dtype) end,
   "The elements in ascending order along an axis, the last one if none is given, nan at the end; axis = false: all of them in a row.",
   "ms.numpy.sort({ 3, 1, 2 }):tolist()[1] --> 1")
 sorting("argsort", function(x, axis) return cast(ops.argsort(ordered(x), axis), ms.int64) end,
