@@ -103,4 +103,6 @@ for _, size in ipairs({ { 1, 32 }, { 16, 128 }, { 64, 1024 } }) do
   end)
 end
 
+require "bench.operators_numeric"
+
 harness.serve()

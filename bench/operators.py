@@ -12,6 +12,7 @@ import harness
 import jax
 import jax.numpy as jnp
 import numpy as np
+import operators_numeric
 import torch
 
 RANDOM = np.random.default_rng(1)
@@ -129,5 +130,7 @@ def lstm(batch, hidden):
 
 for batch, hidden in ((1, 32), (16, 128), (64, 1024)):
     workloads[f"lstm_step_{batch}x{hidden}"] = {"torch": lambda b=batch, h=hidden: lstm(b, h)}
+
+operators_numeric.add_rows(add, RANDOM, np)
 
 harness.serve(workloads)
