@@ -1,6 +1,7 @@
 -- Single operators that people compare frameworks by, against the best peer of the same run: each on a small tensor, on one
 -- that fits the second cache and on one that does not fit the last. Bars: 1 for what a network is trained with, a little
 -- less for what only moves elements, where all contestants wait for the same memory, and for products of integers.
+local add_rows = require "bench.operator_rows"
 local harness = require "bench.harness"
 local ms = require "lunaria"
 local nn, ops = ms.nn, ms.ops
@@ -104,5 +105,6 @@ for _, size in ipairs({ { 1, 32 }, { 16, 128 }, { 64, 1024 } }) do
 end
 
 require "bench.operators_numeric"
+add_rows(function(name, setup) harness.workload(name, near, setup) end)
 
 harness.serve()

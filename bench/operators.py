@@ -7,6 +7,8 @@ if THREADS == 1:
     # XLA counts the cores that it may run on.
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+if isa := os.environ.get("XLA_ISA"):
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + f" --xla_cpu_max_isa={isa}"
 
 import harness
 import jax
@@ -14,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import operators_numeric
 import torch
+from operator_rows import add_rows
 
 RANDOM = np.random.default_rng(1)
 SIZES = {"4K": 1 << 12, "128K": 1 << 17, "8M": 1 << 23}
@@ -132,5 +135,5 @@ for batch, hidden in ((1, 32), (16, 128), (64, 1024)):
     workloads[f"lstm_step_{batch}x{hidden}"] = {"torch": lambda b=batch, h=hidden: lstm(b, h)}
 
 operators_numeric.add_rows(add, RANDOM, np)
-
+add_rows(workloads)
 harness.serve(workloads)

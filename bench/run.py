@@ -9,7 +9,8 @@ rounds, up to three times as many: luck is not to decide.
 With --before the only other is an earlier build of our own program, for each workload that both know: no row may lose more
 than 3 %.
 
-usage: run.py --lunaria PROGRAM [--before PROGRAM] [--threads 1,2] [--rounds 11] [--only TEXT] [--json FILE] [NAME...]"""
+usage: run.py --lunaria PROGRAM [--before PROGRAM] [--threads 1,2] [--rounds 11] [--only TEXT] [--isa avx2] [--json FILE]
+[NAME...]"""
 import argparse
 import json
 import os
@@ -29,6 +30,9 @@ SINGLE = ["startup", "insight", "kernel", "memory", "training_memory", "compile_
           "roofline", "checkpoints", "model_train", "lenet_accuracy", "steady_memory", "pictures", "records", "redistribution", "all_reduce", "armour/strength"]
 DIRECT = {"elementwise": "bandwidth", "matmul": "openblas", "conv": "onednn", "compiled": "fused",
           "index_rules": "index", "lite/language": "bandwidth"}
+# The variables by which the programs take a lower instruction set than the processor has.
+ISAS = {"avx2": {"LUNARIA_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "XLA_ISA": "AVX2",
+                 "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR", "OPENBLAS_CORETYPE": "Haswell"}}
 BATCHES = 3  # of a turn
 KEEPS = 0.97  # of its speed before
 
@@ -37,6 +41,7 @@ class Contestant:
     """A process that answers the commands of the protocol."""
 
     def __init__(self, command, threads):
+        self.threads = threads
         environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", PYTHONPATH=str(BENCH))
         for library in ("OMP", "OPENBLAS", "MKL"):
             environment[f"{library}_NUM_THREADS"] = str(threads)
@@ -57,10 +62,11 @@ class Contestant:
         return answer
 
     def turn(self, what):
-        """Nanoseconds per call of the fastest of a few batches, and whether nothing else ran meanwhile."""
+        """Nanoseconds per call of the fastest of a few batches, and whether nothing else ran meanwhile. With one thread
+        they are processor time, where that matters little."""
         watch = machine.Watch(self.process.pid)
         ns = min(self.ask(f"run {what} {BATCHES}")["ns"])
-        return ns, watch.is_undisturbed()
+        return ns, self.threads == 1 or watch.is_undisturbed()
 
     def close(self):
         self.process.stdin.close()
@@ -243,7 +249,9 @@ def main():
     parser.add_argument("--without", default="", help="peers to leave out, as torch_compile,jax")
     parser.add_argument("--json", help="write all rows to this file")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PAIRS + SINGLE))
+    parser.add_argument("--isa", choices=ISAS, help="the same instruction set for all")
     options = parser.parse_args()
+    os.environ.update(ISAS.get(options.isa, {}))
     options.lunaria = str(Path(options.lunaria).resolve())
     options.before = options.before and str(Path(options.before).resolve())
     unknown = set(options.names) - set(PAIRS + SINGLE)
