@@ -6,6 +6,7 @@
 #include <sstream>
 #include <xeus/xhelper.hpp>
 
+#include "interpreter/session/startup.h"
 #include "kernel/dap_session.h"
 #include "kernel/text.h"
 
@@ -128,6 +129,10 @@ nl::json Interpreter::execute_request_impl(int, const std::string& code, bool si
     } const payload{payload_, std::exchange(payload_, nl::json::array())};
     ExecuteOptions options;
     options.store_history = store_history && !silent;
+    // With the first cell, in whose output errors of the file are seen.
+    if (!std::exchange(started_, true))
+        if (const Execution first = run_startup_file(session_); first.error)
+            server_->streams().write(true, format_error(*first.error, false) + "\n");
     options.show = !silent;
     options.rich = !silent;
     if (!options.store_history) options.name = "=(cell)";

@@ -52,6 +52,7 @@ class Interpreter final : public xeus::xinterpreter, public Host {
     pthread_t thread_ = pthread_self();
     nl::json payload_ = nl::json::array();  // of the running cell
     int exit_status_ = 0;
+    bool started_ = false;  // the startup file was run
 };
 
 // In the form of the protocol: data by type, binary ones as base64, JSON as itself.

@@ -19,7 +19,7 @@ local x = ms.randn { 240, 16 }
 local y = (x[":, 0"] + x[":, 1"]):greater(0):astype "int32"
 
 local function loss_of(inputs, labels) return ops.cross_entropy(net(inputs), labels) end
-local step = ms.value_and_grad(loss_of, nil, parameters)
+local step = ms.value_and_grad(loss_of, { weights = parameters })
 
 -- Rows rank, rank + count, rank + 2 count ...; the mean over all ranks is the mean over all rows.
 local rows = ops.arange(rank, 240, count)

@@ -76,6 +76,8 @@ constexpr std::pair<std::string_view, const char*> kOthers[] = {
     {"async_ckpt_wait", "lunaria.train.checkpoint"},
     {"async_ckpt_thread_status", "lunaria.train.checkpoint"},
     {"load_param_into_net", "lunaria.train.checkpoint"},
+    {"load_weights", "lunaria.train.checkpoint"},
+    {"hint", "lunaria.help.caught"},
     {"load_obf_params_into_net", "lunaria.armour.protection.obfuscation"},
     {"obfuscate_ckpt", "lunaria.armour.protection.obfuscation"},
     {"obfuscate_model", "lunaria.armour.protection.obfuscation"},

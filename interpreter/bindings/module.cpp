@@ -21,6 +21,7 @@
 #include "core/threads/threads.h"
 #include "interpreter/bindings/field_calls.h"
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/syntax.h"
 #include "interpreter/jit/function.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/loader/loader.h"
@@ -509,6 +510,8 @@ void open_libraries(lua_State* L) {
     lua_setfield(L, -2, "lunaria.custom_ops");
     lua_pushcfunction(L, protect<open_registry>);
     lua_setfield(L, -2, "lunaria.registry");
+    lua_pushcfunction(L, protect<open_syntax>);
+    lua_setfield(L, -2, "lunaria.syntax");
     lua_pushcfunction(L, protect<open_onnx>);
     lua_setfield(L, -2, "lunaria.onnx_files");
     lua_pushcfunction(L, protect<open_insight>);

@@ -46,31 +46,29 @@ void skip_comment(std::string& text) {
     if (text.starts_with('#')) text.erase(0, std::min(text.find('\n'), text.size()));
 }
 
-// The value of a global, without asking its metatable.
-lua::GlobalValue value_of_global(lua_State* L, std::string_view name) {
+// The kind of the value of a global, without asking its metatable.
+lua::Known known_global(lua_State* L, std::string_view name) {
     const int top = lua_gettop(L);
     lua_pushglobaltable(L);
     lua_pushlstring(L, name.data(), name.size());
-    lua::GlobalValue value = lua::GlobalValue::unknown;
+    lua::Known known = lua::Known::any;
     const int type = lua_rawget(L, -2);
     if (type == LUA_TNIL) {
-        value = lua::GlobalValue::nothing;
+        known = lua::Known::nothing;
     } else if (type == LUA_TTABLE) {
         luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
         lua_pushliteral(L, "lunaria");
         lua_rawget(L, -2);
-        if (lua_rawequal(L, -1, -3)) value = lua::GlobalValue::library;
+        if (lua_rawequal(L, -1, -3)) known = lua::Known::library;
     } else if (TensorBody** place = State::of(L).memory().handle(lua_touserdata(L, -1)); place && *place) {
-        value = lua::GlobalValue::tensor;
+        known = lua::Known::tensor;
     }
     lua_settop(L, top);
-    return value;
+    return known;
 }
 
 void advise(lua_State* L, const lua::Chunk& chunk) {
-    const std::function<lua::GlobalValue(std::string_view)> global = [L](std::string_view name) {
-        return value_of_global(L, name);
-    };
+    const lua::KnownGlobal global = [L](std::string_view name) { return known_global(L, name); };
     luaL_checkstack(L, 6, "load");
     for (const lua::Advice& advice : lua::advice_on(chunk, global))
         warn(str(chunk.name(), ":", advice.line), advice.text, advice.hint);

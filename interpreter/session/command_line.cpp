@@ -14,6 +14,8 @@ const std::string_view kUsage =
     "  -v           print the version (also --version)\n"
     "  -E           ignore environment variables\n"
     "  -W           turn warnings on\n"
+    "  check ...    find mistakes in scripts and notebooks without running them; lunaria check --help\n"
+    "  stubs DIR    write annotations of everything that has a name, for editors; lunaria stubs --help\n"
     "  onnx-run ... run an ONNX model on files; lunaria onnx-run --help\n"
     "  ascend ...   estimate a network on the simulated Ascend; lunaria ascend --help\n"
     "  insight ...  show trainings in the browser, look at graphs; lunaria insight --help\n"

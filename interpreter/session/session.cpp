@@ -1,5 +1,6 @@
 #include "interpreter/session/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -13,6 +14,7 @@
 #include "interpreter/session/session_functions.h"
 #include "interpreter/values/values.h"
 #include "jit/frontend/interactive.h"
+#include "jit/frontend/token.h"
 
 namespace lunaria {
 
@@ -24,11 +26,20 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+// x = !command
+bool assigns_command(std::string_view text) {
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos || equals == 0) return false;
+    const std::string_view target = trimmed(text.substr(0, equals));
+    const bool is_name = std::ranges::all_of(target, [](char c) { return lua::is_name_part(c) || c == '.'; });
+    return is_name && trimmed(text.substr(equals + 1)).starts_with('!');
+}
+
 // Nothing in Lua begins with these signs, and no Lua chunk is a name with a question mark.
 bool is_command(std::string_view text) {
     text = trimmed(text);
     if (text.empty()) return false;
-    if (text[0] == '%' || text[0] == '!' || text[0] == '?') return true;
+    if (text[0] == '%' || text[0] == '!' || text[0] == '?' || assigns_command(text)) return true;
     return text.back() == '?' && text.find_first_of(" \t\n\"'") == std::string_view::npos;
 }
 
@@ -68,6 +79,13 @@ bool asks_for_help(lua_State* L, std::string_view text) {
 int64_t nanoseconds_now() {
     using namespace std::chrono;
     return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+// Pushes a table of lua/lunaria/commands.lua.
+void push_of_commands(lua_State* L, const char* name) {
+    lua_getfield(L, LUA_REGISTRYINDEX, kCommands);
+    lua_getfield(L, -1, name);
+    lua_remove(L, -2);
 }
 
 // Loads the receiver on the first message, which happens within the protected call.
@@ -179,10 +197,41 @@ void Session::set_hooks(Hooks hooks) {
     if (hooks_.input) redirect_input(state_.lua(), *this);
 }
 
+// Calls what a command wants to be called before each cell.
+void Session::run_before_cell(Execution& execution) {
+    lua_State* L = state_.running();
+    const int top = lua_gettop(L);
+    push_of_commands(L, "hooks");
+    if (lua_getfield(L, -1, "before_cell") == LUA_TFUNCTION) {
+        const Run run(*this, execution);
+        call(L, 0, execution);
+    }
+    lua_settop(L, top);
+}
+
+// After an error, where %pdb is on: its first line, and the debugger.
+void Session::debug_error(const ErrorReport& error) {
+    lua_State* L = state_.running();
+    push_of_commands(L, "hooks");
+    const bool wanted = lua_getfield(L, -1, "debugs_errors") != LUA_TNIL;
+    lua_pop(L, 2);
+    if (!wanted || error.kind != ErrorReport::Kind::error || (!hooks_.input && !hooks_.command)) return;
+    const std::string message = error.message.substr(0, error.message.find('\n')) + "\n";
+    if (hooks_.output)
+        hooks_.output(true, message);
+    else
+        std::fputs(message.c_str(), stderr);
+    execute_cell("%debug", {.name = "", .store_history = false});
+}
+
 Execution Session::execute(const std::string& text, const ExecuteOptions& options) {
+    Execution before;
+    if (!running_ && options.store_history) run_before_cell(before);
+    if (before.error) return before;
     Execution execution = execute_cell(text, options);
     if (running_) return execution;
     run_after_cell(execution);
+    if (execution.error && options.store_history) debug_error(*execution.error);
     // Freeing gigabytes takes longer than a user who interrupts wants to wait: that is left to the next cell.
     if (!execution.error || execution.error->kind != ErrorReport::Kind::interrupt) trim_memory_cache();
     return execution;
@@ -213,6 +262,8 @@ Execution Session::execute_cell(const std::string& text, const ExecuteOptions& o
     if (options.store_history && !trimmed(text).empty()) {
         ++count_;
         history_.push_back(text);
+        push(state_.running(), std::string_view(text));
+        note("In");
     }
     execution.number = count_;
     if (is_leave(text)) {
@@ -252,9 +303,26 @@ void Session::run_lua(const std::string& text, const std::string& name, const Ex
     if (count > 0 && !lua_isnil(L, top + 1)) {
         lua_pushvalue(L, top + 1);
         lua_setglobal(L, "_");
+        lua_pushvalue(L, top + 1);
+        if (options.store_history && !silent)
+            note("Out");
+        else
+            lua_pop(L, 1);
     }
     if (options.show && !silent) show_results(L, count, options.rich, execution);
     lua_settop(L, top);
+}
+
+// Keeps the value on top of the stack, which is popped, under the number of the cell: of the last kKept ones.
+void Session::note(const char* table) {
+    constexpr lua_Integer kKept = 1000;
+    lua_State* L = state_.running();
+    push_of_commands(L, table);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, count_);
+    lua_pushnil(L);
+    lua_rawseti(L, -2, count_ - kKept);
+    lua_pop(L, 1);
 }
 
 bool Session::call(lua_State* L, int arguments, Execution& execution) {

@@ -106,7 +106,10 @@ class Session {
     friend struct SessionFunctions;  // functions for the commands in lua/lunaria/commands.lua
     class Run;
     Execution execute_cell(const std::string& text, const ExecuteOptions& options);
+    void run_before_cell(Execution& execution);
     void run_after_cell(Execution& execution);
+    void debug_error(const ErrorReport& error);
+    void note(const char* table);
     void release_streams();
     void run_lua(const std::string& text, const std::string& name, const ExecuteOptions& options, Execution& execution);
     void run_command(const std::string& text, Execution& execution);

@@ -276,7 +276,8 @@ constexpr std::pair<std::string_view, const char*> kLibraryCommands[] = {
     {"onnx-run", "lunaria.onnx.run"},           {"ascend", "lunaria.ascend.command"},
     {"federated", "lunaria.federated.command"}, {"insight", "lunaria.insight.command"},
     {"lite", "lunaria.lite.command"},           {"serve", "lunaria.lite.serving.command"},
-    {"chat", "lunaria.lite.serving.chat"},      {"checkpoint", "lunaria.parallel.checkpoint_command"}};
+    {"chat", "lunaria.lite.serving.chat"},      {"checkpoint", "lunaria.parallel.checkpoint_command"},
+    {"check", "lunaria.check.command"},         {"stubs", "lunaria.stubs.command"}};
 
 // read(prompt): a line of the user's; nil at the end, false after Ctrl-C. Upvalue 1: the reader, which the first call
 // makes.

@@ -20,6 +20,8 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
+#include "interpreter/terminal/colours.h"
+
 namespace lunaria {
 
 namespace {
@@ -42,6 +44,7 @@ class ReadlineReader final : public LineReader {
         rl_catch_signals = 0;
         rl_outstream = stdout;
         rl_initialize();
+        if (color_) rl_redisplay_function = [] { active->redisplay(); };
         rl_variable_bind("enable-bracketed-paste", "on");
         rl_variable_bind("enable-active-region", "off");
         rl_variable_bind("page-completions", "off");
@@ -72,6 +75,8 @@ class ReadlineReader final : public LineReader {
 
     Input read_cell(const std::string& prompt, const std::string& initial) override {
         cell_ = true;
+        prompt_width_ = static_cast<int>(prompt.size());
+        painted_ = false;
         return read(color_ ? "\001\033[1;34m\002" + prompt + "\001\033[0m\002" : prompt, initial);
     }
     Input read_line(const std::string& prompt) override {
@@ -184,6 +189,8 @@ class ReadlineReader final : public LineReader {
         // The text may be complete while lines are inserted in the middle of it; Enter accepts only at its end.
         if (check.kind != InputKind::incomplete) {
             rl_point = rl_end;
+            align_closing_line("");
+            rl_redisplay_function();
             return rl_newline(count, key);
         }
         align_closing_line(rl_point == rl_end ? check.indent : "");
@@ -197,13 +204,31 @@ class ReadlineReader final : public LineReader {
         const size_t begin = text.rfind('\n') + 1;  // 0 when there is none
         const std::string_view line = text.substr(begin);
         const size_t margin = std::min(line.find_first_not_of(' '), line.size());
-        const std::string_view word = line.substr(margin);
+        const std::string_view rest = line.substr(margin);
+        const std::string_view word = rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
+        const bool goes_on = word == "else" || word == "elseif";  // and opens the block of the next line
         const bool closes =
-            word.starts_with("end") || word.starts_with("until") || word.starts_with('}') || word.starts_with(')');
-        if (begin == 0 || rl_point != rl_end || !closes || margin <= indent.size()) return;
-        const int surplus = static_cast<int>(margin - indent.size());
+            goes_on || word == "end" || word == "until" || rest.starts_with('}') || rest.starts_with(')');
+        const size_t wanted = indent.size() - (goes_on ? std::min<size_t>(2, indent.size()) : 0);
+        if (begin == 0 || rl_point != rl_end || !closes || margin <= wanted) return;
+        const int surplus = static_cast<int>(margin - wanted);
         rl_delete_text(static_cast<int>(begin), static_cast<int>(begin) + surplus);
         rl_point = rl_end;
+    }
+
+    // Readline's display with colours: it puts the characters, and here they are written once more where they are.
+    void redisplay() {
+        rl_redisplay();
+        // Not while the prompt is that of a search.
+        if (!cell_ || done_ || rl_display_prompt != rl_prompt) return;
+        const std::string text(buffer());
+        if (!has_colours(text) && !painted_) return;
+        painted_ = true;
+        int rows = 0, columns = 0;
+        rl_get_screen_size(&rows, &columns);
+        const std::string codes = coloured_in_place(text, static_cast<size_t>(rl_point), prompt_width_, columns, rows);
+        std::fwrite(codes.data(), 1, codes.size(), rl_outstream);
+        std::fflush(rl_outstream);
     }
 
     // To the same column of the line above or below; false at the edge of the buffer.
@@ -274,6 +299,8 @@ class ReadlineReader final : public LineReader {
     const decltype(Hooks::complete)* complete_ = nullptr;  // of read_command
     HISTORY_STATE commands_{};
     bool color_, cell_ = true, done_ = false;
+    int prompt_width_ = 0;
+    bool painted_ = false;  // the text has or had colours
     Input result_;
 };
 

@@ -8,11 +8,10 @@
 #include <filesystem>
 #include <string>
 
-#include "core/base/error.h"
 #include "core/base/signals.h"
 #include "interpreter/display/terminal_text.h"
-#include "interpreter/loader/loader.h"
 #include "interpreter/session/session.h"
+#include "interpreter/session/startup.h"
 #include "interpreter/terminal/line_reader.h"
 
 namespace lunaria {
@@ -62,13 +61,6 @@ std::string environment(const char* name) {
     return value ? value : "";
 }
 
-// A folder of the user by freedesktop.org's base directories; empty when there is no home.
-std::string user_folder(const char* variable, const char* below_home) {
-    if (const std::string folder = environment(variable); folder.starts_with('/')) return folder + "/lunaria";
-    const std::string home = environment("HOME");
-    return home.empty() ? "" : home + "/" + below_home + "/lunaria";
-}
-
 std::string history_file() {
     const std::string folder = user_folder("XDG_STATE_HOME", ".local/state");
     std::error_code failure;
@@ -113,7 +105,7 @@ class Repl {
         if (terminal_)
             std::printf("Lunaria %s (%s). help() or ?name explains, %%lsmagic lists commands, Ctrl-D leaves.\n",
                         LUNARIA_VERSION, LUA_RELEASE);
-        if (startup_file) run_startup_file();
+        if (startup_file) show(run_startup_file(session_));
         for (;;) {
             const std::string initial = std::exchange(initial_, "");
             const LineReader::Input input = reader_->read_cell(terminal_ ? "> " : "", initial);
@@ -141,21 +133,6 @@ class Repl {
         std::fflush(stdout);
         if (!execution.error) return;
         std::fprintf(stderr, "%s\n", format_error(*execution.error, color_ && isatty(STDERR_FILENO)).c_str());
-    }
-
-    void run_startup_file() {
-        const std::string folder = user_folder("XDG_CONFIG_HOME", ".config");
-        std::error_code ignored;
-        const std::string path = folder + "/init.lua";
-        if (folder.empty() || !std::filesystem::exists(path, ignored)) return;
-        Execution execution;
-        try {
-            ExecuteOptions options{.name = "@" + path, .store_history = false, .show = false};
-            execution = session_.execute(read_text_file(path), options);
-        } catch (const Error& e) {
-            execution.error = ErrorReport{ErrorReport::Kind::error, e.what(), {}};
-        }
-        show(execution);
     }
 
     bool terminal_, color_;

@@ -27,7 +27,7 @@ function M.agent(net, slow, options)
   agent.gradients = ms.value_and_grad(function(states, actions, wanted)
     local worth = ops.squeeze(ops.gather_elements(net(states), 1, actions), 1)
     return ops.mean(ops.smooth_l1_loss(worth, wanted))
-  end, nil, net:trainable_params())
+  end, { weights = net:trainable_params() })
   setmetatable(agent, Agent):follow(1.0)
   return agent
 end

@@ -63,7 +63,7 @@ function M.gpt2(size) return GPT2(type(size) == "table" and size or M.config(siz
 function M.write(net, tokens, count, best)
   local length = net.wpe.embedding_table:sizes(0)
   for _ = 1, count do
-    local scores = net(tokens[{ ms.slice(nil, nil), ms.slice(-length, nil) }])[{ ms.slice(nil, nil), -1 }]
+    local scores = net(tokens:at(":", ms.slice(-length, nil))):at(":", -1)
     local top, index = ops.topk(scores, best or 40)
     local chosen = ops.random_categorical(ops.log_softmax(top, -1), 1)
     tokens = ops.concat({ tokens, ops.gather_elements(index, 1, chosen):astype(tokens.dtype) }, 1)

@@ -36,7 +36,7 @@ function M.advantages(points, worth, going, discount, decay)
     rows[t + 1] = after
   end
   local advantages = ops.stack(rows, 0)
-  return advantages, advantages + worth[{ ms.slice(0, -1) }]
+  return advantages, advantages + worth["0:-1"]
 end
 
 --- The loss: the ratio of new to old probability times the advantage, no further than 1 +- clip; the critic's error; and less for
@@ -58,7 +58,7 @@ function M.train(net, games, rounds, options)
   local params = net:trainable_params()
   local steps = rounds * o.epochs * o.parts
   local optimizer = nn.Adam(params, function(step) return o.rate * (1 - step / steps) end, { eps = 1e-5 })
-  local gradients = ms.value_and_grad(function(...) return M.loss(net, ...) end, nil, params)
+  local gradients = ms.value_and_grad(function(...) return M.loss(net, ...) end, { weights = params })
   local states, scores, history = {}, {}, {}
   for g, game in ipairs(games) do states[g], scores[g] = game:reset(), 0 end
   for round = 1, rounds do

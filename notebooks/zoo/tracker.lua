@@ -8,12 +8,12 @@ local Tracker = nn.Cell:extend("Tracker")
 Tracker.pattern, Tracker.window, Tracker.stride = 64, 128, 8
 
 local function conv(from, to, size, stride)
-  return nn.Conv2d(from, to, size, { stride = stride, pad_mode = "pad", padding = size // 2, has_bias = true })
+  return nn.Conv2d(from, to, size, { stride = stride, pad_mode = "pad", padding = size // 2, bias = true })
 end
 
 function Tracker:init(channels, w)
   self.features = nn.SequentialCell(conv(channels, w, 5, 2), nn.ReLU(), conv(w, 2 * w, 3, 2), nn.ReLU(), conv(2 * w, 4 * w, 3, 2),
-    nn.ReLU(), nn.Conv2d(4 * w, 4 * w, 1, { has_bias = true }))
+    nn.ReLU(), nn.Conv2d(4 * w, 4 * w, 1, { bias = true }))
   self.scale, self.bias = ms.Parameter(ms.tensor(0.01), "scale"), ms.Parameter(ms.tensor(0.0), "bias")
 end
 

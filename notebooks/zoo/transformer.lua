@@ -45,7 +45,7 @@ function Transformer:translate(source, first, last, length)
   local ended = ops.equal(written, last)
   for _ = 1, length do
     local scores = self:decode(written, memory)
-    local token = ops.argmax(scores[{ ms.slice(nil, nil), -1 }], 1):astype(ms.int64)
+    local token = ops.argmax(scores:at(":", -1), 1):astype(ms.int64)
     written = ops.concat({ written, ops.expand_dims(token, 1) }, 1)
     ended = ops.logical_or(ended, ops.expand_dims(ops.equal(token, last), 1))
     if ops.all(ended):item() then break end

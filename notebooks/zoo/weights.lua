@@ -1,5 +1,5 @@
 -- Weights of others: files in the names that transformers and torchvision give, one or several with an index, for the networks
--- of this folder. Names are rewritten by rules until they are ours; the rest of the work is ms.load_param_into_net's.
+-- of this folder. Names are rewritten by rules until they are ours; the rest of the work is ms.load_weights'.
 local ms = require "lunaria"
 local ops = ms.ops
 
@@ -41,18 +41,9 @@ M.resnet = {
   { "(downsample%.1)%.weight$", "%1.gamma" }, { "(downsample%.1)%.bias$", "%1.beta" },
 }
 
-local function renamed(name, rules)
-  for _, rule in ipairs(rules) do
-    if name:find(rule[1]) then
-      if not rule[2] then return nil end
-      name = name:gsub(rule[1], rule[2])
-    end
-  end
-  return name
-end
-
---- A table of tensors by our names.
-function M.rename(dictionary, rules)
+--- The tensors of a file as ms.load_weights takes them with the rules: parts of what is one matrix here are joined, and those that are
+--- stored the other way round are turned.
+function M.joined(dictionary, rules)
   local result, parts = {}, {}
   local joined = rules.joined
   for name, value in pairs(dictionary) do
@@ -62,14 +53,13 @@ function M.rename(dictionary, rules)
         local other = name:gsub(joined[1], joined[i])
         list[i], parts[other] = dictionary[other] or error("weights: " .. other .. " is missing beside " .. name, 2), true
       end
-      result[renamed(name:gsub(joined[1], joined[#joined]), rules)] = ops.concat(list, 0)
+      parts[name] = true
+      result[name:gsub(joined[1], joined[#joined])] = ops.concat(list, 0)
     end
   end
   for name, value in pairs(dictionary) do
-    local own = ms.is_tensor(value) and not parts[name] and not (joined and name:find(joined[1])) and renamed(name, rules)
-    if own then
-      if rules.transposed and own:find(rules.transposed) then value = ops.swapaxes(value, 0, 1) end
-      result[own] = value
+    if ms.is_tensor(value) and not parts[name] then
+      result[name] = rules.transposed and name:find(rules.transposed) and ops.swapaxes(value, 0, 1) or value
     end
   end
   return result
@@ -78,11 +68,7 @@ end
 --- Gives a network the weights of a safetensors file, of an index of several, or of their folder. rules: M.gpt2, M.bert, M.resnet
 --- or rules of yours. Gives the names of the file's tensors that the network has no place for.
 function M.load(net, path, rules)
-  local values = M.rename(ms.load_checkpoint(path), rules)
-  local own, any = net:parameters_dict(), false
-  for name in pairs(values) do any = any or own[name] ~= nil end
-  if not any then error(("weights: %s has nothing for the network by these rules"):format(path), 2) end
-  local missing, left = ms.load_param_into_net(net, values)
+  local missing, left = ms.load_weights(net, M.joined(ms.load_checkpoint(path), rules), { rename = rules })
   if #missing > 0 then
     error(("weights: %s has nothing for %s (%d in all)"):format(path, missing[1], #missing), 2)
   end

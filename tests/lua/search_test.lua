@@ -35,7 +35,7 @@ local questions = {
   { "custom operator", "guide.own_operators" },
   { "custom gradient", "guide.own_operators", "ms.custom_vjp" },
   { "breakpoint", "breakpoint" },
-  { "pdb", "guide.debugging", "breakpoint" },
+  { "pdb", "%pdb", "guide.debugging", "breakpoint" },
   { "DataLoader", "guide.data", "ms.data_sink" },
   { "shuffle the data", "guide.data" },
   { "plot the loss", "guide.plots" },
@@ -87,8 +87,8 @@ for _, row in ipairs(questions) do
   end)
 end
 
--- Lists of questions as they were written before the search had seen them: how many find the answer first.
-local least = { 0.9, 0.85, 0.8, 0.8 }
+-- Lists of questions as they were written before the search had seen them: how many find the answer first, at least.
+local least = { 63, 26, 26, 26 }
 for i, list in ipairs(require "search_questions") do
   t.test("strangers' questions, list " .. i, function()
     local wrong = {}
@@ -97,7 +97,7 @@ for i, list in ipairs(require "search_questions") do
       for k = 2, #row do right = right or found and found.name == row[k] end
       if not right then wrong[#wrong + 1] = ("%s: %s"):format(row[1], found and found.name or "nothing") end
     end
-    if #wrong > (1 - least[i]) * #list then error(("%d of %d:\n%s"):format(#wrong, #list, table.concat(wrong, "\n")), 0) end
+    if #list - #wrong < least[i] then error(("%d of %d:\n%s"):format(#wrong, #list, table.concat(wrong, "\n")), 0) end
   end)
 end
 t.test("what nothing is known about is said to be so", function()
@@ -105,6 +105,40 @@ t.test("what nothing is known about is said to be so", function()
   t.equal(show.search "qqqqzz", nil)
   assert(show.search("qqqqzz wwwwyy conv2d"):find "nothing has all of")
   assert(not show.search("convolution"):find "nothing has all of")
+end)
+
+-- Costs about 10 s of a processor: the whole site is written.
+t.test("the site is smaller than 12 MB and has no dead link", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  require "lunaria.help.site" (folder)
+  local function text_of(path)
+    local file = io.open(path)
+    local text = file and file:read "a"
+    if file then file:close() end
+    return text
+  end
+  local size, anchors, dead = 0, {}, {}
+  for path in io.popen("find " .. folder .. " -type f"):lines() do
+    local text = text_of(path)
+    size = size + #text
+    if path:find "%.html$" then
+      anchors[path] = {}
+      for id in text:gmatch ' id="([^"]+)"' do anchors[path][id] = true end
+    end
+  end
+  for path in pairs(anchors) do
+    for way, id in text_of(path):gmatch 'href="([^"#:]*)#?([^"]*)"' do
+      local target = way == "" and path or folder .. "/" .. (way:find "^%.%./" and way:sub(4) or path:match "([^/]+/)[^/]*$"
+        :gsub("^" .. folder:match "[^/]+$" .. "/$", "") .. way)
+      local there = anchors[target] or text_of(target)
+      local known = there and (id == "" or way:find "source%.html$" or type(there) == "table" and there[id])
+      if not known then dead[#dead + 1] = path:sub(#folder + 2) .. ": " .. way .. "#" .. id end
+    end
+  end
+  os.execute("rm -r " .. folder)
+  t.equal(dead, {})
+  assert(size > 3e6 and size < 12e6, size)
 end)
 
 -- The page's own script, where there is a browser, ranks as search.lua does.

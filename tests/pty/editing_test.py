@@ -22,6 +22,30 @@ def test_enter_goes_on_until_the_text_is_complete():
     t.leave()
 
 
+def test_the_words_that_close_a_block_stand_under_the_one_that_opens_it():
+    t = session()
+    t.send("for i = 1, 2 do\rif i == 1 then\r")
+    t.send("y = i\relse\ry = 0\rend\rend\r")
+    t.prompt()
+    t.send("In[1]\r")
+    holds(t.prompt(), r'"for i = 1, 2 do\n  if i == 1 then\n    y = i\n  else\n    y = 0\n  end\nend"')
+    t.leave()
+
+
+def test_what_is_typed_has_colours_and_stays_the_same_text():
+    t = session(color=True)
+    t.send("for i = 1, 2 do z = 'text' -- why\r")
+    t.child.expect_exact("\x1b[90m-- why")
+    before = t.child.before
+    for part in ("\x1b[35mfor\x1b[0m", "\x1b[36m1\x1b[0m", "\x1b[35mdo\x1b[0m", "\x1b[32m'text'\x1b[0m"):
+        holds(before, part)
+    t.send("end\r")
+    t.prompt()
+    t.send("z .. '" + "long " * 40 + "'" + LEFT * 100 + "\x7f\x7f\x05\r")
+    holds(t.prompt().replace("\n", ""), "textlong long")
+    t.leave()
+
+
 def test_a_line_above_can_be_changed_before_the_end():
     t = session()
     t.send("for i = 1, 2 do\r")

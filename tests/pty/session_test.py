@@ -173,6 +173,83 @@ def test_standard_input_is_a_script_when_nobody_types():
     same(done.returncode, 1)
 
 
+def test_cells_and_their_results_are_kept_by_number():
+    t = session()
+    t.run("6 * 7")
+    t.run("x = 5")
+    same(t.run("Out[1] + x"), "47")
+    same(t.run("In[1] .. '|' .. In[2]"), '"6 * 7|x = 5"')
+    same(t.run("Out[2], Out[3]"), "nil\t47")
+    same(t.run("1 + 1;"), "")
+    same(t.run("Out[6]"), "nil")
+    t.run("%reset")
+    same(t.run("Out[1]"), "nil")
+    same(t.run("Out = 3"), "")
+    same(t.run("Out"), "3")
+    t.leave()
+
+
+def test_the_lines_of_a_shell_command_become_a_table():
+    t = session()
+    same(t.run("files = !printf 'a\\nb\\n'"), "")
+    same(t.run("#files, files[1], files[2]"), '2\t"a"\t"b"')
+    t.run("box = {}")
+    holds(t.run("box.lines = !echo one; exit 3"), "ended with code 3")
+    same(t.run("box.lines"), '{"one"}')
+    holds(t.run("none = !nothing-of-this-name"), "not found")
+    t.leave()
+
+
+def test_memory_of_a_cell():
+    t = session()
+    text = t.run("%memit y = ms.ones{1024, 1024}")
+    holds(text, "peak: 4.0 MiB above the ")
+    holds(text, "kept: 4.0 MiB")
+    t.leave()
+
+
+def test_changed_modules_are_loaded_again():
+    t = session()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "mine.lua")
+
+        def write(text):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+
+        write("return { n = 1 }")
+        t.run(f"package.path = '{folder}/?.lua;' .. package.path")
+        same(t.run("%autoreload on"), "autoreload: on")
+        t.run("mine = require 'mine'")
+        same(t.run("mine.n"), "1")
+        write("return { n = 2 }")
+        same(t.run("mine.n"), "2")
+        write("return { n = ")
+        holds(t.run("mine.n"), "mine.lua")
+        same(t.run("mine.n"), "2")
+        same(t.run("%autoreload off"), "autoreload: off")
+        write("return { n = 4 }")
+        same(t.run("mine.n"), "2")
+        holds(t.run("%autoreload maybe"), "usage: %autoreload [on|off]")
+    t.leave()
+
+
+def test_the_debugger_starts_after_an_error_where_that_is_wanted():
+    t = session()
+    t.run("function f(a) local b = a * 2; error('no') end")
+    holds(t.run("%pdb"), "pdb: on")
+    t.send("f(4)\r")
+    text = t.expect("debug> ")
+    holds(text, "no")
+    t.send("p b\r")
+    holds(t.expect("debug> "), "8")
+    t.send("quit\r")
+    holds(t.prompt(), "no")
+    holds(t.run("%pdb off"), "pdb: off")
+    holds(t.run("f(4)"), "no")
+    t.leave()
+
+
 def shown(text):
     """The lines as a terminal shows them: what follows a carriage return is written over what stands there."""
     rows = []

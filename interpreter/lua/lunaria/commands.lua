@@ -1,7 +1,12 @@
 -- The commands of a session: lines that begin with %, ! or ?. Called with the functions that the session offers.
 local session = ...
 
-local commands, help = {}, {}
+-- hooks.before_cell is called before each cell, if it is there.
+local commands, help, hooks = {}, {}, {}
+
+-- What was typed and what it gave, by the numbers that %history shows; the session fills them.
+local typed, results = {}, {}
+_G.In, _G.Out = _G.In or typed, _G.Out or results
 
 -- The globals of the session before its first cell: %who does not list it, %reset goes back to it.
 local before = {}
@@ -214,19 +219,20 @@ add("reset", "%reset", "Forgets your global variables.", function()
   for name, value in pairs(before) do
     rawset(_G, name, value)
   end
+  for number in pairs(results) do
+    results[number] = nil
+  end
   collectgarbage()
 end)
 
-add("reload", "%reload MODULE", "Loads a module again; tables that you hold of it get its new contents.", function(name)
-  if name == "" then
-    fail("usage: " .. help.reload.usage)
-  end
+-- Loads a module again, into the table that the program holds; false after an error, which is that of the cell.
+local function reload(name)
   local old = package.loaded[name]
   package.loaded[name] = nil
   local ok, new = session.call(require, name)
   if not ok then
     package.loaded[name] = old
-    return
+    return false
   end
   if type(old) == "table" and type(new) == "table" then
     for key in pairs(old) do
@@ -239,7 +245,17 @@ add("reload", "%reload MODULE", "Loads a module again; tables that you hold of i
     end
     package.loaded[name] = old
   end
+  return true
+end
+
+add("reload", "%reload MODULE", "Loads a module again; tables that you hold of it get its new contents.", function(name)
+  if name == "" then
+    fail("usage: " .. help.reload.usage)
+  end
+  reload(name)
 end)
+
+require "lunaria.session_commands" { session = session, add = add, fail = fail, help = help, reload = reload, hooks = hooks }
 
 local run_notebook = require "lunaria.run_notebook" { session = session, fail = fail }
 
@@ -398,6 +414,27 @@ local function shell(line)
   end
 end
 
+-- x = !COMMAND: the lines that a command prints, in a table. What it says of errors is shown.
+local function assign_lines(target, line)
+  local set = load(("local value = ... %s = value"):format(target), "=(command)") or fail("a name is expected before = !, got " .. target)
+  io.stdout:flush()
+  local said = session.is_captured() and require("lunaria").io.temporary(".txt")
+  local pipe <close> = assert(io.popen(said and ("{ %s\n} 2>'%s'"):format(line, said) or line, "r"))
+  local lines = {}
+  for text in pipe:lines() do
+    lines[#lines + 1] = text
+  end
+  local _, how, code = pipe:close()
+  if said then
+    io.stderr:write(read(said))
+    os.remove(said)
+  end
+  if how == "signal" or code ~= 0 then
+    print(("ended %s %d"):format(how == "signal" and "by signal" or "with code", code))
+  end
+  session.call(set, lines)
+end
+
 add("ls", "%ls [ARGUMENT...]", "Lists files.", function(arguments)
   shell("ls " .. arguments)
 end)
@@ -412,6 +449,7 @@ add("lsmagic", "%lsmagic", "Prints the commands.", function()
     print(("%-40s %s"):format(help[name].usage, help[name].text))
   end
   print(("%-40s %s"):format("!COMMAND", "Runs a command of the shell."))
+  print(("%-40s %s"):format("NAME = !COMMAND", "Gives a variable the lines that a command prints, in a table."))
   print(("%-40s %s"):format("?NAME, NAME?", "Prints what is known about a name; ??NAME its source as well."))
 end)
 
@@ -494,8 +532,11 @@ function run(line, above)
   local first, rest = line:match("^([^\n]*)\n(.*)$")
   first = first or line
   local bang = first:match("^!(.*)$")
+  local target, captured = first:match("^([%a_][%w_%.]*)%s*=%s*!(.*)$")
   if bang then
     shell(bang)
+  elseif target then
+    assign_lines(target, captured)
   elseif first:sub(1, 1) == "?" or first:sub(-1) == "?" then
     show_help(first)
   else
@@ -505,7 +546,7 @@ function run(line, above)
       local near = name and nearest(name, commands)
       fail(("there is no command '%s'; %%lsmagic lists them%s"):format(first:match("^%S+"), near and "\n  hint: " .. near or ""))
     end
-    if rest and (name == "time" or name == "timeit" or name == "prof") then
+    if rest and (name == "time" or name == "timeit" or name == "prof" or name == "memit") then
       arguments, rest = ("\n"):rep(above) .. arguments .. "\n" .. rest, nil
     elseif help[name].usage:sub(1, 2) == "%%" then
       return command(arguments, rest)
@@ -520,4 +561,4 @@ function run(line, above)
   end
 end
 
-return { commands = commands, help = help, run = run, notebook = run_notebook }
+return { commands = commands, help = help, run = run, notebook = run_notebook, hooks = hooks, In = typed, Out = results }

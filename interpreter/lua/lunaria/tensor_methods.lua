@@ -396,6 +396,20 @@ function M.sizes(x, ...)
   return table.unpack(shape)
 end
 
+--- A part of the tensor, one index for each axis: x:at(":", -1) is x[{":", -1}]. An index is a position, a text such as "1:3", a slice,
+--- or a tensor or list of positions.
+--- - ... (integer, string, table or tensor): one index for each axis
+---     > ms.arange(6):reshape(2, 3):at(":", -1):tolist()[2] --> 5
+---     > ms.arange(6):reshape(2, 3):at(0, "1:"):tolist()[1] --> 1
+function M.at(x, ...)
+  local index = { ... }
+  for i = 1, select("#", ...) do
+    if index[i] == nil then fail("at", ("index %d is nil"):format(i), 'a whole axis is ":"') end
+  end
+  if #index == 0 then fail("at", "an index is expected, got none", 'x:at(":", -1) is the last column') end
+  return x[index]
+end
+
 -- MindSpore's first names of operators as methods.
 M.tensor_add, M.tensor_sub, M.tensor_mul, M.tensor_div = ops.add, ops.sub, ops.mul, ops.div
 

@@ -204,16 +204,22 @@ end
 --- So may parameters: gradients flow through w:assign(w - rate * g), ms.ops.assign and the steps of optimizers, also to
 --- their learning rates. The running statistics of normalisations are moved without a gradient.
 --- Derivatives of derivatives may be taken ten deep; each level doubles the time.
+--- Of a network and a loss, grad(net, loss) is the function of the network's inputs and a label that gives the gradients of
+--- loss(net(inputs), label) by the network's trainable parameters; other weights are named: grad(net, loss, { weights = list }).
 ---     > ms.grad(function(x) return x * x end)(3.0) --> 6.0
+---     > #ms.grad(ms.nn.Dense(2, 1), ms.nn.MSELoss())(ms.ones { 4, 2 }, ms.ones { 4, 1 }) --> 2
 ---     > ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
 ---     > ms.grad(function(x) local y = x * x; local z = y; y:add_(x) return z end)(ms.tensor(3.0)):item() --> 7.0
 function T.grad(f, grad_position, weights, has_aux)
   return differentiate("grad", f, grad_position, weights, has_aux, false)
 end
 
---- The function that computes the value of f and its gradient, see grad. With has_aux the first result is the table
---- {value, further results...}.
+--- The function that computes the value of f and its gradient, see grad: value_and_grad(net, loss) gives the loss of a network and
+--- its gradients by the trainable parameters. With has_aux the first result is the table {value, further results...}.
 ---     > ms.value_and_grad(function(x) return x * x end)(3.0) --> 9.0	6.0
+---     > step = ms.value_and_grad(ms.nn.Dense(2, 1, { weight_init = "ones", bias_init = "zeros" }), ms.nn.MSELoss())
+---     > loss, grads = step(ms.ones { 4, 2 }, ms.ones { 4, 1 })
+---     > loss:item(), #grads --> 1.0	2
 function T.value_and_grad(f, grad_position, weights, has_aux)
   return differentiate("value_and_grad", f, grad_position, weights, has_aux, true)
 end
@@ -631,6 +637,30 @@ for _, name in ipairs(wrapped) do
     if known then core.note(orders, either, known.f, known.order) end
     core.note(core.transformed, either, table.pack(f, ...), name)
     return either
+  end
+end
+
+-- The loss of a network: its inputs, and a label behind them.
+local function loss_of(net, loss)
+  return function(x, y, ...)
+    local more = select("#", ...)
+    if more == 0 then return loss(net(x), y) end
+    local all = { x, y, ... }
+    return loss(net(table.unpack(all, 1, more + 1)), all[more + 2])
+  end
+end
+
+for _, name in ipairs { "grad", "value_and_grad" } do
+  local plain = T[name]
+  T[name] = function(f, ...)
+    local loss, named = ...
+    if not binding.is_callable(loss) then return plain(f, ...) end
+    if not require "lunaria.nn.cell".is_cell(f) then
+      error(("%s: of a network and a loss, the network must be a cell, got %s"):format(name, describe(f)))
+    end
+    local given = binding.options(name, named, { has_aux = "boolean",
+      weights = function(v) return type(v) == "table" or is_tensor(v), "a list of parameters" end }, "{ weights = net:trainable_params() }")
+    return plain(loss_of(f, loss), nil, given.weights or f:trainable_params(), given.has_aux)
   end
 end
 

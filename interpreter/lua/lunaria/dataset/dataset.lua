@@ -389,6 +389,11 @@ function Dataset:split(sizes, randomize)
     parts[k] = made(self, "split", { sizes, randomize, k }, data.part(self._node, begin, count, randomize, config.get_seed()))
     begin = begin + count
   end
+  local line = arguments.calling_line()
+  if line:find "[%w_]%s*,%s*[%a_][%w_]*%s*=[^=].*:split%s*[%({]" and not line:find "unpack" then
+    arguments.warn("split", "the parts come in one list: the variables behind the first one get nil",
+      "local a, b = table.unpack(ds:split{ ... })")
+  end
   return parts
 end
 

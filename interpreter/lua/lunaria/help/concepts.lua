@@ -95,7 +95,7 @@ empty tensor, uninitialized: empty
 scalar value, python number, plain number, number from a tensor, single value, tensor to a number, tensor into a number: item
 to a list, nested list, tensor to a table, tensor to a lua table, as a table, plain table, convert a tensor to a table, convert to a list: tolist
 from a list, from a table, array from, create array, make an array: tensor
-change type, convert type, type conversion, cast, change the dtype, to float, to int, convert to float, convert to int, to double: astype, cast
+change type, convert type, type conversion, cast, change the dtype, to float, to int, convert to float, convert to int, to double, convert a tensor to integers, to integers, to floats, as integers: astype, cast
 dimension, dimensions, dims, number of axes: shape, ndim, axis
 change the shape, resize a tensor, view, rearrange: reshape
 flatten, unroll into a vector, one dimensional: flatten
@@ -173,6 +173,7 @@ early stop, stop training, stop early, stops improving, no improvement, patience
 best model, best weights, best checkpoint, save the best: ModelCheckpoint, BestCheckpoint, checkpoint
 resume, continue training, interrupted training, restart training, pick up where, crash, crashed, go on after, after an interruption, restore training: checkpoints, training_state, BackupAndRestore
 checkpoint, checkpoints, snapshot of weights, intermediate weights: checkpoint, ModelCheckpoint, save_checkpoint
+write a tensor, tensor into a file, tensor to a file, save a tensor: save
 save a model, store a model, save weights, store weights, write weights, persist, serialise, serialize: saving, save
 load a model, read weights, load weights, restore weights, import weights: saving, load_weights, load
 pytorch weights, weights from pytorch, weights that pytorch, pth, state dict, pickle: load_weights, saving, safetensors
@@ -214,7 +215,7 @@ image folder, folder of images, images in folders, images from a folder, directo
 read an image, open a picture, load a picture, jpeg, png file, decode an image: Decode, image, read_image
 text file, lines of text, read text: TextFileDataset
 tfrecord, record files: TFRecordDataset, MindRecord
-handwritten digits, digits: MnistDataset
+handwritten digits, digits, mnist: MnistDataset
 pad sequences, equal length, same length, variable length, different lengths, ragged: padded_batch, PadEnd, bucket_batch_by_length
 weighted sampling, oversampling: WeightedRandomSampler
 cache a dataset, preprocess once: cache, save
@@ -223,7 +224,7 @@ augment, augmentation, data augmentation: augment, RandomCrop, RandomHorizontalF
 random crop, crop images: RandomCrop, CenterCrop
 flip images, mirrored images, horizontal flip: RandomHorizontalFlip
 rotate images, rotation: Rotate, RandomRotation
-brightness, colour jitter, color jitter, saturation, hue: RandomColorAdjust, AdjustBrightness
+brightness, colour jitter, color jitter, saturation, hue: RandomColorAdjust
 black and white, gray, greyscale: Grayscale
 blur: GaussianBlur
 mixup: MixUp
@@ -283,6 +284,7 @@ measure time, time a function, how long, benchmark, timing, duration, stopwatch,
 memory usage, memory use, how much memory, memory consumption, out of memory, oom, memory leak, free memory: memory, max_memory_allocated
 debug, debugger, breakpoint, step through, pdb, stop at a line: debugging, breakpoint
 stack trace, traceback, error location: debugging, traceback
+list variables, list all variables, variables defined, my variables, defined variables: who, whos
 reproducible, reproducibility, deterministic, same result, same results, same random numbers, same numbers, repeatable, seed, random seed, fix the seed: random, reproducibility, set_seed
 plot, draw a chart, draw a picture, draw a plot, chart, diagram, curve, visualise, visualize, graph of a function: plots, plot
 learning curve, loss curve, draw a curve, line chart: plot.line, plots

@@ -25,8 +25,8 @@ local entries = {}
 -- Files directly under lunaria/ that are parts of the library and no names of the user's.
 local internal = {}
 for name in ([[adjoints adjoints_attributes adjoints_methods adjoints_optimizers adjoints_session captured cell_commands commands
-  data_sink_steps field_calls found_names graph help lowered markup parts program progress_line rich run_notebook tensor_methods
-  transforms]]):gmatch "%S+" do
+  data_sink_steps field_calls found_names graph help lowered markup parts program progress_line rich run_notebook session_commands
+  tensor_methods transforms]]):gmatch "%S+" do
   internal[name] = true
 end
 

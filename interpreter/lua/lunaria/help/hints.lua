@@ -235,7 +235,7 @@ local rules = {
     local row = rows_by_name["F." .. name] or rows_by_name["torch." .. name]
     return row and said(row)
   end, true },
-  { "^value_and_grad: grad_position must be", function() return "parameters come third: ms.value_and_grad(f, nil, net:trainable_params())" end },
+  { "^value_and_grad: grad_position must be", function() return "parameters are named: ms.value_and_grad(f, { weights = net:trainable_params() })" end },
   { "^train: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:train(3, dataset)" end },
   { "^fit: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:fit(3, train, valid)" end },
   { "^jit: a function or another callable", function() return "it takes the function itself: f = ms.jit(function(x) return ... end)" end },

@@ -13,6 +13,7 @@ examples.files = {
 -- At the prompt or in a cell of a notebook.
 examples.prompt = {
   ["%apropos"] = { { "%apropos inverse of a square matrix", "ms.ops.inverse...\n..." } },
+  ["%autoreload"] = { { "%autoreload on", "autoreload: on" } },
   ["%cd"] = { { "%cd /", "/" } },
   ["%debug"] = { { "local rate = 3 error(\"wrong\")", "In[1]:1: wrong\n..." },
     { "%debug", "> In[1]:1 in main chunk\n-> local rate = 3 error(\"wrong\")" }, { "rate", "3", prompt = "debug> " },
@@ -23,7 +24,9 @@ examples.prompt = {
   ["%load"] = { { "%load tools.lua", "return { version = 3 }\n..." } },
   ["%ls"] = { { "%ls *.lua", "step.lua\nsum.lua\ntools.lua" } },
   ["%lsmagic"] = { { "%lsmagic", "%apropos WORDS...\n..." } },
+  ["%memit"] = { { "%memit x = ms.ones { 1024, 1024 }", "peak: 4.0 MiB above the ... before; kept: 4.0 MiB" } },
   ["%mode"] = { { "%mode graph", "mode: graph" }, { "%mode pynative", "mode: pynative (operators run at once)" } },
+  ["%pdb"] = { { "%pdb on", "pdb: on" }, { "%pdb off", "pdb: off" } },
   ["%prof"] = { { "%prof for i = 1, 3e5 do local square = i * i end", "time: ..., ... samples of Lua instructions\n..." } },
   ["%pwd"] = { { "%cd /", "/" }, { "%pwd", "/" } },
   ["%reload"] = { { "tools = require \"tools\"" }, { "tools.version = 4" }, { "%reload tools" }, { "tools.version", "3" } },
@@ -59,6 +62,8 @@ examples.shell = {
     "lenet: batch 32 on 1 x Ascend 910, float16, momentum, sink graph" } },
   ["lunaria lite"] = { { "lunaria lite --help | head -n 1", "usage: lunaria lite benchmark ..." } },
   ["lunaria insight"] = { { "lunaria insight --help | head -n 1", "usage: lunaria insight start ..." } },
+  ["lunaria check"] = { { "echo 'print(summ)' > slip.lua; lunaria check slip.lua", "slip.lua:1: the global 'summ' has no value (...)" } },
+  ["lunaria stubs"] = { { "lunaria stubs editor > /dev/null && ls editor", "lunaria\nlunaria.lua" } },
   ["lunaria kernel"] = { { "lunaria kernel --help", "usage: lunaria kernel ...\n..." } },
   ["lunaria --debug"] = { { "echo c | lunaria --debug sum.lua", "> sum.lua:4 in main chunk\n-> end\ndebug> 12" } },
   ["lunaria --docs"] = { { "lunaria --docs pages && ls pages/README.md", "pages/README.md" } },

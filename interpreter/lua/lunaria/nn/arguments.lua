@@ -34,6 +34,20 @@ function arguments.warn(where, message, hint)
   ms.io.warn(place, where .. ": " .. message, hint)
 end
 
+--- The line of the user's that called into the library, as its text; empty where it is not known.
+function arguments.calling_line()
+  local _, level = user_frame()
+  local frame = level > 0 and debug.getinfo(level, "Slf")
+  local listing = frame and frame.func and require "lunaria.registry".listing(frame.func)
+  if not listing or not listing.text then return "" end
+  local number = frame.currentline - math.max(frame.linedefined, 1)
+  for line in (listing.text .. "\n"):gmatch "(.-)\n" do
+    if number == 0 then return line end
+    number = number - 1
+  end
+  return ""
+end
+
 local function with_article(name) return (name:find "^[aeiouAEIOU]" and "an " or "a ") .. name end
 
 -- What an object is by its metatable: "a cell (Dense)", "a compiled function"; nil where that does not say.
@@ -73,7 +87,7 @@ local describe = arguments.describe
 arguments.nearest = ms.io.nearest
 
 --- Reads a signature such as "in_channels, out_channels, weight_init=nil, has_bias=true": a list of
---- { name =, required =, default = }.
+--- { name =, required =, default =, other_names = }. Whether there is a bias is has_bias in MindSpore and bias in PyTorch: both are taken.
 function arguments.signature(text)
   local list = { text = text, names = {} }
   for part in text:gmatch("[^,]+") do
@@ -86,6 +100,10 @@ function arguments.signature(text)
     list[#list + 1] = { name = name, required = not default, default = value }
     list.names[#list.names + 1] = name
     list[name] = list[#list]
+  end
+  if list.has_bias and not list.bias then
+    list.has_bias.other_names = { "bias" }
+    list.bias = list.has_bias
   end
   return list
 end
@@ -179,10 +197,10 @@ function arguments.bind(where, signature, ...)
     elseif type(parameter) ~= "table" or not parameter.name then
       fail(where, ("there is no argument '%s'; there are: %s"):format(name, table.concat(signature.names, ", ")),
         arguments.nearest(name, signature.names))
-    elseif values[name] ~= nil then
-      fail(where, name .. " is given twice")
+    elseif values[parameter.name] ~= nil then
+      fail(where, parameter.name .. " is given twice")
     end
-    values[name] = value
+    values[parameter.name] = value
   end
   for i, parameter in ipairs(signature) do
     if values[parameter.name] == nil then

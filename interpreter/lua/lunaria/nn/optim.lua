@@ -241,7 +241,7 @@ function Optimizer:construct(grads)
   elseif type(grads) ~= "table" then
     -- Clipping gives one result for each gradient.
     local hint = ms.is_tensor(grads) and "put { } around what gives them: optimizer { ops.clip_by_global_norm(grads, 1.0) }"
-      or "local loss, grads = ms.value_and_grad(f, nil, params)(x)"
+      or "local loss, grads = ms.value_and_grad(f, { weights = params })(x)"
     fail(name, "a table of gradients is expected, got " .. describe(grads), hint)
   elseif #grads ~= #self.parameters then
     fail(name, ("got %d gradients for %d parameters"):format(#grads, #self.parameters))

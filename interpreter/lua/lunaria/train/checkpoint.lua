@@ -450,6 +450,63 @@ function checkpoint.load_param_into_net(net, parameter_dict, strict_load)
   return not_loaded, left
 end
 
+-- The network's name of a name in a file, or nil where it is to be left out.
+local function renamed(where, name, rename)
+  if type(rename) == "function" then
+    local own = rename(name)
+    if own == nil or own == false then return nil end
+    if type(own) ~= "string" then fail(where, ("rename must give a name, or nil to leave %s out, got %s"):format(name, describe(own))) end
+    return own
+  end
+  for i, rule in ipairs(rename) do
+    if type(rule) ~= "table" or type(rule[1]) ~= "string" or rule[2] == nil then
+      fail(where, ("rename[%d] must be { pattern, what it becomes }, got %s"):format(i, describe(rule)),
+        'patterns are those of string.gsub, such as { "^module%%.", "" }; false leaves the name out')
+    end
+    if name:find(rule[1]) then
+      if not rule[2] then return nil end
+      name = name:gsub(rule[1], rule[2])
+    end
+  end
+  return name
+end
+
+local weights_options = { rename = function(v) return type(v) == "function" or type(v) == "table", "a list of rules or a function" end,
+  strict_load = "boolean", filter_prefix = "string", specify_prefix = "string" }
+
+--- Gives a network the weights of a file, of an index of several or of their folder (see ms.load_checkpoint), or of a table by name.
+--- rename: how names of the file become the network's: a list of rules { pattern, what it becomes }, which are applied one after the
+--- other, as string.gsub does, and where false leaves the name out; or a function of a name that gives the network's, or nil.
+--- strict_load: all of the network's parameters must be there, with the same dtypes; specify_prefix, filter_prefix: only names that
+--- begin so, or not so. Two lists of names come back, as from ms.load_param_into_net: of the network's parameters without a value, and
+--- of what the network has no place for.
+--- - net (cell): the network
+--- - file (string or table): a path, or tensors by name
+--- - options (table): rename, strict_load, specify_prefix, filter_prefix
+---     > ms.save_checkpoint({ ["fc.kernel"] = ms.ones { 1, 2 }, ["fc.bias"] = ms.zeros { 1 } }, "/tmp/lunaria_help.ckpt")
+---     > net = ms.nn.Dense(2, 1)
+---     > #ms.load_weights(net, "/tmp/lunaria_help.ckpt", { rename = { { "^fc%.", "" }, { "^kernel$", "weight" } } }) --> 0
+---     > net(ms.ones { 1, 2 }):item() --> 2.0
+---     > (os.remove("/tmp/lunaria_help.ckpt")) --> true
+function checkpoint.load_weights(net, file, options)
+  local where = "load_weights"
+  if not cells.is_cell(net) then fail(where, "net must be a cell, got " .. describe(net)) end
+  options = arguments.options(where, options, weights_options, '{ rename = { { "^module%%.", "" } } }')
+  local given = file
+  if type(file) == "string" then
+    given = checkpoint.load_checkpoint(file, { filter_prefix = options.filter_prefix, specify_prefix = options.specify_prefix })
+  elseif type(file) ~= "table" or getmetatable(file) ~= nil then
+    fail(where, "file must be a path or a table of tensors by name, got " .. describe(file))
+  end
+  local values, of = {}, {}
+  for _, name in ipairs(sorted_names(given)) do
+    local own = renamed(where, name, options.rename or {})
+    if own and values[own] ~= nil then fail(where, ("%s and %s both become %s"):format(of[own], name, own)) end
+    if own then values[own], of[own] = given[name], name end
+  end
+  return checkpoint.load_param_into_net(net, values, options.strict_load)
+end
+
 -- Converts a file, or all files of a folder, from one format to the other.
 local function convert(where, from, to, file_path, save_path)
   path_of(where, "file_path", file_path)
