@@ -204,8 +204,7 @@ end
 --- So may parameters: gradients flow through w:assign(w - rate * g), ms.ops.assign and the steps of optimizers, also to
 --- their learning rates. The running statistics of normalisations are moved without a gradient.
 --- Derivatives of derivatives may be taken ten deep; each level doubles the time.
---- Of a network and a loss, grad(net, loss) is the function of the network's inputs and a label that gives the gradients of
---- loss(net(inputs), label) by the network's trainable parameters; other weights are named: grad(net, loss, { weights = list }).
+--- grad(net, loss) gives the second result of value_and_grad(net, loss).
 ---     > ms.grad(function(x) return x * x end)(3.0) --> 6.0
 ---     > #ms.grad(ms.nn.Dense(2, 1), ms.nn.MSELoss())(ms.ones { 4, 2 }, ms.ones { 4, 1 }) --> 2
 ---     > ms.grad(function(a) return ms.ops.sum(ms.ops.full({ 3 }, a)) end)(0.5) --> 3.0
@@ -214,8 +213,9 @@ function T.grad(f, grad_position, weights, has_aux)
   return differentiate("grad", f, grad_position, weights, has_aux, false)
 end
 
---- The function that computes the value of f and its gradient, see grad: value_and_grad(net, loss) gives the loss of a network and
---- its gradients by the trainable parameters. With has_aux the first result is the table {value, further results...}.
+--- The function that computes the value of f and its gradient, see grad. Of a network and a loss, value_and_grad(net, loss) is the
+--- function of the network's inputs and a label that gives loss(net(inputs), label) and its gradients by the network's trainable
+--- parameters; other weights are named: value_and_grad(net, loss, { weights = list }). With has_aux the first result is the table {value, further results...}.
 ---     > ms.value_and_grad(function(x) return x * x end)(3.0) --> 9.0	6.0
 ---     > step = ms.value_and_grad(ms.nn.Dense(2, 1, { weight_init = "ones", bias_init = "zeros" }), ms.nn.MSELoss())
 ---     > loss, grads = step(ms.ones { 4, 2 }, ms.ones { 4, 1 })
