@@ -20,8 +20,6 @@ local M = {}
 ---     > ms.hint(problem) --> did you mean 'float16'?
 function M.hint(problem)
   if type(problem) ~= "string" then return nil end
-  local own = problem:match "\n  hint: ([^\n]*)"
-  if own then return own end
   local path, number = problem:match "^([^\n]-):(%d+): "
   local place = path and ("%s:%s"):format(path, number) or ""
   return hints(problem, path and line_of(path, tonumber(number)) or "", place, "", {}):match "\n  hint: ([^\n]*)"

@@ -48,6 +48,7 @@ local words = {
   dict = "a dictionary is a table: {name = value}", super = "the class above is named: Parent.init(self, ...)",
   printf = "formatted output is print(string.format(...))", sum = "the sum of a tensor is x:sum()", max = "the larger number is math.max(a, b)",
   min = "the smaller number is math.min(a, b)", abs = "the absolute value of a number is math.abs(x), of a tensor x:abs()",
+  try = "errors are caught by: local ok, problem = pcall(function() ... end)",
   open = "files are opened by io.open", input = "a line is asked for by ms.input()", exit = "a program ends by os.exit()",
   self = "a method is defined and called with a colon: function Net:construct(x) ... end",
 }
@@ -126,6 +127,7 @@ end
 local function about_field(name, line)
   local row = row_of_method(name, line)
   if row then return said(row) end
+  if name == "length" or name == "len" then return "the length of a table or a text is #t" end
   return arguments.nearest(name, names_of_cells())
     or ("%s has no value here: is it misspelt, or set further down?"):format(name)
 end
@@ -197,6 +199,10 @@ local rules = {
     if not line:find "%f[%w_]for%f[^%w_].*%f[%w_]in%f[^%w_]" then return nil end
     return "a table is gone through by: for i, v in ipairs(t) do; a data set by: for x, y in ds:create_tuple_iterator() do"
   end },
+  { "attempt to call a number value %(for iterator", function() return words.range end },
+  { "^to: dtype must be .*'(%w+)'", function(name)
+    return (name == "cuda" or name == "cpu" or name == "gpu") and 'a tensor goes to a device by x:to("GPU") or x:to("CPU")'
+  end, true },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
     if fields[name] then return fields[name] .. " without ()" end
     if line:find(quoted(name) .. "%s*%(") then return ("%s is no function: an element of a table is %s[i]"):format(name, name) end
