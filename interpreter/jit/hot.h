@@ -13,9 +13,6 @@ void watch_functions(lua_State* L, bool on);
 // The table whose field `graph` tells whether graph mode is on: set by ms.set_context, read by the library.
 void push_mode(lua_State* L);
 
-// A compiled function is called: for the function that is watched, if there is one.
-void note_call(lua_State* L);
-
 // compiled(f): the compiled function of f, an object whose calls graph mode compiles; nil if there is none.
 int compiled(lua_State* L);
 // note_compiled(f, compiled): enters it for compiled(f).

@@ -16,7 +16,7 @@ struct Compiled {
     // run the call.
     bool attempt(Outside& outside, vm::Values& results);
     // Whether calls wait until recording again is likely to pay.
-    bool waits() const { return (tree.steps == 0 || stopped_late || rests) && calls < retry_at; }
+    bool waits() const { return (tree.steps == 0 || stopped_late) && calls < retry_at; }
     // Whether so many branches were removed from the records that they should begin anew, since objects kept for those
     // branches stay. Not to be asked at the end of a call, whose results may be among these objects.
     bool is_crowded() const { return tree.forgotten > kMostForgotten; }
@@ -34,8 +34,6 @@ struct Compiled {
     int64_t refused_at = -1, retry_at = 0, wait = kFirstWait;
     bool stopped_late = false;  // recordings stop after an effect: until retry_at the outside runs all calls
     int64_t runs_before = -1;   // number of compiled calls when the last recording was stopped
-    bool frugal = false;        // its recordings have to pay: the user did not ask for just this function
-    bool rests = false;         // they did not: until retry_at the outside runs all calls
     bool trial = false;         // calls are recorded only, and change nothing that outlives them
     bool flat = false;          // operators run one by one
     bool unasked = false;       // it is compiled because it is called often, not because the user asked
