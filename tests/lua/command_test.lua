@@ -292,8 +292,8 @@ t.test("--docs writes a page for each family and an index", function()
   end
   os.execute("rm -r " .. folder)
   t.equal({ run("--docs " .. folder .. " --html") }, { "", 0 })
-  for name, part in pairs { ["index.html"] = "guide.training.html", ["search.js"] = "softmax", ["style.css"] = "body",
-    ["p/nn.D_ense.html"] = "in_channels" } do
+  for name, part in pairs { ["index.html"] = "guide.training.html", ["index.js"] = "softmax", ["search.js"] = "search",
+    ["style.css"] = "body", ["p/nn.D_ense.html"] = "in_channels" } do
     local page = assert(io.open(folder .. "/" .. name))
     assert(page:read("a"):find(part, 1, true), name)
     page:close()
