@@ -215,7 +215,8 @@ end
 
 --- The function that computes the value of f and its gradient, see grad. Of a network and a loss, value_and_grad(net, loss) is the
 --- function of the network's inputs and a label that gives loss(net(inputs), label) and its gradients by the network's trainable
---- parameters; other weights are named: value_and_grad(net, loss, { weights = list }). With has_aux the first result is the table {value, further results...}.
+--- parameters; other weights are named: value_and_grad(net, loss, { weights = list }). With has_aux the first result is the table
+--- {value, further results...}.
 ---     > ms.value_and_grad(function(x) return x * x end)(3.0) --> 9.0	6.0
 ---     > step = ms.value_and_grad(ms.nn.Dense(2, 1, { weight_init = "ones", bias_init = "zeros" }), ms.nn.MSELoss())
 ---     > loss, grads = step(ms.ones { 4, 2 }, ms.ones { 4, 1 })
