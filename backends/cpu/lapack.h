@@ -36,8 +36,6 @@ void strsm_(const char* side, const char* uplo, const char* trans, const char* d
 void sgemm_(const char* ta, const char* tb, const int* m, const int* n, const int* k, const float* alpha,
             const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc,
             size_t, size_t);
-void ssyevd_(const char* job, const char* uplo, const int* n, float* a, const int* lda, float* w, float* work,
-             const int* lwork, int* iwork, const int* liwork, int* info);
 void dsyevd_(const char* job, const char* uplo, const int* n, double* a, const int* lda, double* w, double* work,
              const int* lwork, int* iwork, const int* liwork, int* info);
 void dgeev_(const char* jobvl, const char* jobvr, const int* n, double* a, const int* lda, double* wr, double* wi,
@@ -183,11 +181,6 @@ inline void heevd(int n, double* a, int lda, double* w, double* work, int size, 
     const int integer_size = 3 + 5 * n;
     std::vector<int> integers(static_cast<size_t>(integer_size));
     dsyevd_("V", "L", &n, a, &lda, w, work, &size, integers.data(), &integer_size, info);
-}
-inline void heevd(int n, float* a, int lda, float* w, float* work, int size, int* info) {
-    const int integer_size = 3 + 5 * n;
-    std::vector<int> integers(static_cast<size_t>(integer_size));
-    ssyevd_("V", "L", &n, a, &lda, w, work, &size, integers.data(), &integer_size, info);
 }
 inline void heevd(int n, Complex128* a, int lda, double* w, Complex128* work, int size, int* info) {
     const auto rows = static_cast<size_t>(n);
