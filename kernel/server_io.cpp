@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "core/base/signals.h"
 #include "interpreter/session/session.h"
 #include "kernel/requests.h"
 #include "kernel/server.h"
@@ -214,7 +215,7 @@ void Server::welcome() {
 
 // Lua cannot be stopped in a finalizer nor while C code runs: a user who waits for that is told.
 void Server::watch_interrupt() {
-    if (!interrupt_requested() || !current()) {
+    if (!program_interrupt_requested() || !current()) {
         deaf_ticks_ = 0;
     } else if (++deaf_ticks_ == kDeafTicks) {
         publish_text(
