@@ -36,5 +36,4 @@ def setup(name):
     return harness.calls("step()", step=step)
 
 
-if __name__ == "__main__":
-    harness.serve({name: {"torch": lambda name=name: setup(name)} for name in CASES})
+harness.serve({name: {"torch": lambda name=name: setup(name)} for name in CASES})

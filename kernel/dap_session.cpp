@@ -1,5 +1,4 @@
 #include "kernel/dap_session.h"
-#include "core/base/signals.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -239,7 +238,7 @@ Resume DapSession::on_stop(const Stop& stop) {
             lock.lock();
         }
         // An interrupt of the cell ends it, wherever it is.
-        if (program_interrupt_requested()) how_ = Resume::leave;
+        if (interrupt_requested()) how_ = Resume::leave;
     }
     const Resume how = *how_;
     stopped_ = false;

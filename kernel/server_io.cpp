@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "core/base/signals.h"
 #include "interpreter/session/session.h"
 #include "kernel/requests.h"
 #include "kernel/server.h"
@@ -215,7 +214,7 @@ void Server::welcome() {
 
 // Lua cannot be stopped in a finalizer nor while C code runs: a user who waits for that is told.
 void Server::watch_interrupt() {
-    if (!program_interrupt_requested() || !current()) {
+    if (!interrupt_requested() || !current()) {
         deaf_ticks_ = 0;
     } else if (++deaf_ticks_ == kDeafTicks) {
         publish_text(

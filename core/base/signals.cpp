@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/base/interrupt.h"
-
 namespace lunaria {
 
 namespace {
@@ -74,7 +72,5 @@ void take_signal(int number) noexcept {
     sigaddset(&signals, number);
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
-
-bool program_interrupt_requested() noexcept { return interrupt_requested(); }
 
 }  // namespace lunaria

@@ -17,7 +17,4 @@ void leave_signals_to_others() noexcept;
 // Lets this thread take the signal, on an alternate stack. Cheap when called again for the same signal.
 void take_signal(int number) noexcept;
 
-// interrupt_requested() of the program, for modules: they have a flag of their own.
-bool program_interrupt_requested() noexcept;
-
 }  // namespace lunaria

@@ -1,7 +1,6 @@
 // The module lunaria.registry: all names that a user can type, for help (lua/lunaria/help/) and for tests. It has the
 // operators' entries, texts of functions, files of the library, options, and commands of the debugger.
 #include <array>
-#include <filesystem>
 
 #include "core/io/embedded.h"
 #include "core/ops/families.h"
@@ -177,14 +176,11 @@ int listing(lua_State* L) {
     return 1;
 }
 
-// files([start]): the names of the files in the program that begin so, "lunaria/" if nothing else is said:
-// "lunaria/nn/dense.lua".
+// The names of the library's Lua files: "lunaria/nn/dense.lua".
 int files(lua_State* L) {
-    const std::string_view start = luaL_optstring(L, 1, "lunaria/");
     lua_newtable(L);
     lua_Integer n = 0;
     for (const EmbeddedFile& file : embedded_files()) {
-        if (!std::string_view(file.name).starts_with(start)) continue;
         lua_pushstring(L, file.name);
         lua_rawseti(L, -2, ++n);
     }
@@ -197,18 +193,11 @@ int parts(lua_State* L) {
     return 1;
 }
 
-// text(name): the text of a file in the program.
+// text(name): the text of a file of the library.
 int text(lua_State* L) {
     const std::string_view found = embedded_text(luaL_checkstring(L, 1));
     if (!found.data()) return 0;
     push(L, found);
-    return 1;
-}
-
-// The path of the running program.
-int program(lua_State* L) {
-    std::error_code none;
-    push(L, std::string_view(std::filesystem::read_symlink("/proc/self/exe", none).string()));
     return 1;
 }
 
@@ -235,8 +224,7 @@ int debugger_commands(lua_State* L) {
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"entries", protect<entries>}, {"entry", protect<entry>}, {"families", protect<families>},
     {"listing", protect<listing>}, {"files", protect<files>}, {"text", protect<text>},
-    {"parts", protect<parts>},     {"usage", protect<usage>}, {"debugger_commands", protect<debugger_commands>},
-    {"program", protect<program>}};
+    {"parts", protect<parts>},     {"usage", protect<usage>}, {"debugger_commands", protect<debugger_commands>}};
 
 }  // namespace
 

@@ -11,7 +11,9 @@ for byte = 0, 255 do
   bytes[letters[byte]] = string.char(byte)
 end
 
-local words_of = require "lunaria.zoo.words"
+-- Beside this file, or inside the program.
+local here = debug.getinfo(1, "S").source:match "^@(.*/)" or ""
+local words_of = here:find "^lunaria:" and require "zoo.words" or dofile(here .. "words.lua")
 
 local Tokens = {}
 Tokens.__index = Tokens
