@@ -26,11 +26,12 @@ float unit_float(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24
 uint64_t wide(uint32_t high, uint32_t low) { return static_cast<uint64_t>(high) << 32 | low; }
 double unit_double(uint32_t high, uint32_t low) { return static_cast<double>(wide(high, low) >> 11) * 0x1p-53; }
 
-// Any number of words for one element. The upper bits of the call's counter tell its blocks apart.
+// The upper bits of a call's counter tell the blocks of an element apart.
 RandomStream block_of_elements(const RandomStream& stream, uint64_t block) {
     return {stream.seed, stream.counter ^ (block << 40)};
 }
 
+// Any number of words for one element.
 class ElementStream {
   public:
     ElementStream(const RandomStream& stream, int64_t element, std::span<const uint64_t> first = {})
@@ -414,27 +415,22 @@ void fill_blocks(const Tensor& out, const RandomStream& stream, BlockLoop<T> loo
     std::copy(last, last + rest, to + kOfBlock * blocks);
 }
 
-bool rand_fast(const KernelCall& call) {
-    const CopyLoops& loops = copy_loops();
+bool fill_fast(const KernelCall& call, BlockLoop<double> wide, BlockLoop<float> narrow) {
     if (call.out[0].dtype() == DType::f64)
-        fill_blocks<2>(call.out[0], stream_of(call), loops.uniform_f64);
+        fill_blocks<2>(call.out[0], stream_of(call), wide);
     else if (call.out[0].dtype() == DType::f32)
-        fill_blocks<4>(call.out[0], stream_of(call), loops.uniform);
+        fill_blocks<4>(call.out[0], stream_of(call), narrow);
     else
         return false;
+    return true;
+}
+
+bool rand_fast(const KernelCall& call) {
+    if (!fill_fast(call, copy_loops().uniform_f64, copy_loops().uniform)) return false;
     stay_below_one(call);
     return true;
 }
-bool randn_fast(const KernelCall& call) {
-    const CopyLoops& loops = copy_loops();
-    if (call.out[0].dtype() == DType::f64)
-        fill_blocks<2>(call.out[0], stream_of(call), loops.normal_f64);
-    else if (call.out[0].dtype() == DType::f32)
-        fill_blocks<4>(call.out[0], stream_of(call), loops.normal);
-    else
-        return false;
-    return true;
-}
+bool randn_fast(const KernelCall& call) { return fill_fast(call, copy_loops().normal_f64, copy_loops().normal); }
 bool laplace_fast(const KernelCall& call) {
     fill_blocks<1>(call.out[0], block_of_elements(stream_of(call), 1), copy_loops().laplace);
     return true;

@@ -75,7 +75,7 @@ local function check_index(self, node)
   local object, key = self.names:meaning(node.object), node.key.value
   if not object then return end
   if object.is_tensor then
-    if node.dotted and part(self.tensor, key) == nil then
+    if node.dotted then
       local _, problem = part(self.tensor, key)
       if problem then say(self, node.line, as_raised(self, node.line, without_place(problem))) end
     end

@@ -11,6 +11,9 @@ A cell with the tag raises-exception is not looked at.]==]
 
 local function fail(message) error("lunaria check: " .. message, 0) end
 
+-- Commands whose argument is code, and the lines below it.
+local with_code = { time = true, timeit = true, prof = true, memit = true }
+
 -- The text of a cell as Lua: commands become empty, their code stays.
 local function code_of(text)
   local lines = {}
@@ -19,8 +22,8 @@ local function code_of(text)
     local code = line
     if first then
       local name, rest = line:match "^%s*%%%%?(%w+)%s*(.*)$"
-      if line:find "^%s*%%%%" and not (name == "time" or name == "timeit" or name == "prof") then return "" end
-      if name == "time" or name == "timeit" or name == "prof" or name == "memit" then
+      if line:find "^%s*%%%%" and not with_code[name] then return "" end
+      if with_code[name] then
         code = rest:gsub("^%-%a%s+%S+%s*", ""):gsub("^%-%a%s+%S+%s*", "")
       elseif name or line:find "^%s*[!?]" or line:find "%?%s*$" then
         code = ""
@@ -42,7 +45,7 @@ local function read(path)
     end
     local environment = { ms = ms, help = ms.help, _ = false, In = {}, Out = {} }
     for _, name in ipairs { "display", "update_display", "clear_output" } do environment[name] = ms[name] end
-    return chunks, setmetatable(environment, nil)
+    return chunks, environment
   end
   local file <close> = io.open(path, "rb") or fail(path .. " cannot be read")
   local text = file:read "a" or fail(path .. " cannot be read")

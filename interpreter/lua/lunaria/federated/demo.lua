@@ -152,7 +152,7 @@ function M.run(words)
   local x, y = inputs(images), labels
   local folder = options.keep or os.tmpname()
   if not options.keep then os.remove(folder) end
-  os.execute("mkdir -p " .. quoted(folder))
+  ms.io.make_folder(folder)
   ms.set_seed(1)
   local net = network()
   print(("%d clients with %d pictures each, %d rounds%s"):format(options.clients, options.samples, options.rounds,

@@ -165,7 +165,7 @@ end
 
 return function(folder)
   local function write(name, text) markdown.write(folder .. "/" .. name, text) end
-  local function make(name) os.execute("mkdir -p '" .. (folder .. "/" .. name):gsub("'", "'\\''") .. "'") end
+  local function make(name) ms.io.make_folder(folder .. "/" .. name) end
   for _, name in ipairs { "p", "nav", "lessons", "source" } do make(name) end
   local groups, lesson_list = markdown.pages(), lessons.all()
   write("style.css", files.style)

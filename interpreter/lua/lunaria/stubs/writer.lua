@@ -311,7 +311,8 @@ return function()
     local type, lines = self.modules[module], self.files[module].lines
     local variable = type:gsub("%.", "_")
     local fields = self.files[module].fields
-    if module ~= "ms" and entries.names()[module] and entries.names()[module].kind == "function" then
+    local holder = module ~= "ms" and by_name[module]
+    if holder and holder.kind == "function" then
       table.insert(fields, 1, "---@overload fun(...: any): any\n---@field [any] any")
     end
     -- Operators are names of ms, too.
