@@ -200,7 +200,7 @@ Entry read_entry(Cursor& in) {
     for (uint32_t i = 0; i < axes; ++i) {
         const uint64_t size = in.number<uint64_t>();
         empty |= size == 0;
-        overflow |= size > INT64_MAX || __builtin_mul_overflow(count, size, &count);
+        overflow |= size > INT64_MAX / 8 || __builtin_mul_overflow(count, size, &count);
         entry.shape.insert(entry.shape.begin(), static_cast<int64_t>(size));
     }
     if (overflow || count > INT64_MAX / 8)

@@ -207,7 +207,9 @@ std::shared_ptr<const ir::Graph> expansion(const Op& op, std::span<const Value> 
     using Expansion = std::unique_ptr<ir::Graph>;
     const auto& found = cache<Expansion>().get(op, args, Value(), 0, 0, [&](uint64_t, uint64_t) {
         check_tensor_args(op, args);
-        return trace_expansion(op, args);
+        // Also what those operators are made of: a derivative of the derivative asks each of them for its rule.
+        Expansion made = trace_expansion(op, args), plain = without_composites(*made);
+        return plain ? std::move(plain) : std::move(made);
     });
     return {found, found->get()};
 }

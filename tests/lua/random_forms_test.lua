@@ -26,7 +26,7 @@ while arg[at] do
   end
   at = at + 1
 end
-local seed, count, only = numbers[1] or 1, numbers[2] or 350, numbers[3]
+local seed, count, only = numbers[1] or 1, numbers[2] or 500, numbers[3]
 
 -- A program in which a loop goes on for too long is left out.
 local STEPS = 4000000
