@@ -294,6 +294,7 @@ void add_sorts(Registry& ops) {
         .expand([](const ExpandCall& c) {
             return call("sort", {c.in(0), c.integer(1), c.boolean(2)})[0];
         })
+        .batched(batch::along<1>)
         .sample("f32[3,5]")
         .sample("f32[4]")
         .sample("f32[4,2,3], -1, true")
