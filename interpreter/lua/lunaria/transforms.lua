@@ -511,12 +511,21 @@ end
 --- f with its intermediate values computed again for the gradient instead of being kept: less memory, more time. f must
 --- not write in place into its arguments and local variables of the function around it, nor may the latter be written
 --- between the call and the gradient: both are errors where a derivative is computed. What f finds in tables should not
---- change meanwhile either, if its result depends on it.
+--- change meanwhile either, if its result depends on it. Random numbers, as masks of dropout, are the same both times.
 ---     > ms.grad(ms.checkpoint(function(x) return x * x end))(3.0) --> 6.0
 function T.checkpoint(f)
   check_callable(f, "checkpoint")
-  local function again(...) return contents(f(...)) end
-  return function(...) return core.checkpoint(f, again, contents(...)) end
+  return function(...)
+    local before = ms.get_rng_state()
+    local function again(...)
+      local now = ms.get_rng_state()
+      ms.set_rng_state(before)
+      local results = table.pack(contents(f(...)))
+      ms.set_rng_state(now)
+      return table.unpack(results, 1, results.n)
+    end
+    return core.checkpoint(f, again, contents(...))
+  end
 end
 T.recompute = T.checkpoint
 

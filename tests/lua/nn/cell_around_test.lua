@@ -110,4 +110,26 @@ t.test("a copy keeps hooks and what is computed again", function()
   t.near(ms.grad(f)(y), expected, 1e-4)
 end)
 
+t.test("what is computed again has the random numbers of the first time, and takes none from others", function()
+  local drop = nn.Dropout { p = 0.5 }:set_train()
+  local v = ops.arange(1, 65):float()
+  local function cubes(a) return (drop(a) * a * a):sum() end
+  local function run(recomputes)
+    drop:recompute(recomputes)
+    ms.set_seed(8)
+    local f, list = ms.value_and_grad(ms.checkpoint(cubes), 0), {}
+    local g = ms.value_and_grad(cubes, 0)
+    for k = 1, 5 do
+      local value, gradient = f(v)
+      -- The value is a sum of m x^3, the gradient 3 m x^2, with the mask m.
+      t.near((gradient * v):sum() / 3, value, 1e-6)
+      value, gradient = g(v)
+      t.near((gradient * v):sum() / 3, value, 1e-6)
+      list[k] = value:item()
+    end
+    return list
+  end
+  t.equal(run(true), run(false))
+end)
+
 t.finish()
