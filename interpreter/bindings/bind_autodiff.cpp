@@ -1,5 +1,7 @@
 // Functions behind the transforms in lunaria/transforms.lua: one reverse derivative, access to shadows, and the table
 // of functions that replace those of the standard library in derivatives.
+#include <algorithm>
+
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/library/library_functions.h"
@@ -8,6 +10,8 @@
 #include "interpreter/values/values.h"
 #include "interpreter/watchers/batching.h"
 #include "jit/language.h"
+#include "jit/vm/machine.h"
+#include "jit/vm/split_rule.h"
 
 namespace lunaria {
 
@@ -26,6 +30,31 @@ int run(lua_State* L) {
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
+}
+
+// left(context): what a differentiation by parameters with a field `later` left is done.
+int left(lua_State* L) {
+    LuaHost& host = LuaHost::of(L);
+    const Value held = host.to_value(L, 1);
+    auto* context = vm::object_as<vm::Context>(held);
+    luaL_argexpected(L, context, 1, "a derivative's context");
+    for (vm::Leavings::Rule& one : vm::take_leavings(*context)) {
+        // Each is dropped when it is done.
+        const Value rule = std::move(one.closure);
+        const auto& closure = *static_cast<vm::Closure*>(rule.object());
+        const ir::Graph& graph = closure.function->graph;
+        if (!vm::is_unchanged(closure))
+            throw state_error(graph.name, "a tensor that its gradient needs was changed in place after it was used");
+        const auto& parameters = graph.parameters();
+        vm::Values given = std::move(one.cotangents);
+        given.resize(parameters.size() - graph.captures);
+        for (size_t k = 0; k < given.size(); ++k)
+            given[k] = vm::full_cotangent(parameters[graph.captures + k]->type, std::move(given[k]));
+        const vm::Values results = host.run(L, rule, std::move(given));
+        for (size_t i = 0; i < std::min(results.size(), one.shadows.size()); ++i)
+            if (!one.shadows[i].is_nil()) static_cast<vm::Shadow*>(one.shadows[i].object())->add(Value(0), results[i]);
+    }
+    return 0;
 }
 
 int cotangent(lua_State* L) {
@@ -219,7 +248,8 @@ int open_autodiff(lua_State* L) {
                                                                {"count_batch_rules", protect<count_batch_rules>},
                                                                {"fits", protect<fits>},
                                                                {"in_place", protect<in_place>},
-                                                               {"fills", protect<fills>}};
+                                                               {"fills", protect<fills>},
+                                                               {"left", protect<left>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

@@ -1,5 +1,6 @@
 // Laid-out tensors for programs: the module "lunaria.laid" behind lunaria/parallel/. Layouts have numbers there, which
 // are what the operator lay_out takes.
+#include "core/base/error.h"
 #include "core/ops/lay_out.h"
 #include "core/parallel/communicator.h"
 #include "core/parallel/laid.h"
@@ -27,24 +28,88 @@ Tensor lay_out(const Tensor& t, int64_t number, const Tensor* other) {
     return parallel::whole(parallel::content(t)).apart();
 }
 
+// The ranks of this process's stage of a pipeline, whose meshes count from 0; empty: all ranks are one stage.
+std::vector<int>& stage() {
+    static std::vector<int> ranks;
+    return ranks;
+}
+
+// stage([ranks]): meshes are those of a stage with these ranks, or of all ranks.
+int set_stage(lua_State* L) {
+    std::vector<int> ranks;
+    if (!lua_isnoneornil(L, 1)) {
+        luaL_checktype(L, 1, LUA_TTABLE);
+        for (lua_Integer i = 1; i <= luaL_len(L, 1); ++i) {
+            lua_geti(L, 1, i);
+            ranks.push_back(static_cast<int>(luaL_checkinteger(L, -1)));
+            lua_pop(L, 1);
+        }
+    }
+    stage() = std::move(ranks);
+    return 0;
+}
+
+// The mesh on the ranks of the stage.
+const parallel::Mesh& in_stage(const parallel::Mesh& mesh) {
+    if (stage().empty() || !mesh.is_plain()) return mesh;
+    if (mesh.count() > static_cast<int64_t>(stage().size()))
+        throw value_error("mesh", str("has ", mesh.count(), " ranks, and a stage has ", stage().size()));
+    return parallel::Mesh::of("mesh", mesh.sizes(), mesh.names(),
+                              std::span<const int>(stage()).first(static_cast<size_t>(mesh.count())));
+}
+
+const Distribution& layout_of_texts(lua_State* L, int index) {
+    const parallel::Mesh& mesh = in_stage(parallel::Mesh::parse("layout", luaL_checkstring(L, index)));
+    return *Distribution::parse("layout", mesh, luaL_checkstring(L, index + 1)).first;
+}
+
 // number(mesh, layout): the number of a layout given as texts.
 int number(lua_State* L) {
-    const parallel::Mesh& mesh = parallel::Mesh::parse("layout", luaL_checkstring(L, 1));
-    lua_pushinteger(L, parallel::number_of(*Distribution::parse("layout", mesh, luaL_checkstring(L, 2)).first));
+    lua_pushinteger(L, parallel::number_of(layout_of_texts(L, 1)));
     return 1;
 }
 
 // number_of(layout, rank, where, name): the number of a layout of ms.Layout for tensors with so many axes.
 int number_of(lua_State* L) {
     const int rank = static_cast<int>(luaL_checkinteger(L, 2));
-    lua_pushinteger(L, parallel::number_of(layout_at(L, 1, rank, luaL_checkstring(L, 3), luaL_checkstring(L, 4))));
+    const Distribution& layout = layout_at(L, 1, rank, luaL_checkstring(L, 3), luaL_checkstring(L, 4));
+    const parallel::Mesh& mesh = in_stage(layout.mesh());
+    lua_pushinteger(L, parallel::number_of(*Distribution::of(mesh, layout.cuts(), layout.partial(), layout.merge())));
     return 1;
 }
 
-// ranks(): the number of processes that work together.
+// texts(tensor): the mesh and the layout, which is complete, as number() takes them; nothing: whole on every rank.
+int texts(lua_State* L) {
+    const Distribution* layout = parallel::layout_of(check_tensor(L, 1, "layout"));
+    if (!layout) return 0;
+    push(L, std::string_view(layout->mesh().text()));
+    push(L, std::string_view(layout->complete()->text()));
+    return 2;
+}
+
+// of_piece(piece, shape, mesh, layout): the laid-out tensor of which this rank has the piece; without a layout the
+// piece is the whole.
+int of_piece(lua_State* L) {
+    const Tensor piece = check_tensor(L, 1, "layout").contiguous();
+    if (lua_isnoneornil(L, 3)) {
+        push(L, parallel::tensor_of(parallel::content(piece)));
+        return 1;
+    }
+    luaL_checktype(L, 2, LUA_TTABLE);
+    Shape shape;
+    for (lua_Integer i = 1; i <= luaL_len(L, 2); ++i) {
+        lua_geti(L, 2, i);
+        shape.push_back(luaL_checkinteger(L, -1));
+        lua_pop(L, 1);
+    }
+    push(L, parallel::tensor_of({&layout_of_texts(L, 3), piece.dtype(), shape, {piece}}));
+    return 1;
+}
+
+// ranks(): the number of processes that tensors can be laid out on: all, or those of the stage.
 int ranks(lua_State* L) {
     const parallel::Communicator* all = parallel::world();
-    lua_pushinteger(L, all ? all->ranks() : 1);
+    lua_pushinteger(L, !stage().empty() ? static_cast<int64_t>(stage().size()) : all ? all->ranks() : 1);
     return 1;
 }
 
@@ -143,6 +208,9 @@ int open_laid(lua_State* L) {
         {"forget", protect<forget>},
         {"on_reshard", protect<on_reshard>},
         {"number_of", protect<number_of>},
+        {"texts", protect<texts>},
+        {"of_piece", protect<of_piece>},
+        {"stage", protect<set_stage>},
         {"is_layout", protect<is_layout_at>},
         {"ranks", protect<ranks>},
         {"everywhere", protect<everywhere>},

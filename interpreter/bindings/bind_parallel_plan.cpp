@@ -169,6 +169,29 @@ void push_parameters(lua_State* L, const Program& program, const ProgramPlan& pl
     }
 }
 
+// The parts of inputs that the first operators that take them need.
+void push_inputs(lua_State* L, const Program& program, const ProgramPlan& plan) {
+    lua_newtable(L);
+    std::vector<bool> known(program.tensors.size());
+    for (size_t i = 0; i < program.operators.size(); ++i) {
+        const ProgramOperator& op = program.operators[i];
+        for (const Use& result : op.results) known[static_cast<size_t>(result.tensor)] = true;
+        for (const Use& use : op.operands) {
+            const auto t = static_cast<size_t>(use.tensor);
+            const ProgramTensor& tensor = program.tensors[t];
+            if (tensor.is_parameter || tensor.name.empty() || known[t]) continue;
+            known[t] = true;
+            Cuts cuts(plan.mesh.size(), kWhole);
+            for (size_t a = 0; a < cuts.size(); ++a) {
+                const auto axis = std::ranges::find(use.letters, plan.cuts[i][a]);
+                if (plan.cuts[i][a] >= 0 && axis != use.letters.end())
+                    cuts[a] = static_cast<int>(axis - use.letters.begin());
+            }
+            set_text(L, tensor.name.c_str(), layout_text(plan.mesh, tensor.shape, cuts));
+        }
+    }
+}
+
 void push_plan(lua_State* L, const ClusterPlan& plan) {
     lua_createtable(L, 0, 20);
     set_text(L, "text", plan.text());
@@ -209,14 +232,15 @@ void push_plan(lua_State* L, const ClusterPlan& plan) {
     lua_setfield(L, -2, "parts");
 }
 
-// details(handle, number of the plan): its operators, movements and parameters.
+// details(handle, number of the plan): its operators, movements, parameters and inputs.
 int details(lua_State* L) {
     const FoundPlans& plans = found_plans_at(L);
     const ClusterPlan& plan = plan_numbered(L, plans);
     push_operators(L, plans.read.program, plan);
     push_movements(L, plans.read.program, plan.plan);
     push_parameters(L, plans.read.program, plan.plan);
-    return 3;
+    push_inputs(L, plans.read.program, plan.plan);
+    return 4;
 }
 
 // plan(compiled, namer, options): plans of a function that was called once, the best first, and facts of the search.

@@ -12,6 +12,7 @@
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/region.h"
+#include "jit/vm/split_rule.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -226,7 +227,7 @@ void Machine::apply_operator(const Op& op, std::span<const Value> contexts, std:
         inherit_marks(op, result, bits);
         if (!contexts.empty()) {
             refuse_attributes(op, args, followed_by(contexts));
-            back = make_pullback(op, args, result, static_cast<Context*>(contexts[0].object())->mark);
+            back = make_pullback_in(*static_cast<Context*>(contexts[0].object()), op, args, result);
         }
     }
     const bool several = result.is_list() && !op.signature.results.empty();
@@ -317,6 +318,7 @@ void Machine::call_host(const Value& f, std::span<const Value> contexts, Values 
 }
 
 void Machine::pull(Value r, std::span<const Value> contexts, Values cotangents, const Destination& to) {
+    r = without_leavings(std::move(r), contexts, cotangents);
     auto* closure = object_as<Closure>(r);
     if (!closure) {
         if (!r.is_nil()) throw state_error("autodiff", "a backpropagator is no closure");
@@ -382,7 +384,8 @@ void j_pull(Machine& m, const Instr& i) {
 void j_op(Machine& m, const Instr& i) {
     Values args = m.values(m.slot(i, 2));
     const Value context = m.operand(i, 0);
-    const uint16_t mark = static_cast<Context*>(context.object())->mark;
+    auto& own = *static_cast<Context*>(context.object());
+    const uint16_t mark = own.mark;
     uint16_t bits = 0;
     for (const Value& v : args) bits |= marks_of(v);
     if (i.op->belongs_to(lua::language())) {
@@ -405,7 +408,7 @@ void j_op(Machine& m, const Instr& i) {
     Value back;
     if (bits) {
         inherit_marks(*i.op, result, bits);
-        back = make_pullback(*i.op, args, result, mark);
+        back = make_pullback_in(own, *i.op, args, result);
     }
     if (i.out >= 0) m.reg(i.out) = std::move(result);
     if (i.r_out >= 0) m.reg(i.r_out) = std::move(back);

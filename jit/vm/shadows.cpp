@@ -3,6 +3,7 @@
 
 #include "jit/vm/handlers.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/split_rule.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -189,12 +190,15 @@ void new_context(Machine& m, const Instr& i) {
     Value parameters = m.operand(i, 0);
     check_given(m, parameters, parameters.is_nil() || m.host().is_table(parameters), "a list of parameters");
     if (!parameters.is_nil()) {
+        thread_local const Value later("later");
         auto& context = context_of(v);
         for (int64_t k = 1;; ++k) {
             Value p = m.host().raw_get(parameters, Value(k));
             if (p.is_nil()) break;
             context.shadow(p);
         }
+        const Value leaves = m.host().raw_get(parameters, later);
+        if (leaves.kind() == Value::Kind::boolean && leaves.boolean()) leave_parameters(context);
     }
     m.set(i, std::move(v));
 }

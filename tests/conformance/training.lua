@@ -6,7 +6,8 @@
 -- waiting. The last line is "N passed, N failed".
 -- With --parallel the batches are divided among the ranks, and TrainOneStepCell trains (nn only): with whole parameters (data), with a
 -- fixed number of 8 shards (shards), or with parameters and states divided among the ranks (level1 to level3; sharded: level2); or the
--- layers are divided (pipeline). auto: the batches are tensors laid out on a mesh of the ranks, with which the same program computes.
+-- layers are divided (pipeline). auto: the cheapest strategies are searched for, and tensors laid out as they say; also on ranks that one
+-- process simulates (--ranks).
 local here = arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 local ms = require "lunaria"
@@ -25,12 +26,10 @@ if options.mode ~= "graph" and options.mode ~= "eager" then
 end
 
 local parallel = options.parallel ~= "" and options.parallel
-local mesh
 if parallel == "auto" then
-  -- One process simulates ranks.
   if options.ranks ~= "" then ms.set_auto_parallel_context { device_num = tonumber(options.ranks) } end
-  mesh = ms.mesh({ ms.get_auto_parallel_context "device_num" }, { "dp" })
-  options.api, parallel = "nn", false
+  ms.set_auto_parallel_context { parallel_mode = "auto_parallel", full_batch = true }
+  options.api = "nn"
 elseif parallel then
   local level = parallel == "sharded" and "level2" or parallel:match "^level[123]$"
   if not level and parallel ~= "data" and parallel ~= "shards" and parallel ~= "pipeline" then
@@ -116,7 +115,8 @@ local function parallel_step(net, loss, optimizer)
 end
 
 -- Statistics of a batch are those of all ranks, as the reference has them.
-local layers = parallel and parallel ~= "pipeline" and setmetatable({ BatchNorm2d = ms.nn.SyncBatchNorm }, { __index = ms.nn }) or ms.nn
+local synchronous = parallel and parallel ~= "pipeline" and parallel ~= "auto"
+local layers = synchronous and setmetatable({ BatchNorm2d = ms.nn.SyncBatchNorm }, { __index = ms.nn }) or ms.nn
 
 function apis.nn(run)
   local weights = weights_of(run)
@@ -158,8 +158,7 @@ local function judge(run, api)
   local x, y = tensors[run.x], tensors[run.y]
   local function batch(k)
     local rows = ms.slice(k * run.batch, (k + 1) * run.batch)
-    if not mesh then return x[{ rows }], y[{ rows }] end
-    return ms.distribute(x[{ rows }], mesh("dp")), ms.distribute(y[{ rows }], mesh("dp"))
+    return x[{ rows }], y[{ rows }]
   end
   local function call(f, ...)
     if options.mode == "graph" then return support.in_graph_mode(f, ...) end

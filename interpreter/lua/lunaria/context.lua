@@ -23,6 +23,9 @@ M.ParallelMode = { STAND_ALONE = "stand_alone", DATA_PARALLEL = "data_parallel",
 ---   enable_parallel_optimizer     true: parameters and states are divided among the ranks (hsdp), as parallel_optimizer_config says:
 ---                                 optimizer_level "level1" (at rest), "level2" (gradients too), "level3" (weights are gathered again
 ---                                 for the backward pass), parallel_optimizer_threshold in KB (64), below which a parameter stays whole
+--- With "semi_auto_parallel" tensors are divided as strategies of operators and cells (shard) say, with "auto_parallel" by the cheapest
+--- strategies, which the first step searches for where none are given; both take "full_batch". pipeline_stages (1): strategies divide over
+--- the ranks of one stage of an nn.PipelineCell.
 --- Beyond those of MindSpore: logical_shards (0): a batch is always divided into so many parts, whatever the number of ranks, so that
 --- 1, 2, 4 ... ranks compute the same bits; gradient_reduction "sum" or "adasum"; gradient_compression "none", "fp16", "bf16" or
 --- { top_k = share }. device_num and global_rank tell the ranks of this program. What is not supported is an error.

@@ -164,7 +164,7 @@ do
   local second = nn.Dense(3, 2)
   fails("Lamb looks at whole parameters", step_of, second, nn.Lamb(second:trainable_params(), 0.1))
 end
--- Rows are divided where operators have no strategies; strategies are not searched for.
+-- Rows are divided where operators have no strategies; those that are searched for divide the whole batch.
 do
   settings { full_batch = true }
   ms.set_auto_parallel_context { parallel_mode = "semi_auto_parallel" }
@@ -172,8 +172,8 @@ do
   local expected = after_step(net, 0.1, x, y)
   step_of(net, nn.SGD(net:trainable_params(), 0.1))(x, y)
   expect_parameters(net, expected)
-  ms.set_auto_parallel_context { parallel_mode = "auto_parallel" }
-  fails("does not search for strategies over several processes", step_of, net, nn.SGD(net:trainable_params(), 0.1))
+  ms.set_auto_parallel_context { parallel_mode = "auto_parallel", full_batch = false }
+  fails("dataset_strategy must be 'full_batch' with the parallel_mode 'auto_parallel'", step_of, net, nn.SGD(net:trainable_params(), 0.1))
 end
 settings { full_batch = true }
 do

@@ -24,7 +24,10 @@ end
 local net = nn.SequentialCell(table.unpack(list))
 local stage_config, segment_config = {}, {}
 for i = 1, layers do
-  stage_config[tostring(2 * i - 1)], segment_config[tostring(2 * i - 1)] = (i - 1) % stages, (i - 1) // stages
+  local stage, segment = (i - 1) % stages, (i - 1) // stages
+  -- The second segments of a V begin where the first ones end.
+  if scheduler == "zero_bubble_v" and segment == 1 then stage = stages - 1 - stage end
+  stage_config[tostring(2 * i - 1)], segment_config[tostring(2 * i - 1)] = stage, segment
 end
 -- The stages of cells by attributes, the segments by names.
 if segments == 1 then

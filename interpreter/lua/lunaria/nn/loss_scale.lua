@@ -251,10 +251,13 @@ some. The network is an nn.SequentialCell, or an nn.WithLossCell around one. sta
 the attribute pipeline_stage of the cells; a cell without has that of the one before. segment_config (pipeline_segment): which of
 several parts of its stage a cell is in, where data meets all stages once for each segment. There have to be as many ranks as
 stages, or a multiple; each computes with the cells of its stage and sends results and gradients on, in the order of scheduler: "1f1b",
-"gpipe" or "interleaved" (for several segments). Of n times as many ranks as stages rank r has stage r // n; the ranks of a stage have
-rows of their own (with dataset_strategy "full_batch": every n-th of those of all), and add up their gradients (gradients_mean: take
-their mean). All ranks get the sum, or its mean over several such replicas; parameters of other stages have no gradients, and
-trainable_params gives those of the rank's stage. In a program of one process the parts follow one another.
+"gpipe", "interleaved" (for several segments), or those in which gradients of weights wait until a stage would idle: "zero_bubble_h1"
+(the memory of 1f1b), "zero_bubble_h2" (twice that) and "zero_bubble_v" (two segments, through which data goes down the stages and up
+again). Of n times as many ranks as stages rank r has stage r // n; the ranks of a stage have rows of their own (with dataset_strategy
+"full_batch": every n-th of those of all), and add up their gradients (gradients_mean: take their mean). Where operators have
+strategies (shard), the ranks of a stage are a mesh, over which these divide its tensors: ms.set_auto_parallel_context says
+pipeline_stages before such a network is made. All ranks get the sum, or its mean over several such replicas; parameters of other
+stages have no gradients, and trainable_params gives those of the rank's stage. In a program of one process the parts follow one another.
 
   > net = ms.nn.WithLossCell(ms.nn.ReLU(), ms.nn.MSELoss())
   > ms.nn.PipelineCell(net, 4)(ms.ones { 4, 1 }, ms.zeros { 4, 1 }):item() --> 4.0]])
@@ -267,14 +270,15 @@ function Pipeline:setup(a)
       fail(name, ("%s must be a table of numbers by cell names, got %s"):format(config, describe(a[config])))
     end
   end
-  check.choice(name, "scheduler", a.scheduler, { "1f1b", "gpipe", "interleaved" })
+  check.choice(name, "scheduler", a.scheduler, { "1f1b", "gpipe", "interleaved", "zero_bubble_h1", "zero_bubble_h2",
+    "zero_bubble_v" })
   local several = gradients.ranks() > 1
   if not several and not a.stage_config and not a.segment_config then return end
   local stages = require "lunaria.parallel.pipeline"
   local division = stages.divide(name, self.network, a.stage_config, a.segment_config)
   if not several or not division then return end
   rawset(self, "_uncompiled", true)
-  rawset(self, "_pipeline", stages.new(name, division, self.micro_size, a.scheduler))
+  rawset(self, "_pipeline", stages.new(name, division, self.micro_size, a.scheduler, self.network))
 end
 function Pipeline:construct(...)
   if rawget(self, "_pipeline") then return self._pipeline:run(self.training, ...) end

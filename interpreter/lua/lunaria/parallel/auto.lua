@@ -2,11 +2,13 @@
 -- ms.set_auto_parallel_context.
 local ms = require "lunaria"
 local core = require "lunaria.gradients"
+local laid = require "lunaria.laid"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
 local settings = require "lunaria.parallel.settings"
 local strategy_in = require "lunaria.parallel.strategies"
 
+local ops = ms.ops
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
 
 local AutoParallel = cells.layer(cells.Cell, "AutoParallel", "network, parallel_mode=\"semi_auto\"",
@@ -15,7 +17,9 @@ with rows of them after net:hsdp(). Where operators or cells have strategies (sh
 (device_num of ms.set_auto_parallel_context), tensors are laid out on the ranks, the inputs with their rows divided among them.
 TrainOneStepCell and Model that are made of it follow its settings.
 
-network: a cell. parallel_mode: "semi_auto"; with several ranks strategies are not searched for.
+network: a cell. parallel_mode: "semi_auto"; "sharding_propagation", which is the same; "recursive_programming": the cheapest strategies
+for all operators are searched for at the first call, of the step of training or of the cell, where none are given. Every rank gets the
+whole batch then (dataset_strategy "full_batch").
 
   > net = ms.AutoParallel(ms.nn.Dense(2, 1))
   > net(ms.ones { 4, 2 }).shape --> (4, 1)
@@ -29,21 +33,36 @@ function AutoParallel:setup(a)
   if not cells.is_cell(a.network) then fail("AutoParallel", "network must be a cell, got " .. describe(a.network)) end
   local modes = { "semi_auto", "sharding_propagation", "recursive_programming" }
   local mode = check.choice("AutoParallel", "parallel_mode", a.parallel_mode, modes)
-  if mode ~= "semi_auto" and core.ranks() > 1 then
-    fail("AutoParallel", ("parallel_mode '%s' is not supported on several ranks: 'semi_auto' is"):format(mode))
-  end
   self.network = a.network
-  set("AutoParallel", { parallel_mode = "semi_auto_parallel", search_mode = mode ~= "semi_auto" and mode or nil })
+  set("AutoParallel", { parallel_mode = mode == "recursive_programming" and "auto_parallel" or "semi_auto_parallel",
+    search_mode = mode ~= "semi_auto" and mode or nil })
   local strategy = strategy_in(a.network)
   rawset(self, "strategy", strategy or false)
   -- Where nothing has a strategy, processes divide the rows in the step of training, which combines their gradients.
-  if core.ranks() > 1 and not strategy then set("AutoParallel", { parallel_mode = "data_parallel" }) end
+  local given = strategy or settings.searches(a.network)
+  if core.ranks() > 1 and not given then set("AutoParallel", { parallel_mode = "data_parallel" }) end
 end
 
 -- Whether inputs are laid out on the ranks of a mesh.
 local function lays_out(self) return settings.mesh_size() > 1 and (core.ranks() == 1 or self.strategy ~= false) end
 
+-- The network's results by the plan that is found at the first call.
+local function searched(self, ...)
+  local first = ...
+  -- A step of training has found it for all that it computes.
+  if ms.is_tensor(first) and laid.is_laid_out(first) then return self.network(...) end
+  local lay_inputs = rawget(self, "lay_inputs")
+  if not lay_inputs then
+    local _
+    _, lay_inputs = require "lunaria.parallel.search".lay("AutoParallel", function(...) return ops.mean(self.network(...)) end,
+      self.network, nil, ...)
+    rawset(self, "lay_inputs", lay_inputs)
+  end
+  return self.network(lay_inputs(...))
+end
+
 function AutoParallel:construct(...)
+  if not self.strategy and settings.searches(self.network) then return searched(self, ...) end
   if not lays_out(self) then return self.network(...) end
   local whole = settings.get("AutoParallel", "full_batch") or settings.get("AutoParallel", "dataset_strategy") == "full_batch"
   if core.ranks() > 1 and not whole then
@@ -90,16 +109,36 @@ function AutoParallel:comm_fusion(config) -- luacheck: ignore 212
   set("comm_fusion", { comm_fusion = config })
 end
 
---- Divides the network into stages. Only one stage is supported here: ms.nn.PipelineCell divides a batch. stages: 1.
---- output_broadcast: false. interleave: false. scheduler: "1f1b".
+-- The stages of a network on several ranks: those of its nn.PipelineCell, or nil.
+local function pipeline_in(network)
+  for _, cell in network:cells_and_names() do
+    local found = rawget(cell, "_pipeline")
+    if found then return found end
+  end
+end
+
+--- Says into how many stages the network is divided, which ms.nn.PipelineCell does: with several ranks its network has to have as many.
+--- stages: 1. output_broadcast: true or nil, all ranks get the results. interleave: whether its stages have several segments. scheduler:
+--- that of the PipelineCell, where it is given.
 ---     > ms.AutoParallel(ms.nn.Dense(2, 1)):pipeline(1)
 ---     > ms.reset_auto_parallel_context()
-function AutoParallel:pipeline(stages, output_broadcast, interleave, scheduler) -- luacheck: ignore 212
+function AutoParallel:pipeline(stages, output_broadcast, interleave, scheduler)
   stages, output_broadcast, interleave, scheduler = arguments.named("pipeline", { "stages", "output_broadcast", "interleave", "scheduler" },
     stages, output_broadcast, interleave, scheduler)
-  set("pipeline", { pipeline_stages = stages or 1, pipeline_result_broadcast = output_broadcast or false })
-  if interleave then fail("pipeline", "interleave must be false: with one stage there is nothing to interleave") end
-  if scheduler ~= nil then check.choice("pipeline", "scheduler", scheduler, { "1f1b", "gpipe" }) end
+  stages = stages or 1
+  if output_broadcast == false then fail("pipeline", "output_broadcast must be true: all ranks get the results") end
+  set("pipeline", { pipeline_stages = stages })
+  local found = pipeline_in(self.network)
+  local has, segments, order = 1, 1, nil
+  if found then has, segments, order = found.stages, found.last // found.stages, found.scheduler end
+  if core.ranks() > 1 and stages ~= has then
+    fail("pipeline", ("stages is %d, and the network has %d"):format(stages, has), "ms.nn.PipelineCell divides a network into stages")
+  end
+  if interleave and segments == 1 then fail("pipeline", "interleave must be false: the stages of the network have one segment each") end
+  if scheduler ~= nil and (not order or scheduler ~= order) then
+    fail("pipeline", ("scheduler is '%s', and the network's is %s"):format(tostring(scheduler), order and "'" .. order .. "'" or "none"),
+      "ms.nn.PipelineCell takes the scheduler")
+  end
 end
 
 --- Has gradients be means over the ranks, not sums.

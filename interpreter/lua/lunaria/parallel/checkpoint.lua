@@ -51,6 +51,8 @@ end
 local function held(value, place, list)
   local piece = pieces[value]
   if piece then
+    local everywhere = shards.held(value)
+    if everywhere and not everywhere[1].rank then value = everywhere[1].tensor end
     return { { rank = place.rank, tensor = value, shape = piece.shape, offsets = piece.offsets, sizes = piece.sizes,
       replica = piece.replica or 0, replicas = piece.replicas or 1, layout = piece.layout, mesh = piece.mesh } }
   end

@@ -1,14 +1,18 @@
 -- A network in stages on several ranks: a chain of cells, cut into parts; a rank has those of its stage. A step computes micro-batches in
 -- the order of a table (core/parallel/schedule.h), forward and backward, and sends results and gradients to the ranks of the neighbouring
 -- parts while it goes on. With several times as many ranks as stages there are as many replicas of the pipeline, each with its own rows;
--- rank r has stage r // replicas, and the ranks of a stage add up their gradients.
+-- rank r has stage r // replicas, and the ranks of a stage add up their gradients. Where operators of the network have strategies, the
+-- ranks of a stage are no replicas but a mesh, on which its tensors are laid out: each sends its pieces to the rank that has the same
+-- place in the next stage.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local autodiff = require "lunaria.autodiff"
 local cells = require "lunaria.nn.cell"
 local ranks = require "lunaria.ranks"
 local schedules = require "lunaria.schedules"
+local laid = require "lunaria.laid"
 local settings = require "lunaria.parallel.settings"
+local strategy_in = require "lunaria.parallel.strategies"
 local sharded = require "lunaria.parallel.checkpoint"
 
 local ops = ms.ops
@@ -105,30 +109,58 @@ end
 local Pipeline = {}
 Pipeline.__index = Pipeline
 
--- Groups of those that have the same stage, and of those of the same replica.
+-- Groups of those that have the same stage, and of those of the same place in their stages.
 local function make_groups(self, stages)
-  local same_stage, same_replica = {}, {}
-  for r = 0, self.replicas - 1 do same_stage[r + 1] = self.rank * self.replicas + r end
-  for s = 0, stages - 1 do same_replica[s + 1] = s * self.replicas + self.replica end
-  self.of_stage, self.of_replica = "pipeline stage " .. self.rank, "pipeline replica " .. self.replica
+  local same_stage, same_place = {}, {}
+  for r = 0, self.width - 1 do same_stage[r + 1] = self.rank * self.width + r end
+  for s = 0, stages - 1 do same_place[s + 1] = s * self.width + self.place end
+  self.of_stage, self.of_place = "pipeline stage " .. self.rank, "pipeline place " .. self.place
   ms.communication.create_group(self.of_stage, same_stage)
-  ms.communication.create_group(self.of_replica, same_replica)
+  ms.communication.create_group(self.of_place, same_place)
 end
 
---- The network of a division on the ranks of this program, as many for each stage. scheduler: "1f1b", "gpipe" or "interleaved".
-function pipeline.new(where, division, micro_size, scheduler)
+-- Whether the ranks of a stage are a mesh, and what goes with it.
+local function is_mesh(where, division, network)
+  local stages, name = settings.get(where, "pipeline_stages"), strategy_in(network)
+  if stages > 1 and stages ~= division.stages then
+    fail(where, ("the network has %d stages, and pipeline_stages of ms.set_auto_parallel_context is %d"):format(division.stages, stages))
+  end
+  if not name then return false end
+  if stages == 1 then
+    fail(where, ("%s has a strategy, and a stage is not all ranks"):format(name),
+      ("ms.set_auto_parallel_context { pipeline_stages = %d } before the network is made"):format(division.stages))
+  end
+  if not (settings.get(where, "full_batch") or settings.get(where, "dataset_strategy") == "full_batch") then
+    fail(where, ("dataset_strategy must be 'full_batch' where operators have strategies, as %s has"):format(name))
+  end
+  return true
+end
+
+-- The schedule for the segments of a division.
+local function table_of(where, scheduler, division, micro_size)
+  if scheduler == "zero_bubble_v" and division.segments ~= 2 then
+    fail(where, ("zero_bubble_v has two segments for each stage, through which data goes down and up again, and the network has %d"):format(
+      division.segments), "segment_config = { ... } or pipeline_segment: the second segments begin with that of the last stage")
+  end
+  if division.segments > 1 and scheduler == "1f1b" then scheduler = "interleaved" end
+  return schedules.make(scheduler, division.stages, micro_size, division.segments)
+end
+
+--- The network of a division on the ranks of this program, as many for each stage. scheduler: "1f1b", "gpipe", "interleaved",
+--- "zero_bubble_h1", "zero_bubble_h2" or "zero_bubble_v".
+function pipeline.new(where, division, micro_size, scheduler, network)
   local self = setmetatable({ where = where, micro_size = micro_size }, Pipeline)
   local count = ranks.size(where, "")
   if count % division.stages ~= 0 then
     fail(where, ("the network has %d stages, the program %d ranks: as many are needed, or a multiple"):format(division.stages, count))
   end
-  self.replicas = count // division.stages
-  if division.segments > 1 and scheduler == "1f1b" then scheduler = "interleaved" end
-  self.table = schedules.make(scheduler, division.stages, micro_size, division.segments)
+  self.width, self.is_mesh = count // division.stages, is_mesh(where, division, network)
+  self.replicas = self.is_mesh and 1 or self.width
+  self.stages, self.scheduler, self.table = division.stages, scheduler, table_of(where, scheduler, division, micro_size)
   -- From here on a rank's number is that of its stage.
-  self.rank, self.replica = ranks.rank(where, "") // self.replicas, ranks.rank(where, "") % self.replicas
+  self.rank, self.place = ranks.rank(where, "") // self.width, ranks.rank(where, "") % self.width
   self.last = division.stages * division.segments
-  if self.replicas > 1 then make_groups(self, division.stages) end
+  if self.width > 1 then make_groups(self, division.stages) end
   self.parts, self.parameters = {}, {}
   local own = {}
   for stage = 0, division.stages - 1 do
@@ -139,7 +171,8 @@ function pipeline.new(where, division, micro_size, scheduler)
         fail(where, ("the cells of stage %d, segment %d are not in their place: data meets the stages in order, once for each segment")
           :format(stage, segment))
       end
-      self.parts[number] = { cells = part, stage = stage, parameters = {} }
+      -- Where weight gradients have a turn of their own, backward passes leave them.
+      self.parts[number] = { cells = part, stage = stage, parameters = { later = scheduler:find "^zero_bubble" ~= nil } }
       for _, cell in ipairs(part) do
         for _, parameter in cell:parameters_and_names() do
           if own[parameter] and own[parameter] ~= stage then
@@ -155,12 +188,14 @@ function pipeline.new(where, division, micro_size, scheduler)
       end
     end
   end
-  -- A checkpoint has what the rank of the stage has.
+  -- A checkpoint has what the ranks of the stage have; those that lie in pieces tell these themselves.
   for parameter, stage in pairs(own) do
-    local shape, offsets = {}, {}
-    for axis = 1, #parameter.shape do shape[axis], offsets[axis] = parameter.shape[axis], 0 end
-    sharded.set_piece(parameter, { shape = shape, offsets = offsets, replica = stage == self.rank and self.replica or -1,
-      replicas = self.replicas })
+    if not (stage == self.rank and self.is_mesh and laid.texts(parameter)) then
+      local shape, offsets = {}, {}
+      for axis = 1, #parameter.shape do shape[axis], offsets[axis] = parameter.shape[axis], 0 end
+      sharded.set_piece(parameter, { shape = shape, offsets = offsets, replica = stage == self.rank and self.place or -1,
+        replicas = self.width })
+    end
   end
   self.loss, self.known = division.loss, {}
   return self
@@ -168,12 +203,42 @@ end
 
 -- Messages of a step have numbers of their own, so that they may pass one another.
 local function tag_of(self, part, micro_batch, kind) return (part * self.micro_size + micro_batch) * 3 + kind end
-local result_of, gradient_of, form_of = 0, 1, 2
+local result_kind, gradient_kind, form_kind = 0, 1, 2
 
 local dtypes = { "float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "int16", "uint8", "bool" }
 
--- The rank of this replica that has the part.
-local function rank_of(self, part) return self.parts[part].stage * self.replicas + self.replica end
+-- The rank of this rank's place that has the part.
+local function rank_of(self, part) return self.parts[part].stage * self.width + self.place end
+
+-- What a form of a tensor takes as a message; layouts have at most 16 axes of a mesh.
+local form_bytes = 1024
+
+local function list_of(shape) return table.move(shape, 1, #shape, 1, {}) end
+
+-- What this rank has of a tensor, and its form: dtype, shape and, where it is laid out, the shape of the piece and its layout.
+local function piece_of(x)
+  local form = { shape = list_of(x.shape) }
+  for i, name in ipairs(dtypes) do
+    if x.dtype == ms[name] then form.dtype = i end
+  end
+  if laid.is_laid_out(x) then
+    x = ops.lay_out_as(x, x) -- complete
+    form.mesh, form.layout = laid.texts(x)
+    form.is_laid_out = true
+    x = laid.pieces(x)[1]
+  end
+  form.piece = list_of(x.shape)
+  return x, form
+end
+
+local function form_tensor(form)
+  local text = ms.json.encode(form)
+  return ms.tensor({ (text .. (" "):rep(form_bytes - #text)):byte(1, form_bytes) }, ms.uint8)
+end
+
+local function form_of(message) return ms.json.decode(string.char(table.unpack(message:tolist()))) end
+
+local function zeros_of(form) return ops.zeros(form.piece, ms[dtypes[form.dtype]]) end
 
 local function send(self, x, part, micro_batch, kind, to)
   table.insert(self.sent, ms.communication.comm_func.isend(x, rank_of(self, to), nil, tag_of(self, part, micro_batch, kind)))
@@ -183,44 +248,42 @@ local function receive(self, like, part, micro_batch, kind, from)
   return ms.communication.comm_func.recv(like, rank_of(self, from), nil, tag_of(self, part, micro_batch, kind))
 end
 
--- Shape and dtype of a tensor as one that can be sent, and a tensor with them.
-local function form_tensor(y)
-  local numbers = { 0, #y.shape, 0, 0, 0, 0, 0, 0, 0, 0 }
-  for i, name in ipairs(dtypes) do
-    if y.dtype == ms[name] then numbers[1] = i end
-  end
-  for axis = 1, #y.shape do numbers[axis + 2] = y.shape[axis] end
-  return ms.tensor(numbers, ms.int64)
-end
-
-local function zeros_of_form(form)
-  local numbers = form:tolist()
-  return ops.zeros(table.move(numbers, 3, 2 + numbers[2], 1, {}), ms[dtypes[numbers[1]]])
+-- The tensor with this form of which another rank sends the piece.
+local function receive_tensor(self, form, part, micro_batch, kind, from)
+  local piece = receive(self, zeros_of(form), part, micro_batch, kind, from)
+  if not form.is_laid_out then return piece end
+  return laid.of_piece(piece, form.shape, form.mesh, form.layout)
 end
 
 -- All ranks give the sum that the last stage has: of several replicas the mean.
 local function shared_sum(self, sum)
-  local comm, stage, group = ms.communication.comm_func, self.parts[self.last - 1].stage, self.of_replica
-  if stage == self.rank and self.replicas > 1 then sum = comm.all_reduce(sum, "sum", self.of_stage) / self.replicas end
+  local comm, stage, group = ms.communication.comm_func, self.parts[self.last - 1].stage, self.of_place
+  local is_last = stage == self.rank
+  if is_last and self.is_mesh then sum = ops.lay_out(sum, 0) end
+  if is_last and self.replicas > 1 then sum = comm.all_reduce(sum, "sum", self.of_stage) / self.replicas end
   local from = rank_of(self, self.last - 1)
-  local form = comm.broadcast(stage == self.rank and form_tensor(sum) or ms.zeros({ 10 }, ms.int64), from, group)
-  return comm.broadcast(stage == self.rank and sum or zeros_of_form(form), from, group)
+  local form = comm.broadcast(is_last and form_tensor(select(2, piece_of(sum))) or ms.zeros({ form_bytes }, ms.uint8), from, group)
+  return comm.broadcast(is_last and sum or zeros_of(form_of(form)), from, group)
 end
 
--- Ranks of a stage begin with the same values, or with those of the first one where the settings say so.
-local function agree(self)
+local function agree_on(self, parameter)
   local comm = ms.communication.comm_func
+  if settings.get(self.where, "parameter_broadcast") then
+    return parameter:assign(comm.broadcast(parameter, self.rank * self.width, self.of_stage))
+  end
+  local most = comm.all_reduce(parameter, "max", self.of_stage)
+  local least = comm.all_reduce(parameter, "min", self.of_stage)
+  if not ops.equal(most, least):all():item() then
+    fail(self.where, ("%s is not the same on the ranks of stage %d"):format(parameter.name, self.rank),
+      "ms.set_seed before the network is made, or parameter_broadcast = true in ms.set_auto_parallel_context")
+  end
+end
+
+-- Ranks of a stage begin with the same values, or with those of the first one where the settings say so. Of what lies in pieces each has
+-- its own.
+local function agree(self)
   for _, parameter in ipairs(self.parameters) do
-    if settings.get(self.where, "parameter_broadcast") then
-      parameter:assign(comm.broadcast(parameter, self.rank * self.replicas, self.of_stage))
-    else
-      local most = comm.all_reduce(parameter, "max", self.of_stage)
-      local least = comm.all_reduce(parameter, "min", self.of_stage)
-      if not ops.equal(most, least):all():item() then
-        fail(self.where, ("%s is not the same on the ranks of stage %d"):format(parameter.name, self.rank),
-          "ms.set_seed before the network is made, or parameter_broadcast = true in ms.set_auto_parallel_context")
-      end
-    end
+    if not laid.is_laid_out(parameter) then agree_on(self, parameter) end
   end
 end
 
@@ -242,16 +305,18 @@ local function is_here(self, part) return self.parts[part] ~= nil and self.parts
 
 -- The input of a part for a micro-batch.
 local function input_of(self, step, part, micro_batch)
-  if part == 0 then return step.inputs[1][micro_batch + 1] end
+  if part == 0 then return step.inputs[1][micro_batch + 1], nil end
   if is_here(self, part - 1) then
     local x = step.results[part - 1][micro_batch]
     step.results[part - 1][micro_batch] = nil
-    return x
+    return x, nil
   end
   -- The rank of the part before tells what it gives with the first micro-batch of inputs of these shapes.
   local known = self.known[step.key]
-  if not known[part - 1] then known[part - 1] = receive(self, ms.zeros({ 10 }, ms.int64), part - 1, 0, form_of, part - 1) end
-  return receive(self, zeros_of_form(known[part - 1]), part - 1, micro_batch, result_of, part - 1)
+  if not known[part - 1] then
+    known[part - 1] = form_of(receive(self, ms.zeros({ form_bytes }, ms.uint8), part - 1, 0, form_kind, part - 1))
+  end
+  return receive_tensor(self, known[part - 1], part - 1, micro_batch, result_kind, part - 1)
 end
 
 local function compute(self, step, part, micro_batch, x)
@@ -271,11 +336,13 @@ local function hand_on(self, step, part, micro_batch, y)
   elseif is_here(self, part + 1) then
     step.results[part][micro_batch] = y
   else
+    local piece, form = piece_of(y)
     if not self.known[step.key][part] then
       self.known[step.key][part] = true
-      send(self, form_tensor(y), part, 0, form_of, part + 1)
+      send(self, form_tensor(form), part, 0, form_kind, part + 1)
     end
-    send(self, y, part, micro_batch, result_of, part + 1)
+    send(self, piece, part, micro_batch, result_kind, part + 1)
+    return form
   end
 end
 
@@ -290,13 +357,26 @@ local function forward(self, step, part, micro_batch, keeps)
   if part == self.last - 1 and y.size ~= 1 then
     fail(self.where, ("the network must give a loss, a tensor of one element, got shape %s"):format(tostring(y.shape)))
   end
-  step.kept[part][micro_batch] = { pull = pull, context = context, x = x, y = y }
-  hand_on(self, step, part, micro_batch, y)
+  step.kept[part][micro_batch] = { pull = pull, context = context, x = x, y = y, form = hand_on(self, step, part, micro_batch, y) }
+end
+
+-- What the parameters of a part get for a micro-batch, after what backward() left.
+local function weight_gradients(self, step, part, micro_batch)
+  local context = step.kept[part][micro_batch].context
+  step.kept[part][micro_batch] = nil
+  autodiff.left(context)
+  for _, parameter in ipairs(self.parts[part].parameters) do
+    local own = autodiff.cotangent(context, parameter, 0)
+    if own ~= nil then
+      local before = step.sums[parameter]
+      step.sums[parameter] = before and before + own or own
+    end
+  end
 end
 
 local function backward(self, step, part, micro_batch)
   local kept = step.kept[part][micro_batch]
-  step.kept[part][micro_batch] = nil
+  step.kept[part][micro_batch] = { context = kept.context }
   local d
   if part == self.last - 1 then
     d = ops.ones(kept.y.shape, kept.y.dtype)
@@ -304,22 +384,16 @@ local function backward(self, step, part, micro_batch)
     d = step.gradients[part][micro_batch]
     step.gradients[part][micro_batch] = nil
   else
-    d = receive(self, kept.y, part, micro_batch, gradient_of, part + 1)
+    d = receive_tensor(self, kept.form, part, micro_batch, gradient_kind, part + 1)
   end
   local of_input = kept.pull(d)
-  for _, parameter in ipairs(self.parts[part].parameters) do
-    local own = autodiff.cotangent(kept.context, parameter, 0)
-    if own ~= nil then
-      local before = step.sums[parameter]
-      step.sums[parameter] = before and before + own or own
-    end
-  end
   if part == 0 then return end
   of_input = of_input or ops.zeros(kept.x.shape, kept.x.dtype)
   if is_here(self, part - 1) then
     step.gradients[part - 1][micro_batch] = of_input
   else
-    send(self, of_input, part - 1, micro_batch, gradient_of, part - 1)
+    if self.is_mesh then of_input = laid.pieces(ops.lay_out_as(of_input, kept.x))[1] end
+    send(self, of_input, part - 1, micro_batch, gradient_kind, part - 1)
   end
 end
 
@@ -333,7 +407,7 @@ local function divided(self, ...)
       if x.shape[1] % self.replicas ~= 0 then
         fail(self.where, ("a batch of %d rows cannot be divided among %d replicas"):format(x.shape[1], self.replicas))
       end
-      x = x[{ ms.slice(self.replica, nil, self.replicas) }]
+      x = x[{ ms.slice(self.place, nil, self.replicas) }]
     end
     local rows = ms.is_tensor(x) and x.ndim > 0 and x.shape[1] or 0
     if rows == 0 or rows % self.micro_size ~= 0 then
@@ -341,12 +415,15 @@ local function divided(self, ...)
     end
     key[i] = tostring(x.shape) .. tostring(x.dtype)
     inputs[i] = table.pack(ops.split(x, rows // self.micro_size, 0))
+    if self.is_mesh then
+      for k = 1, inputs[i].n do inputs[i][k] = laid.everywhere(inputs[i][k]) end
+    end
   end
   return inputs, table.concat(key, " ")
 end
 
 local function work(self, keeps, ...)
-  if self.replicas > 1 and not self.begun then agree(self) end
+  if self.width > 1 and not self.begun then agree(self) end
   self.begun = true
   local step = { results = {}, gradients = {}, kept = {}, sums = {} }
   step.inputs, step.key = divided(self, ...)
@@ -358,7 +435,8 @@ local function work(self, keeps, ...)
     if slot.phase == "forward" then
       forward(self, step, part, slot.micro_batch, keeps)
     elseif keeps then
-      backward(self, step, part, slot.micro_batch)
+      if slot.phase ~= "weight gradient" then backward(self, step, part, slot.micro_batch) end
+      if slot.phase ~= "input gradient" then weight_gradients(self, step, part, slot.micro_batch) end
     end
   end
   for _, handle in ipairs(self.sent) do handle:wait() end

@@ -167,7 +167,7 @@ function M.ranked(found)
     return a.number < b.number
   end)
   local best = found[1]
-  if not best.operators then best.operators, best.movements, best.parameters = core.details(found.handle, best.number) end
+  if not best.operators then best.operators, best.movements, best.parameters, best.inputs = core.details(found.handle, best.number) end
   found.utilisation = found.flops / found.devices / best.step / found.peak_flops
   return found
 end

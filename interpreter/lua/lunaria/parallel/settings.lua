@@ -68,6 +68,12 @@ end
 local fusion = table_of({ mode = arguments.one_of("auto", "size", "index"), config = function(value)
   return value == nil or arguments.positive(value) or ends(value), "megabytes, or a list of numbers of parameters"
 end }, "{ mode = \"size\", config = 32 }")
+-- Stages of a pipeline have equal numbers of ranks.
+local function number_of_stages(value)
+  local count = core.ranks()
+  return arguments.positive(value) and (count == 1 or count % value == 0), ("a number that divides the %d ranks"):format(count)
+end
+
 local whole = "a graph is not divided into stages by settings; ms.nn.PipelineCell divides a network"
 local own_files = "layouts are part of each checkpoint, see ms.save_checkpoint"
 
@@ -95,7 +101,7 @@ local rows = {
   comm_fusion = { {}, table_of({ openstate = either, allreduce = function(value) return fusion(value, "comm_fusion", "allreduce") end },
     "{ allreduce = { mode = \"auto\" } }") },
   enable_alltoall = { true, only(true, "redistributions take all_to_all where it costs least") },
-  pipeline_stages = { 1, only(1, whole) }, pipeline_result_broadcast = { false, only(false, whole) },
+  pipeline_stages = { 1, number_of_stages }, pipeline_result_broadcast = { false, only(false, whole) },
   auto_pipeline = { false, only(false, whole) }, pipeline_config = { nil, only(nil, whole) },
   strategy_ckpt_load_file = { "", only("", own_files) }, strategy_ckpt_save_file = { "", only("", own_files) },
   strategy_ckpt_config = { nil, only(nil, own_files) }, group_ckpt_save_file = { "", only("", own_files) },
@@ -121,13 +127,25 @@ function M.known(where)
   return known
 end
 
--- Strategies of operators divide tensors over so many ranks.
-local function simulate(ranks) require "lunaria.parallel.shard".set_parallel { ranks = ranks } end
+-- Strategies of operators divide tensors over the ranks of a stage.
+local function lay_on_stage()
+  local count, stages = M.mesh_size(), values.pipeline_stages
+  local width = count // stages
+  if core.ranks() == 1 then return require "lunaria.parallel.shard".set_parallel { ranks = width } end
+  local list = {}
+  for r = 1, width do list[r] = core.rank() // width * width + r - 1 end
+  require "lunaria.laid".stage(stages > 1 and list or nil)
+end
 
 --- Takes settings by name, which were checked.
 function M.set(options)
+  local count = core.ranks() > 1 and core.ranks() or options.device_num or values.device_num or 1
+  local stages = options.pipeline_stages or values.pipeline_stages
+  if count % stages ~= 0 then
+    fail(M.where, ("pipeline_stages is %d, which does not divide device_num, %d"):format(stages, count))
+  end
   for name, value in pairs(options) do values[name] = value end
-  if options.device_num and core.ranks() == 1 then simulate(options.device_num) end
+  if options.device_num or options.pipeline_stages then lay_on_stage() end
 end
 
 --- The number of ranks that tensors are laid out on: those of the program, or those that one process simulates.
@@ -148,8 +166,9 @@ end
 
 --- Sets all back to what they were at first.
 function M.reset()
-  if values.device_num and core.ranks() == 1 then simulate(1) end
+  local laid_out = values.device_num or values.pipeline_stages > 1
   for name, row in pairs(rows) do values[name] = row[1] end
+  if laid_out then lay_on_stage() end
 end
 
 -- How gradients go into messages: { most_megabytes = , ends = , automatic = }.
@@ -166,21 +185,34 @@ local function buckets()
   return { most_megabytes = config.config }
 end
 
+-- Whether the ranks have stages of the network, which add up the gradients of their replicas themselves.
+local function is_in_stages(network)
+  for _, cell in network:cells_and_names() do
+    if rawget(cell, "_pipeline") then return true end
+  end
+  return false
+end
+
 -- Whether a step of training combines gradients of the ranks. network: what it trains, or nil.
 local function combines(where, network)
   local mode = values.parallel_mode
+  if mode == "stand_alone" or network and is_in_stages(network) then return false end
   if mode == "data_parallel" then return true end
   if mode == "hybrid_parallel" then return values.enable_parallel_optimizer end
-  if mode == "stand_alone" or core.ranks() == 1 then return false end
-  if mode == "auto_parallel" then
-    fail(where, "parallel_mode 'auto_parallel' does not search for strategies over several processes; 'semi_auto_parallel' takes those of "
-      .. "operators, and divides the rows where there are none")
-  end
+  if core.ranks() == 1 then return false end
   local name = network and require "lunaria.parallel.strategies"(network)
-  if name and not (values.full_batch or values.dataset_strategy == "full_batch") then
-    fail(where, ("dataset_strategy must be 'full_batch' where operators have strategies, as %s has"):format(name))
+  local searches = not name and M.searches(network)
+  if (name or searches) and not (values.full_batch or values.dataset_strategy == "full_batch") then
+    fail(where, name and ("dataset_strategy must be 'full_batch' where operators have strategies, as %s has"):format(name)
+      or "dataset_strategy must be 'full_batch' with the parallel_mode 'auto_parallel', which divides the batch as its plan says")
   end
-  return not name
+  return not name and not searches
+end
+
+--- Whether strategies are searched for: on several ranks, where the network, if there is one, has none of its own.
+function M.searches(network)
+  if values.parallel_mode ~= "auto_parallel" or values.search_mode == "sharding_propagation" or M.mesh_size() == 1 then return false end
+  return not network or not is_in_stages(network) and not require "lunaria.parallel.strategies"(network)
 end
 
 --- What a step of training does because of the settings; nil where it does the same as a step of one process. network: what it trains, or

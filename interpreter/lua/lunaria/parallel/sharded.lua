@@ -32,8 +32,8 @@ local function gathered(piece, rows)
   return whole[{ ms.slice(0, rows) }]
 end
 
--- The states that an optimizer has of a parameter, element by element.
-local function states_of(optimizer, parameter)
+--- The states that an optimizer has of a parameter, element by element.
+function M.states_of(optimizer, parameter)
   local list, ending = {}, "." .. parameter.name
   for name, state in optimizer:parameters_and_names() do
     local shape = tostring(state.shape) == tostring(parameter.shape)
@@ -57,7 +57,7 @@ local function divide(plan, optimizer)
   for _, parameter in ipairs(optimizer.parameters) do
     local bytes = parameter.nbytes
     if parameter.ndim > 0 and parameter.shape[1] >= plan.ranks and bytes >= plan.threshold then
-      local whole, states = parameter.shape[1], states_of(optimizer, parameter)
+      local whole, states = parameter.shape[1], M.states_of(optimizer, parameter)
       local each = (whole + plan.ranks - 1) // plan.ranks
       states[#states + 1] = parameter
       local piece = piece_of(parameter, plan.rank * each, each)

@@ -6,6 +6,10 @@ return function(cell, f, network, optimizer, has_aux)
   -- Programs that set nothing do not load the settings.
   local settings = package.loaded["lunaria.parallel.settings"]
   local plan = settings and settings.of_training(network)
+  if settings and settings.searches(network) then
+    rawset(cell, "_uncompiled", true)
+    return require "lunaria.parallel.search".value_and_grad(getmetatable(cell)._name, f, network, optimizer, has_aux)
+  end
   if not plan then return ms.value_and_grad(f, nil, optimizer.parameters, has_aux) end
   -- Its parts are compiled: messages between them are not part of a graph.
   rawset(cell, "_uncompiled", true)
