@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interpreter/bindings/libraries.h"
+#include "interpreter/bindings/swap.h"
 #include "interpreter/host/lua_host.h"
 #include "interpreter/library/library_functions.h"
 #include "interpreter/protect.h"
@@ -233,6 +234,7 @@ int open_autodiff(lua_State* L) {
     lua_pushliteral(L, "lunaria");
     lua_call(L, 1, 0);
     LuaHost& host = LuaHost::of(L);
+    prepare_swaps(L);
     lua_newtable(L);
     const std::pair<const char*, lua_CFunction> functions[] = {{"next_key", protect<next_key>},
                                                                {"metamethod", protect<metamethod>},
@@ -249,7 +251,11 @@ int open_autodiff(lua_State* L) {
                                                                {"fits", protect<fits>},
                                                                {"in_place", protect<in_place>},
                                                                {"fills", protect<fills>},
-                                                               {"left", protect<left>}};
+                                                               {"left", protect<left>},
+                                                               {"swap_out", protect<swap_out>},
+                                                               {"swapped_bytes", protect<swapped_bytes>},
+                                                               {"swap_away", protect<swap_away>},
+                                                               {"swap_back", protect<swap_back>}};
     for (auto [name, function] : functions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

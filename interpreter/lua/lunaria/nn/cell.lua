@@ -206,9 +206,7 @@ local function settle(cell, special)
 end
 
 -- In graph mode a cell that is called from outside is compiled from its second call on.
-local compiled = setmetatable({}, { __mode = "k" })
-
-local always = setmetatable({}, { __mode = "k" })
+local compiled, always = setmetatable({}, { __mode = "k" }), setmetatable({}, { __mode = "k" })
 
 local function compile_with(cell, options)
   compiled[cell] = require "lunaria.graph"._compile(function(...) return call(cell, ...) end, options)
@@ -607,6 +605,11 @@ function Cell:recompute(mode)
   return self
 end
 
+--- Has what a training cell keeps on another device for its gradient, or an optimizer from step to step, wait in host memory meanwhile;
+--- with false, no more.
+---     > ms.nn.Dense(2, 3):offload()(ms.ones { 1, 2 }).shape --> (1, 3)
+function Cell:offload(mode) return require "lunaria.nn.offload".set(self, mode) end
+
 --- Says what the inputs of the cell are: tensors, or tables {shape = {-1, 3}, dtype = ms.float32} where a size may be any (-1).
 --- Calls with other sizes or dtypes are errors from then on; without arguments all are allowed again. Gives the cell back.
 function Cell:set_inputs(...)
@@ -618,9 +621,7 @@ function Cell:set_inputs(...)
 end
 
 --- What set_inputs said, one value for each input.
-function Cell:get_inputs()
-  return table.unpack(rawget(self, "_inputs") or {})
-end
+function Cell:get_inputs() return table.unpack(rawget(self, "_inputs") or {}) end
 
 --- Lays the inputs, results and parameters of the cell out on ranks. in_strategy: a table with a layout for each input, or a table with
 --- the number of parts along each axis. out_strategy: the same for the results, or nil. parameter_plan: layouts of parameters by their
