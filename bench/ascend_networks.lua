@@ -169,8 +169,8 @@ M.inception_v3 = { name = "inception_v3", make = function() return Inception(100
 -- The large Transformer of mindspore-ai/models, all sentences 128 tokens long. Labels are smoothed, which takes them as a row of numbers
 -- for each token.
 M.transformer_large = { name = "transformer_large", make = function()
-  return require("zoo.transformer").transformer { vocabulary = 36560, length = 128, width = 1024, heads = 16, inner = 4096, layers = 6,
-    dropout = 0.2 }
+  return require("lunaria.zoo.transformer").transformer { vocabulary = 36560, length = 128, width = 1024, heads = 16, inner = 4096,
+    layers = 6, dropout = 0.2 }
 end, inputs = require("lunaria.ascend.networks").transformer.inputs, forward = function(net)
   return function(source, target, y)
     local scores = net(source, target)
@@ -182,7 +182,7 @@ end, optimizer = "adam", dtype = "mixed" }
 
 -- Wide & Deep of mindspore-ai/models: 184,065 features, tables and layers by Adam (the table of single weights by FTRL there).
 M.wide_and_deep = { name = "wide_and_deep", make = function()
-  return require("zoo.clicks").wide_and_deep { vocabulary = 184065, fields = 39, width = 80, layers = { 1024, 512, 256, 128 } }
+  return require("lunaria.zoo.clicks").wide_and_deep { vocabulary = 184065, fields = 39, width = 80, layers = { 1024, 512, 256, 128 } }
 end, inputs = require("lunaria.ascend.networks").wide_and_deep.inputs, forward = require("lunaria.ascend.networks").wide_and_deep.forward,
   optimizer = "adam", dtype = "mixed" }
 

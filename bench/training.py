@@ -36,4 +36,5 @@ def setup(name):
     return harness.calls("step()", step=step)
 
 
-harness.serve({name: {"torch": lambda name=name: setup(name)} for name in CASES})
+if __name__ == "__main__":
+    harness.serve({name: {"torch": lambda name=name: setup(name)} for name in CASES})

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "core/base/signals.h"
 #include "core/io/file.h"
 #include "interpreter/loader/loader.h"
 #include "kernel/interpreter.h"
@@ -232,13 +233,13 @@ Resume DapSession::on_stop(const Stop& stop) {
             continue;
         }
         changed_.wait_for(lock, std::chrono::milliseconds(50));
-        if (visit_requested()) {
+        if (program_visit_requested()) {
             lock.unlock();
             visit();
             lock.lock();
         }
         // An interrupt of the cell ends it, wherever it is.
-        if (interrupt_requested()) how_ = Resume::leave;
+        if (program_interrupt_requested()) how_ = Resume::leave;
     }
     const Resume how = *how_;
     stopped_ = false;

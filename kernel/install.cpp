@@ -94,8 +94,13 @@ std::string install_spec(const InstallOptions& options) {
     const fs::path folder = fs::absolute(options.data_folder) / "kernels" / options.name;
     fs::create_directories(folder, failure);
     if (failure) throw file_error(folder.string(), failure.message());
+    // In the folder tree that the program is a part of, the place of one says that of the other, and the tree can be
+    // moved.
+    constexpr std::string_view kFromSpec = "../../../../bin/lunaria";
+    const bool together = fs::weakly_canonical(folder / kFromSpec, failure) == program;
+    const std::string start = together ? str("{resource_dir}/", kFromSpec) : program.string();
     const nlohmann::ordered_json spec = {
-        {"argv", {program.string(), "-f", "{connection_file}"}},
+        {"argv", {start, "kernel", "-f", "{connection_file}"}},
         {"display_name", options.display_name},
         {"language", "lua"},
         {"interrupt_mode", "message"},

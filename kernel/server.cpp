@@ -1,4 +1,5 @@
 #include "kernel/server.h"
+#include "core/base/signals.h"
 
 #include <xeus/xguid.hpp>
 #include <xeus/xmiddleware.hpp>
@@ -203,7 +204,7 @@ void Server::send_stdin_impl(xeus::xmessage message) { outbox_.put(Channel::stdi
 
 // A cell that publishes faster than its clients read goes at their pace.
 void Server::wait_for_room() {
-    while (outbox_.unpublished() > kMostUnpublished && !stopped_ && !interrupt_requested())
+    while (outbox_.unpublished() > kMostUnpublished && !stopped_ && !program_interrupt_requested())
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
@@ -276,9 +277,9 @@ std::optional<std::string> Server::ask(const std::string& prompt, bool password)
     questions_.push_back(&question);
     outbox_.put(Channel::stdin, wire_.write(std::move(message)));
     // A signal does not end the wait, so that the flag is checked in the loop.
-    while (!question.answer && !stopped_ && !interrupt_requested()) {
+    while (!question.answer && !stopped_ && !program_interrupt_requested()) {
         queue_changed_.wait_for(lock, std::chrono::milliseconds(20));
-        if (!visit_requested()) continue;
+        if (!program_visit_requested()) continue;
         lock.unlock();
         lunaria::visit();
         lock.lock();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "core/base/signals.h"
 #include "interpreter/session/session.h"
 #include "kernel/requests.h"
 #include "kernel/server.h"
@@ -31,7 +32,8 @@ int Server::poll_timeout() {
         wait = std::clamp<int64_t>(left + 1, 0, wait);
     };
     if (const auto due = streams_.due()) until(*due);
-    if (const auto call = call_time(); call && !visit_requested()) until(std::max(*call, Clock::now() + kNextCall));
+    if (const auto call = call_time(); call && !program_visit_requested())
+        until(std::max(*call, Clock::now() + kNextCall));
     return static_cast<int>(wait);
 }
 
@@ -63,7 +65,7 @@ void Server::run_io() {
         if (count > 5 && (items[5].revents || items[6].revents)) streams_.drain();
         streams_.flush_due();
         send_letters();
-        if (!visit_requested() && is_called()) call_main();
+        if (!program_visit_requested() && is_called()) call_main();
         if (has_parent && !orphaned && getppid() != parent) {
             orphaned = true;
             context_.log->line("the process that started it is gone");
@@ -214,7 +216,7 @@ void Server::welcome() {
 
 // Lua cannot be stopped in a finalizer nor while C code runs: a user who waits for that is told.
 void Server::watch_interrupt() {
-    if (!interrupt_requested() || !current()) {
+    if (!program_interrupt_requested() || !current()) {
         deaf_ticks_ = 0;
     } else if (++deaf_ticks_ == kDeafTicks) {
         publish_text(

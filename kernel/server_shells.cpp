@@ -4,6 +4,7 @@
 #include <xeus/xguid.hpp>
 
 #include "core/base/interrupt.h"
+#include "core/base/signals.h"
 #include "kernel/server.h"
 
 namespace lunaria::jupyter {
@@ -49,7 +50,7 @@ void Server::wake_host() {
 }
 
 void Server::visit() {
-    while (!stopped_ && !interrupt_requested()) {
+    while (!stopped_ && !program_interrupt_requested()) {
         wake_host();
         if (!is_called()) return;
         auto request = next_request();

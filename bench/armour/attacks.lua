@@ -2,7 +2,7 @@
 -- perceptron, the network of Madry's paper on digits, and LeNet-5. The step with its projection is one compiled graph.
 local harness = require "bench.harness"
 local ms = require "lunaria"
-local lenet5 = require "zoo.lenet".lenet5
+local lenet5 = require "lunaria.zoo.lenet".lenet5
 
 local nn = ms.nn
 ms.set_context { mode = ms.GRAPH_MODE }

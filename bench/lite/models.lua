@@ -6,18 +6,18 @@ local nn, ops = ms.nn, ms.ops
 
 local function mlp() return nn.SequentialCell(nn.Dense(784, 512), nn.ReLU(), nn.Dense(512, 512), nn.ReLU(), nn.Dense(512, 10)) end
 local function bert()
-  local zoo = require "zoo.bert"
+  local zoo = require "lunaria.zoo.bert"
   local config = zoo.config "base"
   config.layers = 4
   return zoo.bert(config)
 end
 
 local nets = {
-  lenet = { require "zoo.lenet".lenet5, { 1, 1, 32, 32 } },
+  lenet = { require "lunaria.zoo.lenet".lenet5, { 1, 1, 32, 32 } },
   mlp = { mlp, { 1, 784 } },
   mlp_64 = { mlp, { 64, 784 } },
-  resnet18 = { require "zoo.resnet".resnet18, { 1, 3, 224, 224 } },
-  mobilenet_v2 = { require "zoo.mobilenet_v2".mobilenet_v2, { 1, 3, 224, 224 } },
+  resnet18 = { require "lunaria.zoo.resnet".resnet18, { 1, 3, 224, 224 } },
+  mobilenet_v2 = { require "lunaria.zoo.mobilenet_v2".mobilenet_v2, { 1, 3, 224, 224 } },
   bert_4_layers = { bert, { 1, 128 }, "tokens" },
 }
 ms.set_seed(1)

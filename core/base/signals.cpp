@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/base/visit.h"
+
 namespace lunaria {
 
 namespace {
@@ -72,5 +74,8 @@ void take_signal(int number) noexcept {
     sigaddset(&signals, number);
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
+
+bool program_interrupt_requested() noexcept { return interrupt_requested(); }
+bool program_visit_requested() noexcept { return visit_requested(); }
 
 }  // namespace lunaria

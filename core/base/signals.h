@@ -17,4 +17,8 @@ void leave_signals_to_others() noexcept;
 // Lets this thread take the signal, on an alternate stack. Cheap when called again for the same signal.
 void take_signal(int number) noexcept;
 
+// interrupt_requested() and visit_requested() of the program, for modules: they have flags of their own.
+bool program_interrupt_requested() noexcept;
+bool program_visit_requested() noexcept;
+
 }  // namespace lunaria

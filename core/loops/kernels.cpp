@@ -34,7 +34,7 @@ class Generator {
     // Whether there is memory for a kernel. LLVM's constructors and some of its functions end the process where there
     // is none, so that it is not even opened then.
     bool has_room() const {
-        constexpr size_t kLibrary = size_t{200} << 20;  // with all libraries that it opens
+        constexpr size_t kLibrary = size_t{64} << 20;  // with all libraries that it opens
         constexpr size_t kWork = size_t{64} << 20;
         return address_space_has(kWork + (function_ ? 0 : kLibrary));
     }

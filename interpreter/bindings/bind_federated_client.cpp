@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 #include "core/base/interrupt.h"
 #include "core/federated/client/job.h"
@@ -258,13 +257,6 @@ int random(lua_State* L) {
     return 1;
 }
 
-// program() -> the path of the running program
-int program(lua_State* L) {
-    std::error_code none;
-    push(L, std::string_view(std::filesystem::read_symlink("/proc/self/exe", none).string()));
-    return 1;
-}
-
 // wait(milliseconds): ends early with an error after Ctrl-C.
 int wait(lua_State* L) {
     constexpr int64_t kTurnMs = 50;
@@ -282,14 +274,21 @@ int wait(lua_State* L) {
 
 int open_federated_client(lua_State* L) {
     make_handle_type(L, kJobHandle, protect<release_handle<JobHandle>>);
-    constexpr luaL_Reg functions[] = {{"open", protect<open>},         {"close", protect<close>},
-                                      {"advance", protect<advance>},   {"plan", protect<plan>},
-                                      {"model", protect<model>},       {"rule_state", protect<rule_state>},
-                                      {"give", protect<give>},         {"pull", protect<pull>},
-                                      {"push", protect<push_weights>}, {"push_metrics", protect<push_metrics>},
-                                      {"counts", protect<counts>},     {"seed", protect<seed>},
-                                      {"random", protect<random>},     {"program", protect<program>},
-                                      {"wait", protect<wait>},         {nullptr, nullptr}};
+    constexpr luaL_Reg functions[] = {{"open", protect<open>},
+                                      {"close", protect<close>},
+                                      {"advance", protect<advance>},
+                                      {"plan", protect<plan>},
+                                      {"model", protect<model>},
+                                      {"rule_state", protect<rule_state>},
+                                      {"give", protect<give>},
+                                      {"pull", protect<pull>},
+                                      {"push", protect<push_weights>},
+                                      {"push_metrics", protect<push_metrics>},
+                                      {"counts", protect<counts>},
+                                      {"seed", protect<seed>},
+                                      {"random", protect<random>},
+                                      {"wait", protect<wait>},
+                                      {nullptr, nullptr}};
     luaL_newlib(L, functions);
     return 1;
 }

@@ -1,6 +1,7 @@
 // The module lunaria.registry: all names that a user can type, for help (lua/lunaria/help/) and for tests. It has the
 // operators' entries, texts of functions, files of the library, options, and commands of the debugger.
 #include <array>
+#include <filesystem>
 
 #include "core/io/embedded.h"
 #include "core/ops/families.h"
@@ -176,11 +177,14 @@ int listing(lua_State* L) {
     return 1;
 }
 
-// The names of the library's Lua files: "lunaria/nn/dense.lua".
+// files([start]): the names of the files in the program that begin so, "lunaria/" if nothing else is said:
+// "lunaria/nn/dense.lua".
 int files(lua_State* L) {
+    const std::string_view start = luaL_optstring(L, 1, "lunaria/");
     lua_newtable(L);
     lua_Integer n = 0;
     for (const EmbeddedFile& file : embedded_files()) {
+        if (!std::string_view(file.name).starts_with(start)) continue;
         lua_pushstring(L, file.name);
         lua_rawseti(L, -2, ++n);
     }
@@ -193,11 +197,18 @@ int parts(lua_State* L) {
     return 1;
 }
 
-// text(name): the text of a file of the library.
+// text(name): the text of a file in the program.
 int text(lua_State* L) {
     const std::string_view found = embedded_text(luaL_checkstring(L, 1));
     if (!found.data()) return 0;
     push(L, found);
+    return 1;
+}
+
+// The path of the running program.
+int program(lua_State* L) {
+    std::error_code none;
+    push(L, std::string_view(std::filesystem::read_symlink("/proc/self/exe", none).string()));
     return 1;
 }
 
@@ -224,7 +235,8 @@ int debugger_commands(lua_State* L) {
 constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
     {"entries", protect<entries>}, {"entry", protect<entry>}, {"families", protect<families>},
     {"listing", protect<listing>}, {"files", protect<files>}, {"text", protect<text>},
-    {"parts", protect<parts>},     {"usage", protect<usage>}, {"debugger_commands", protect<debugger_commands>}};
+    {"parts", protect<parts>},     {"usage", protect<usage>}, {"debugger_commands", protect<debugger_commands>},
+    {"program", protect<program>}};
 
 }  // namespace
 

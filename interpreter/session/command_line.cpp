@@ -20,6 +20,7 @@ const std::string_view kUsage =
     "  ascend ...   estimate a network on the simulated Ascend; lunaria ascend --help\n"
     "  insight ...  show trainings in the browser, look at graphs; lunaria insight --help\n"
     "  lite ...     networks as light models that run without this program; lunaria lite --help\n"
+    "  lessons ...  list the lessons, copy them, open one in JupyterLab; lunaria lessons --help\n"
     "  launch ...   run a script as several ranks that work together; lunaria launch --help\n"
     "  ranks ...    what the ranks of a job do or did last; lunaria ranks --help\n"
     "  kernel ...   run the Jupyter kernel; lunaria kernel --help\n"

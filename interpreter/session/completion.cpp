@@ -165,7 +165,7 @@ class Completer {
         constexpr std::string_view kFolder = "lunaria/";
         for (const EmbeddedFile& file : embedded_files()) {
             std::string_view name = file.name;
-            if (!name.starts_with(kFolder) || !name.ends_with(".lua")) continue;
+            if (!name.starts_with(kFolder) || name.starts_with("lunaria/zoo/")) continue;
             name = name.substr(kFolder.size(), name.size() - kFolder.size() - 4);
             name = name.substr(0, name.find('/'));
             if (name != "commands") add(std::string(name), "module");

@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/base/own_library.h"
 #include "core/base/signals.h"
 #include "core/parallel/communicator.h"
 #include "interpreter/errors/script.h"
@@ -277,7 +277,8 @@ constexpr std::pair<std::string_view, const char*> kLibraryCommands[] = {
     {"federated", "lunaria.federated.command"}, {"insight", "lunaria.insight.command"},
     {"lite", "lunaria.lite.command"},           {"serve", "lunaria.lite.serving.command"},
     {"chat", "lunaria.lite.serving.chat"},      {"checkpoint", "lunaria.parallel.checkpoint_command"},
-    {"check", "lunaria.check.command"},         {"stubs", "lunaria.stubs.command"}};
+    {"check", "lunaria.check.command"},         {"stubs", "lunaria.stubs.command"},
+    {"lessons", "lunaria.help.lessons"}};
 
 // read(prompt): a line of the user's; nil at the end, false after Ctrl-C. Upvalue 1: the reader, which the first call
 // makes.
@@ -322,22 +323,21 @@ int run_words(const char* module, int count, char** words) {
     return code;
 }
 
-// The kernel is a program beside this one; returns only when it cannot be started.
-int become_kernel(char** arguments) {
-    std::error_code failure;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", failure).replace_filename("lunaria-kernel");
-    arguments[1] = const_cast<char*>("lunaria kernel");
-    execv(program.c_str(), arguments + 1);
-    throw file_error(program.string(), std::strerror(errno)).hint("build or install the target lunaria-kernel");
+// The kernel is a module.
+int run_kernel(int count, char** words) {
+    std::string problem;
+    void* const run = own_library_function("liblunaria_kernel.so", "lunaria_kernel", problem);
+    if (!run) throw file_error("lunaria kernel", problem).hint("build or install the target lunaria-kernel");
+    return reinterpret_cast<int (*)(int, char**)>(run)(count, words);
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-    std::atexit(check_output);
     try {
         const std::string_view first = count > 1 ? arguments[1] : "";
-        if (first == "kernel") return become_kernel(arguments);
+        if (first == "kernel") return run_kernel(count - 2, arguments + 2);
+        std::atexit(check_output);
         if (first == "launch") return run_launch(count - 2, arguments + 2);
         if (first == "ranks") return run_ranks(count - 2, arguments + 2);
         begin_rank();

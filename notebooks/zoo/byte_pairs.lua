@@ -11,9 +11,7 @@ for byte = 0, 255 do
   bytes[letters[byte]] = string.char(byte)
 end
 
--- Beside this file, or inside the program.
-local here = debug.getinfo(1, "S").source:match "^@(.*/)" or ""
-local words_of = here:find "^lunaria:" and require "zoo.words" or dofile(here .. "words.lua")
+local words_of = require "lunaria.zoo.words"
 
 local Tokens = {}
 Tokens.__index = Tokens

@@ -1,5 +1,5 @@
 """What a reviewer should not have to look for: formatting, lint, layering, file sizes, spelling, words that do not belong,
-and that the README's map is true. Each check yields complaints; none means that it passed.
+and that the map is true. Each check yields complaints; none means that it passed.
 
 usage: check.py [--format] [--junit FILE]     --format rewrites the C++ files instead of checking"""
 import argparse
@@ -17,6 +17,7 @@ import operators
 ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = ["CMakeLists.txt", "LICENSE", "README.md", "backends", "bench", "core", "dev", "interpreter", "jit", "kernel",
              "notebooks", "tests"]
+OWN_HIDDEN = {".github", ".package"}
 SOURCE = {".cpp", ".h", ".lua", ".py", ".md", ".sh", ".txt", ".in", ""}
 LINES = 700
 
@@ -76,11 +77,11 @@ LUA_COMMENT = (r"--\[(?P<mark>=*)\[(?P<block>.*?)\](?P=mark)\]|--(?P<line>[^\n]*
 
 
 def files(*suffixes, folders=(".",), data=False):
-    """Paths below ROOT, as text; build folders, hidden ones and test data are left out."""
+    """Paths below ROOT, as text; build folders, hidden ones of others and test data are left out."""
     for folder in folders:
         for top, inner, names in os.walk(ROOT / folder):
             here = Path(top).relative_to(ROOT)
-            inner[:] = sorted(d for d in inner if not d.startswith((".", "build", "__pycache__"))
+            inner[:] = sorted(d for d in inner if (d in OWN_HIDDEN or not d.startswith((".", "build", "__pycache__")))
                               and (data or (here / d).as_posix() != "tests/data"))
             for name in sorted(n for n in names if not n.startswith(".")):
                 if not suffixes or Path(name).suffix in suffixes:
@@ -118,6 +119,11 @@ def lua_lint():
 
 def shell_lint():
     return run(["shellcheck", "dev", ".ci/run", *files(".sh")])
+
+
+def docker_lint():
+    own = ROOT / ".tools/bin/hadolint"  # ./dev check makes an environment that has it
+    return run([str(own) if own.exists() else "hadolint", "--no-color", ".package/Dockerfile"])
 
 
 def layer_of(path):
@@ -283,21 +289,22 @@ def strange_words():
 
 
 def house_map():
-    """The top level holds the rooms of the house and nothing else, and the README's map names each that exists."""
-    readme = text("README.md")
+    """The top level holds the rooms of the house and nothing else, and the map names each that exists."""
+    place = ".github/CONTRIBUTING.md"
+    house = text(place)
     for entry in sorted(p.name for p in ROOT.iterdir()):
         if entry.startswith((".", "build")):
             continue
         if entry not in TOP_LEVEL:
             yield f"{entry}: the top level is {', '.join(TOP_LEVEL)}"
-        elif entry not in ("LICENSE", "README.md") and f"`{entry}" not in readme:
-            yield f"README.md: the map does not name `{entry}`"
-    for room in re.findall(r"^\| `([\w./]+?)/?` \|", readme, re.M):
+        elif entry not in ("LICENSE", "README.md") and f"`{entry}" not in house:
+            yield f"{place}: the map does not name `{entry}`"
+    for room in re.findall(r"^\| `([\w./]+?)/?` \|", house, re.M):
         if not (ROOT / room).exists():
-            yield f"README.md: the map names {room}, which does not exist"
+            yield f"{place}: the map names {room}, which does not exist"
 
 
-CHECKS = [formatting, lua_lint, shell_lint, layering, folder_order, heads, wording, devices, third_party, file_sizes, complexity,
+CHECKS = [formatting, lua_lint, shell_lint, docker_lint, layering, folder_order, heads, wording, devices, third_party, file_sizes, complexity,
           operator_facts, plain_text, spelling, strange_words, house_map]
 
 

@@ -230,8 +230,8 @@ class Checks(unittest.TestCase):
 
     def test_the_map_of_the_house(self):
         (check.ROOT / "core").mkdir()
-        self.assertEqual(self.complaints(check.house_map, "README.md", "| `core/` | tensors |\n"), 0)
-        self.assertEqual(self.complaints(check.house_map, "README.md", "| `cave/` | tensors |\n"), 2)
+        self.assertEqual(self.complaints(check.house_map, ".github/CONTRIBUTING.md", "| `core/` | tensors |\n"), 0)
+        self.assertEqual(self.complaints(check.house_map, ".github/CONTRIBUTING.md", "| `cave/` | tensors |\n"), 2)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def test_the_spec_names_this_program():
         install("install", "--prefix", prefix)
         folder = os.path.join(prefix, "share/jupyter/kernels/lunaria")
         spec = spec_in(folder)
-        same((spec["display_name"], spec["language"], spec["argv"][1:]), ("Lunaria", "lua", ["-f", "{connection_file}"]))
+        same((spec["display_name"], spec["language"], spec["argv"][1:]), ("Lunaria", "lua", ["kernel", "-f", "{connection_file}"]))
         assert os.access(spec["argv"][0], os.X_OK)
         for size in (32, 64):
             with open(os.path.join(folder, f"logo-{size}x{size}.png"), "rb") as file:

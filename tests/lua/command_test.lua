@@ -279,6 +279,45 @@ t.test("Ctrl-C ends a script with 130", function()
   assert(code == 130 or code == 124, tostring(code)) -- timeout itself may report 124
 end)
 
+t.test("lessons are listed, copied and opened", function()
+  local text, code = run "lessons"
+  assert(code == 0 and text:find("01-tensors             Tensors\n", 1, true) and text:find("lunaria lessons open", 1, true), text)
+  local folder = os.tmpname()
+  os.remove(folder)
+  folder = folder .. "/it's here"
+  text, code = run("lessons copy " .. quoted(folder))
+  local written = tonumber(text:match "(%d+) files written\n$")
+  assert(code == 0 and written > 20, text)
+  t.equal(io.open(folder .. "/01-tensors.ipynb"):read "a", io.open "notebooks/01-tensors.ipynb":read "a")
+  -- What the reader has changed stays.
+  assert(io.open(folder .. "/01-tensors.ipynb", "w")):write("mine"):close()
+  os.remove(folder .. "/02-autodiff.ipynb")
+  t.equal({ run("lessons copy " .. quoted(folder)) }, { ("%s: 1 file written, %d were there\n"):format(folder, written - 1), 0 })
+  t.equal(io.open(folder .. "/01-tensors.ipynb"):read "a", "mine")
+  t.equal({ run("-e 'for _, f in ipairs(require(\"lunaria.help.lessons\").all()) do assert(f.title, f.name) end'") }, { "", 0 })
+  -- A Jupyter that tells what it was called with.
+  local bin = folder .. "/bin"
+  os.execute("mkdir " .. quoted(bin))
+  local jupyter = assert(io.open(bin .. "/jupyter", "w"))
+  jupyter:write "#!/bin/sh\necho \"$JUPYTER_PATH: $*\"\n"
+  jupyter:close()
+  os.execute("chmod +x " .. quoted(bin .. "/jupyter"))
+  text, code = run("lessons open 2 " .. quoted(folder), "PATH=" .. quoted(bin) .. ":$PATH JUPYTER_PATH=/other")
+  assert(code == 0 and text:find("/share/jupyter:/other: lab " .. folder .. "/02-autodiff.ipynb\n", 1, true), text)
+  os.execute("rm -r " .. quoted(folder))
+  for words, said in pairs { ["open 2-autodiff"] = "did you mean '02-autodiff'?", ["open"] = "the lesson is missing",
+    ["open 99"] = "there is no lesson '99'", ["copy a b"] = "'b' is one word too many", ["show"] = "there is no command 'show'",
+    ["copy --all"] = "'--all' is not understood", ["copy /proc/none"] = "cannot be made" } do
+    text, code = run("lessons " .. words)
+    assert(code == 1 and text:find(said, 1, true), text)
+  end
+end)
+
+t.test("a missing data set of Debian's names its package", function()
+  local text, code = run("-e 'require(\"lunaria\").load_idx \"/usr/share/datasets/none-such/x.gz\"'")
+  assert(code == 1 and text:find("hint: the Debian package dataset-none-such has it: apt-get install dataset-none-such", 1, true), text)
+end)
+
 t.test("--docs writes a page for each family and an index", function()
   local folder = os.tmpname()
   os.remove(folder)

@@ -26,8 +26,7 @@ local count = 0
 local function run(line, input)
   count = count + 1
   local folder = base .. "/" .. count
-  os.execute("mkdir -p " .. folder .. "/bin && ln -s " .. quoted(program) .. " " .. folder .. "/bin/lunaria && ln -s " ..
-    quoted((program:gsub("[^/]*$", "lunaria-kernel"))) .. " " .. folder .. "/bin/lunaria-kernel")
+  os.execute("mkdir -p " .. folder .. "/bin && ln -s " .. quoted(program) .. " " .. folder .. "/bin/lunaria")
   ms.io.make_folder(folder .. "/work")
   for name, text in pairs(examples.files) do write(folder .. "/work/" .. name, text) end
   if input then write(folder .. "/input", input) end
@@ -73,7 +72,7 @@ end
 
 for name, rows in pairs(examples.shell) do
   t.test(name, function()
-    if name == "lunaria kernel" and not io.open((program:gsub("[^/]*$", "lunaria-kernel"))) then return end
+    if name == "lunaria kernel" and not io.open((program:gsub("[^/]*$", "liblunaria_kernel.so"))) then return end
     for _, row in ipairs(rows) do expect(row[1], run(row[1]), row[2]) end
   end)
 end

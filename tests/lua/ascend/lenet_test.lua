@@ -2,7 +2,7 @@
 package.path = "tests/lua/?.lua;notebooks/?.lua;" .. package.path
 local ms = require "lunaria"
 local t = require "harness"
-local lenet = require "zoo.lenet"
+local lenet = require "lunaria.zoo.lenet"
 local nn, ops = ms.nn, ms.ops
 
 local folder = "/usr/share/datasets/fashion-mnist"

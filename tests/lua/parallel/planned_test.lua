@@ -125,7 +125,7 @@ t.test("with links of a node of eight GPUs, products are cut inside of a node", 
     hccs_latency = 3e-6, roce_latency = 8e-6, collective_seconds = 10e-6 }
   local function large(layers_, width, heads)
     return { make = function()
-      return require "zoo.gpt2".gpt2 { vocabulary = 51200, length = 1024, width = width, layers = layers_, heads = heads }
+      return require "lunaria.zoo.gpt2".gpt2 { vocabulary = 51200, length = 1024, width = width, layers = layers_, heads = heads }
     end, inputs = function(n) return ops.zeros({ n, 1024 }, ms.int32) end, forward = function(net)
       return function(x) return ops.mean(net(x)) end
     end, dtype = "mixed", optimizer = "adam" }

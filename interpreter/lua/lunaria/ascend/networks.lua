@@ -38,7 +38,7 @@ local function masked(net)
 end
 
 local function row(file, make, inputs, forward, optimizer, dtype)
-  return { make = function() return make(require("zoo." .. file)) end, inputs = inputs, forward = forward, optimizer = optimizer,
+  return { make = function() return make(require("lunaria.zoo." .. file)) end, inputs = inputs, forward = forward, optimizer = optimizer,
     dtype = dtype }
 end
 
@@ -69,14 +69,14 @@ end
 
 local detectors = {
   ssd300 = function(net)
-    local loss = require("zoo.ssd").loss
+    local loss = require("lunaria.zoo.ssd").loss
     return function(x, labels, wanted)
       local scores, offsets = net(x)
       return loss(scores, offsets, labels, wanted)
     end
   end,
   yolov3_tiny = function(net)
-    local loss = require("zoo.yolo").loss
+    local loss = require("lunaria.zoo.yolo").loss
     return function(x, fine, coarse)
       local a, b = net(x)
       return loss(a, fine) + loss(b, coarse)
@@ -150,7 +150,7 @@ M.ppo = row("ppo", function(z) return z.actor_critic() end, function(batch)
   return ops.zeros { batch, 4 }, ops.zeros({ batch }, ms.int32), ops.zeros { batch }, ops.zeros { batch }, ops.zeros { batch }
 end, function(net)
   return function(states, actions, old, advantages, wanted)
-    return require("zoo.ppo").loss(net, states, actions, old, advantages, wanted, 0.2)
+    return require("lunaria.zoo.ppo").loss(net, states, actions, old, advantages, wanted, 0.2)
   end
 end, "adam")
 for name, size in pairs { gpt2 = "small", gpt2_medium = "medium", gpt2_large = "large", gpt2_xl = "xl" } do

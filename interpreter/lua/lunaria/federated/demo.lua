@@ -117,7 +117,7 @@ local function start_clients(options, url, folder)
   file:write("local folder, client, clients, samples = ...\n",
     "return require(\"lunaria.federated.demo\").party(folder, tonumber(client), tonumber(clients), tonumber(samples))\n")
   assert(file:close())
-  local program = require("lunaria.federated_client_core").program()
+  local program = require("lunaria.registry").program()
   for client = 1, options.clients do
     local words = { "LUNARIA_NUM_THREADS=1", quoted(program), "federated client", quoted(path), "--url", quoted(url),
       "--fl-name demo --client-id", "client-" .. client, "--state", quoted(("%s/client-%d.state"):format(folder, client)),

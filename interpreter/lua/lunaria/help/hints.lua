@@ -318,6 +318,9 @@ local rules = {
     if name:find "^torch" or name:find "^numpy" or name:find "^mindspore" then return 'tensors, layers and gradients are in require "lunaria"' end
     return arguments.nearest(name, { "lunaria", "lunaria.nn", "lunaria.ops" }) or "require looks in the folders of package.path for " .. name:gsub("%.", "/") .. ".lua"
   end },
+  { "^/usr/share/datasets/([%w%-]+)[^:]*: cannot be opened: No such file", function(name)
+    return ("the Debian package dataset-%s has it: apt-get install dataset-%s; or name a folder that has the files"):format(name, name)
+  end },
   { "cannot be opened: No such file", function() return "the name counts from the folder that the program was started in; %pwd shows it" end },
   { "cannot open .*", function() return "is the name right, and counted from the folder that the program was started in?" end },
 }

@@ -152,6 +152,12 @@ function topics.all()
     add { name = guide.name, kind = "guide", head = guide.title, doc = guide.parts[1], parts = guide.parts, words = guide.words,
       source = "interpreter/lua/lunaria/help/guides.lua" }
   end
+  local versions = {}
+  for _, version in ipairs(require "lunaria.help.changelog") do
+    versions[#versions + 1] = ("%s: %s\n- %s"):format(version.version, version.text, table.concat(version.changes, "\n- "))
+  end
+  add { name = "changelog", kind = "guide", head = "What is new in which version", doc = versions[1], parts = versions,
+    words = "changes, news, release notes, history of versions, what is new, changelog", source = "interpreter/lua/lunaria/help/changelog.lua" }
   local others = require "lunaria.help.other_names"
   for _, from in ipairs { { "pytorch", "PyTorch", "torch" }, { "mindspore", "MindSpore", "mindspore" }, { "numpy", "numpy", "np" },
     { "mindarmour", "MindArmour", "mindarmour" }, { "art", "the Adversarial Robustness Toolbox (ART)", "art" },

@@ -64,6 +64,7 @@ examples.shell = {
   ["lunaria insight"] = { { "lunaria insight --help | head -n 1", "usage: lunaria insight start ..." } },
   ["lunaria check"] = { { "echo 'print(summ)' > slip.lua; lunaria check slip.lua", "slip.lua:1: the global 'summ' has no value (...)" } },
   ["lunaria stubs"] = { { "lunaria stubs editor > /dev/null && ls editor", "lunaria\nlunaria.lua" } },
+  ["lunaria lessons"] = { { "lunaria lessons | head -n 1", "01-tensors             Tensors" } },
   ["lunaria kernel"] = { { "lunaria kernel --help", "usage: lunaria kernel ...\n..." } },
   ["lunaria --debug"] = { { "echo c | lunaria --debug sum.lua", "> sum.lua:4 in main chunk\n-> end\ndebug> 12" } },
   ["lunaria --docs"] = { { "lunaria --docs pages && ls pages/README.md", "pages/README.md" } },

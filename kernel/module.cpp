@@ -1,4 +1,4 @@
-// The Jupyter kernel: `lunaria kernel ...` starts this program, and so do kernel specs. It is a program of its own,
+// The Jupyter kernel: `lunaria kernel ...` opens this module, and so do kernel specs. It is no part of the program,
 // because loading its libraries would cost every script time.
 #include <fcntl.h>
 #include <signal.h>
@@ -158,9 +158,10 @@ int run(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
+// The words after `lunaria kernel`; gives the exit status.
+extern "C" [[gnu::visibility("default")]] int lunaria_kernel(int count, char** words) {
     try {
-        return run({arguments + 1, arguments + count});
+        return run({words, words + count});
     } catch (const std::exception& e) {
         std::fprintf(stderr, "lunaria: %s\n", e.what());
         return 1;
