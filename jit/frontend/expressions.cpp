@@ -223,7 +223,7 @@ const Expr* Parser::parse_primary() {
     }
     if (at(slash) || at(double_slash)) fail("unexpected symbol", {}, "comments begin with -- in Lua");
     if (at(hash)) fail("unexpected symbol", {}, "comments begin with -- in Lua, and #x is the length of x");
-    fail("unexpected symbol");
+    fail("unexpected symbol", {}, at(eof) ? "an expression is missing at the end" : "");
 }
 
 const Expr* Parser::parse_suffixed() {
@@ -388,6 +388,8 @@ Function* Parser::parse_function_body(const Span& begin, std::uint32_t first_lin
         if (at(colon)) fail_expected(right_paren, "Lua has no types: leave the annotation out");
     }
     expect(right_paren);
+    if (at(left_brace) || at(colon))
+        fail("unexpected symbol", {}, "a function's body stands between its parameters and 'end'");
     for (std::size_t i = 0; i < locals.size(); ++i)
         scope_.activate(local_stack_[first_local + i], name_stack_[first_name + i]);
     const std::vector<const Local*> kept(local_stack_.begin() + static_cast<std::ptrdiff_t>(first_local),

@@ -182,6 +182,8 @@ void Parser::expect_after_condition(TokenKind kind, const Expr& condition) {
         hint = str("write '", word, "' instead of ':', and 'end' after the block");
     else if (at(left_brace) || (call && call->arguments.size() == 1 && call->arguments[0]->kind == ExprKind::table))
         hint = str("a block stands between '", word, "' and 'end', not in braces");
+    else if (at(else_))
+        hint = "Lua has no 'a if c else b': write 'c and a or b', or an if statement";
     else if (at(then_) || at(do_))
         hint = str("write '", word, "' here instead of '", spelling(token_.kind), "'");
     else if (!at(eof))

@@ -123,6 +123,7 @@ const Stat* Parser::parse_for() {
     const Span begin = token_.span;
     open(for_);
     const Span name_span = token_.span;
+    if (at(left_paren)) fail_expected(name, "a loop over numbers is: for i = 0, n - 1 do … end");
     Name* first = expect_name();
     if (at(assign)) return parse_numeric_for(begin, first, name_span);
     if (at(comma) || at(in_)) return parse_generic_for(begin, first, name_span);
@@ -388,7 +389,7 @@ const Stat* Parser::parse_expression_statement() {
 }
 
 void Parser::fail_statement(const Expr& expr) {
-    std::string hint = hint_for_slip(chunk_.source(), previous_, token_.span);
+    std::string hint = hint_for_slip(chunk_.source(), previous_, token_.span), message = "syntax error";
     const std::string_view target = chunk_.text(expr.span);
     if (chunk_.source()[token_.span.end] == '=' && hint.find("assignment operators") != std::string::npos &&
         target.size() <= 40) {
@@ -397,10 +398,14 @@ void Parser::fail_statement(const Expr& expr) {
     }
     if (const auto* global = expr.get_if<GlobalName>(); global && previous_.end == expr.span.end) {
         std::string bare = hint_for_bare_name(global->name, token_.kind);
-        if (!bare.empty()) hint = std::move(bare);
+        if (!bare.empty()) {
+            if (!bare.starts_with("a call")) message = str("'", global->name, "' is no statement of Lua: ", message);
+            hint = std::move(bare);
+        }
     }
+    if (hint.empty()) hint = hint_for_line(chunk_.source(), token_.span);
     if (hint.empty()) hint = "a statement is a call or an assignment: this expression does nothing";
-    fail("syntax error", {}, std::move(hint));
+    fail(std::move(message), {}, std::move(hint));
 }
 
 }  // namespace lunaria::lua

@@ -157,6 +157,16 @@ constexpr BareName kBareNames[] = {
     {"foreach", "write 'for k, v in pairs(t) do … end'"},
     {"class", "a class is a table: local Net = nn.Cell:extend(\"Net\")"},
     {"unless", "write 'if not … then … end'"},
+    {"with", "a file is opened by local file <close> = io.open(name), which closes it at the end of its block"},
+    {"del", "a variable is emptied by x = nil"},
+    {"global", "a variable without 'local' is global"},
+    {"except", "errors are caught with pcall(f, …)"},
+    {"catch", "errors are caught with pcall(f, …)"},
+    {"finally", "errors are caught with pcall(f, …)"},
+    {"yield", "a coroutine gives values by coroutine.yield(…)"},
+    {"async", "coroutines are made by coroutine.wrap(f)"},
+    {"await", "coroutines are made by coroutine.wrap(f)"},
+    {"assert", "assert is a function: assert(condition, message)"},
 };
 
 }  // namespace
@@ -188,6 +198,14 @@ std::string quoted_for_message(std::string_view text) {
 }
 
 std::string hint_for_slip(std::string_view source, const Span& previous, const Span& found) {
+    const auto byte_at = [&](std::size_t at) { return at < source.size() ? source[at] : ' '; };
+    const char quote = previous.begin < previous.end ? byte_at(previous.begin) : ' ';
+    if ((quote == '"' || quote == '\'') && (byte_at(found.begin) == ':' || byte_at(found.begin) == '.'))
+        return "a text stands in parentheses before a method: (\"a b\"):upper()";
+    if (quote == '[' && byte_at(found.begin) == ':') return "a slice is a text: x[\":, 0\"]";
+    const std::string_view rest = without_line_end(source.substr(std::min<std::size_t>(found.begin, source.size())));
+    if (rest.starts_with('[') && has_words(rest, "for") && has_words(rest, "in"))
+        return "a list is made by a loop: for i = 1, n do t[i] = … end";
     // The parser stops at the second '&' of '&&' but at the first byte of '!=', so both starts are tried.
     const bool adjacent = previous.end == found.begin && previous.begin < previous.end;
     for (const std::size_t start : {adjacent ? previous.begin : found.begin, found.begin}) {

@@ -83,6 +83,8 @@ t.test("functions, iterators, lists and objects are sources", function()
   local object = { get_item = function(_, i) return i * 10 end, len = function() return 4 end }
   t.equal(rows(D.GeneratorDataset(object, { "x" }, { sampler = { 3, 1 } })), { 30, 10 })
   t.equal(sorted(rows(D.GeneratorDataset(object, { "x" }))), { 0, 10, 20, 30 })
+  local other = { __getitem__ = object.get_item, __len__ = object.len }
+  t.equal(rows(D.GeneratorDataset(other, { "x" }, { sampler = { 3, 1 } })), { 30, 10 })
   t.equal(tostring(D.GeneratorDataset(object, { "x" }, { column_types = { ms.float16 } }):output_types()[1]), "Float16")
   fails("returned 2 values for 1 column", rows, D.GeneratorDataset(function() return 1, 2 end, { "x" }))
   fails("got a function", rows, D.GeneratorDataset(function(i) if i == 0 then return 1 end return print end, { "x" }))

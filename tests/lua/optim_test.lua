@@ -203,6 +203,24 @@ t.test("the state can be saved and taken up", function()
   t.fails({ "moment1.w" }, second.load_state_dict, second, { global_step = 1 })
 end)
 
+t.test("gradients may come one by one, as clipping gives them, in both modes", function()
+  for _, mode in ipairs { ms.PYNATIVE_MODE, ms.GRAPH_MODE } do
+    ms.set_context { mode = mode }
+    local first, second = nn.Dense(2, 2), nn.Dense(2, 2)
+    ms.load_param_into_net(second, first:parameters_dict())
+    local a, b = nn.SGD(first:trainable_params(), 0.1), nn.SGD(second:trainable_params(), 0.1)
+    for _ = 1, 4 do
+      local grads = { ms.ops.ones { 2, 2 } * 3, ms.ops.ones { 2 } }
+      a { ms.ops.clip_by_global_norm(grads, 1.0) }
+      b(ms.ops.clip_by_global_norm(grads, 1.0))
+    end
+    t.equal(second.weight:tolist(), first.weight:tolist())
+    t.equal(second.bias:tolist(), first.bias:tolist())
+    t.fails({ "got 3 gradients for 2 parameters" }, b, ms.ops.ones { 2, 2 }, ms.ops.ones { 2 }, ms.ops.ones { 2 })
+  end
+  ms.set_context { mode = ms.PYNATIVE_MODE }
+end)
+
 t.test("wrong gradients and arguments are named", function()
   local net = nn.Dense(2, 2)
   local optimizer = nn.SGD(net:trainable_params(), 0.1)

@@ -21,7 +21,7 @@ local questions = {
   { "zero_grad", "guide.training", "ms.value_and_grad" },
   { "loss.backward", "guide.training", "ms.value_and_grad" },
   { "save a model", "guide.saving" },
-  { "load_state_dict", "guide.saving", "ms.nn.Optimizer:load_state_dict" },
+  { "load_state_dict", "guide.saving", "ms.load_weights", "ms.nn.Optimizer:load_state_dict" },
   { "checkpoint", "ms.checkpoint", "guide.saving" },
   { "custom layer", "guide.cells" },
   { "nn.Module", "ms.nn.Cell" },
@@ -88,7 +88,7 @@ for _, row in ipairs(questions) do
 end
 
 -- Lists of questions as they were written before the search had seen them: how many find the answer first, at least.
-local least = { 63, 26, 26, 26 }
+local least = { 63, 26, 26, 26, 108, 46 }
 for i, list in ipairs(require "search_questions") do
   t.test("strangers' questions, list " .. i, function()
     local wrong = {}

@@ -142,9 +142,9 @@ local function random_access(value)
   if type(value) == "table" and meta == nil and #value > 0 then
     return #value, function(i) return value[i + 1] end
   end
-  local get = type(value) == "table" and (value.get_item or value.getitem)
+  local get = type(value) == "table" and (value.get_item or value.getitem or value.__getitem__)
   if not get then return nil end
-  local length = value.len or value.size
+  local length = value.len or value.size or value.__len__
   local count = type(length) == "function" and length(value) or math.tointeger(length) or (meta and meta.__len and #value)
   if math.type(count) ~= "integer" or count < 0 then
     fail("GeneratorDataset", "an object with get_item(i) must tell its number of rows: len() or #, got " .. describe(count))
@@ -194,7 +194,7 @@ sources.GeneratorDataset = class.define(base.class, "GeneratorDataset",
   a function f(i)     gives row i = 0, 1, 2 ...; nil ends an epoch, or num_samples does
   a function f()      that gives an iterator for each epoch, as generic for loops take one
   a list of rows      { { image, label }, ... }
-  an object           with get_item(i), i from 0, and len(): rows in any order; or with iter()
+  an object           with get_item(i), i from 0, and len(), also called __getitem__ and __len__: rows in any order; or with iter()
 A row is several values, or a list of as many as there are columns. column_names: what the columns are called. column_types: their dtypes.
 num_samples: at most so many rows. num_parallel_workers: a number of threads, taken for the sake of programs from Python: functions run on
 the thread of the program. cache: a DatasetCache for the rows. shuffle, sampler, num_shards and shard_id are for lists and objects
@@ -234,7 +234,8 @@ function sources.GeneratorDataset:setup(a)
   end
   if a.shuffle then fail(name, "shuffle needs a source with random access", "ds:shuffle(buffer_size) mixes rows of any source") end
   if a.source == nil or not (arguments.is_callable(a.source) or type(a.source) == "table" and a.source.iter) then
-    fail(name, "source must be a function, a list of rows or an object with get_item(i) or iter(), got " .. describe(a.source))
+    fail(name, "source must be a function, a list of rows or an object with get_item(i) or iter(), got " .. describe(a.source),
+      "function Rows:get_item(i) ... end gives row i, from 0 on, and function Rows:len() ... end their number")
   end
   local samples = a.num_samples ~= nil and arguments.check.positive(name, "num_samples", a.num_samples) or nil
   local open = opener(a.source)

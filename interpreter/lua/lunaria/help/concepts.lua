@@ -70,9 +70,9 @@ nan loss, becomes nan, loss is nan, nan appears, nan comes, exploding loss, dive
 infinite, infinity, infinities, inf: isinf, isfinite
 compare tensors, equality, are equal, same values, approximately equal, nearly equal, almost equal: equal, isclose, allclose
 conditional, if else elementwise, where a condition, elements where, choose elements, select elements: where, masked_select, nonzero
-filter elements, boolean mask, boolean indexing, mask out: masked_select, masked_fill, slicing
-lookup, look up rows, pick rows, rows by index, select rows, choose rows, take rows: index_select, gather, slicing
-subset of a tensor, sub array, part of a tensor, crop a tensor, slice of a tensor: slicing, slice
+filter elements, boolean mask, boolean indexing, mask out: masked_select, masked_fill, guide.tensors
+lookup, look up rows, pick rows, rows by index, select rows, choose rows, take rows: index_select, gather, guide.tensors
+subset of a tensor, sub array, part of a tensor, crop a tensor, slice of a tensor: guide.tensors, slice
 add at indices, scatter: scatter, index_add
 glue, join, combine tensors, append, merge tensors, put together: concat, stack
 cut into pieces, divide a tensor, split a tensor, break into parts: split, chunk
@@ -94,7 +94,7 @@ constant tensor, filled with, fill a tensor: full
 empty tensor, uninitialized: empty
 scalar value, python number, plain number, number from a tensor, single value, tensor to a number, tensor into a number: item
 to a list, nested list, tensor to a table, tensor to a lua table, as a table, plain table, convert a tensor to a table, convert to a list: tolist
-from a list, from a table, array from, create array, make an array: tensor
+from a list, from a table, create array, make a tensor, create a tensor: tensor
 change type, convert type, type conversion, cast, change the dtype, to float, to int, convert to float, convert to int, to double, convert a tensor to integers, to integers, to floats, as integers: astype, cast
 dimension, dimensions, dims, number of axes: shape, ndim, axis
 change the shape, resize a tensor, view, rearrange: reshape
@@ -320,6 +320,222 @@ error message, what does the error: debugging
 convert pytorch code, translate pytorch: from_pytorch
 convert numpy code, translate numpy, numpy code: from_numpy
 convert mindspore code, mindspore code: from_mindspore
+unit length, unit vector, unit norm, normalise a vector, normalize rows: norm
+sort by column, sort by another, sort rows: argsort, sort
+add a column, append a column, extra column, additional column, add a row, append a row, new column: concat, column_stack
+one dimension, to one dimension, into one dimension, 1d array, array 1d: flatten, ravel
+value and gradient, gradient and value, loss and gradient, value together with gradient: value_and_grad
+some parameters, certain parameters, only some weights, subset of parameters: value_and_grad, trainable_params, freezing
+share weights, shared weights, weight sharing, tie weights, tied weights, shared layer, same layer twice: own network, cells
+weights by name, parameter by name, parameters by name, names of parameters, access weights, look at weights, print weights, read weights of layer: parameters_dict, parameters_and_names
+first samples, first rows, few samples, small part of dataset, subset of dataset, limit the number of samples: take
+padding in the loss, ignore padding, ignore index, padding tokens loss: cross_entropy, CrossEntropyLoss
+without gradient, without gradients, without computing gradients, no grad, turn off gradients, disable gradients: stop_gradient
+two gpus, four gpus, eight gpus, 2 gpus, 4 gpus, 8 gpus, more than one gpu, all gpus, gpus in parallel, two machines, two computers: ranks, launch
+change the learning rate, set the learning rate, current learning rate, adjust the learning rate, different learning rates, learning rate per layer: learning_rates
+c++, cpp, in c, rust, java: packaging, embedding
+android, ios, raspberry: lite, packaging
+sinusoidal, position encoding sine: rotary_position_embedding, RotaryEmbedding
+intermediate output, intermediate layer, hidden layer output, features of layer, feature extraction, extract features, activations of layer, inspect activations: register_forward_hook
+moving average of array, moving average of signal, moving average of values, rolling window, rolling average: convolve, sliding_window
+remove nan, drop nan, without nan: nan_to_num, isnan
+mat1 mat2, shapes cannot be multiplied, shapes not aligned, matmul mismatch: matmul, debugging
+expected scalar type, expected object of scalar type, expected dtype, got double, dtype mismatch, type mismatch: astype, cast
+index out of range in self, device side assert: Embedding, embedding
+expected input to have channels, channels but got, weight of size expected input: Conv2d
+size of tensor must match, operands could not be broadcast, broadcast together, shape mismatch, shapes do not match: debugging, broadcast_to
+does not require grad, grad fn, element 0 of tensors, backward second time, retain graph: gradients, grad
+modified by inplace, inplace operation: gradients
+same device, expected all tensors on same device, different devices: devices
+missing keys, unexpected keys, size mismatch for weight: load_param_into_net, load_weights
+only size 1 arrays, only one element tensors, converted to python scalars: item
+inhomogeneous shape, ragged nested, setting array element with sequence: tensor
+concretization, tracer, traced value, data dependent control flow: graph mode, jit
+expected more than 1 value per channel: BatchNorm1d, BatchNorm2d
+target out of bounds, label out of range: cross_entropy
+loss not decreasing, loss does not go down, not learning, does not learn, network does not learn, accuracy stays: insight, learning_rates, debugging
+accuracy stuck, loss stays constant, stuck loss: insight, learning_rates, debugging
+underfit, overfit, overfits: Dropout, weight decay
+generalization gap: Dropout, weight decay
+gradient vanish, vanishing gradient, dead relu, dead neurons: insight
+evaluate on test, test set accuracy, compute accuracy, validation accuracy: Accuracy, eval
+number of batches, length of dataset, size of dataset, how many samples: get_dataset_size
+imbalanced, unbalanced, class imbalance, unbalanced data: WeightedRandomSampler, FocalLoss, CrossEntropyLoss
+last layer, output layer of pretrained, new head, replace head, classification head: freezing
+save every epoch, after each epoch save, periodic checkpoint: ModelCheckpoint, checkpoints
+print progress, show progress: progress, LossMonitor
+print loss, log loss, show loss while training: LossMonitor
+history of losses, loss per epoch, training history, losses of epochs: History
+dimension of a tensor, tensor size, tensor shape, size of each dimension, number of rows, number of columns: shape
+type of tensor, data type of tensor, dtype of tensor: dtype
+element of tensor, get element, access an element, access a row, access a column, get a column, get a row, every second, last element, last row, negative index: guide.tensors
+modify part, set a row, set a column, assign to slice, change elements, set elements: guide.tensors
+loop over tensor, iterate tensor, iterate over rows, rows of tensor one by one: iter
+copy a tensor, deep copy, clone a tensor: clone
+same shape as, like another tensor: zeros_like, ones_like
+maximum and its index, max and argmax: max, argmax
+closest value, nearest value, nearest element, closest element: argmin, searchsorted
+first occurrence, first index, index of value, position of value, find index: nonzero
+contains value, value in tensor, value in list, is in: isin
+same elements, tensors equal, compare arrays: equal, allclose
+random split, split randomly: Dataset:split
+two inputs, several inputs, multiple inputs, several outputs, multiple outputs: cells, cell
+layer with parameters, add parameter to network, learnable parameter, trainable scalar: Parameter, cells
+buffer, non trainable parameter, not trainable parameter, constant in network: Parameter, requires_grad
+forward pass, forward method, forward function: cells, construct
+train several networks, two networks, alternating training, generator and discriminator: training
+reinforcement learning, replay buffer, q learning, dqn, epsilon greedy: training
+target network, soft update, copy parameters: load_param_into_net, EMA
+reparameterisation, reparametrization, reparameterization: Normal, randn
+gradient penalty, gradient norm penalty, wasserstein: grad, gradients
+teacher forcing, sequence to sequence, seq2seq, encoder decoder, machine translation: Transformer, LSTM
+packed sequence, pack padded, seq lengths, sequence lengths: LSTM, GRU
+many to one, last hidden state, final hidden state, last time step, initial hidden state: LSTM, GRU, RNN
+style transfer: InstanceNorm2d
+patches, image patches: unfold
+object function minimum, minimise with bfgs: minimize
+logical and, and of masks: logical_and
+logical or: logical_or
+integer division, divide and round down, floor division: floor_divide
+degrees, radians: deg2rad, rad2deg
+rotate array, rotate a matrix: rot90
+matrix rank, rank of matrix, rank of a matrix: svd
+null space, orthonormal: svd, qr
+condition number: cond
+norm of matrix, frobenius: norm
+learning rate finder, good learning rate: learning_rates
+hyper parameter search, tune hyperparameters: hyper-parameters, sweep, insight
+cross validation, k fold, kfold: Dataset:split
+stratified: Dataset:split
+download data, where is the data: data
+zip of arrays, pair features with labels: NumpySlicesDataset
+normalise features, standardise, standardize, zero mean, unit variance, feature scaling: Normalize, std, BatchNorm1d
+list of tensors, tensors in a list, table of tensors: stack, concat
+index of max, index of maximum, index of largest, index of highest, position of maximum, argument of maximum: argmax
+index of min, index of minimum, index of smallest, position of minimum: argmin
+elementwise product, elementwise multiplication, multiply elementwise: mul
+elementwise maximum, elementwise comparison: maximum, greater
+rows where, rows with value, column equals, rows that satisfy, rows matching: guide.tensors, where, nonzero
+sum of diagonal, diagonal sum: trace
+random key, prng key, split key: Generator, random
+vector valued, returns a vector, vector output, non scalar: jacrev, jacfwd, vjp
+number of workers, num workers, worker processes: set_num_parallel_workers, performance
+image to tensor, picture to tensor: ToTensor
+scale pixels, pixels between 0 and 1, scale to 0 1: Rescale, ToTensor
+line by line, step through, step into: breakpoint, debugging
+flat index, linear index, unravel: unravel_index
+float16 and bfloat16, float16 bfloat16, float16 vs float32: mixed precision
+second axis, particular axis, along each axis, along an axis: axis
+every row, each row, row wise, rowwise, for each row: axis
+each column, column wise, columnwise: axis
+add one dimension, extra axis, batch dimension, add batch dimension: expand_dims
+bool to int, boolean to float, mask to float: astype, cast
+int to float, integer to float, float to int: astype, cast
+string to number, text to number: tonumber
+tensor to image, save an image, write an image: image, write_png, encode_png
+save a plot, save figure, plot to file: plots
+several lines plot, two curves, legend: plots, plot.line
+read images, image files: read_image, ImageFolderDataset
+text dataset, text classification, classify text: text, Vocab
+train from scratch, start training: training
+stop gradient flow, gradient through: stop_gradient
+gradients of all weights, print gradients, inspect gradients, look at gradients: value_and_grad
+gradient explodes, loss explodes, loss inf: clip_by_global_norm, insight
+memory grows, memory leak, memory keeps growing: devices, memory_allocated
+free gpu memory, release memory, clear memory, empty cache: empty_cache
+slow first, first step slow, first epoch slow, compile time: performance
+slow data loading, data loading bottleneck: performance
+number of flops, count flops, operations count: profile, summary
+custom activation, own activation, new activation: own_operators, op
+custom optimizer, own optimizer, write an optimizer: Optimizer
+custom metric, own metric, write a metric: Metric
+custom callback, own callback: Callback
+custom sampler, own sampler: Sampler
+custom initializer, own initializer: initializer, Initializer
+learning rate warm up, warmup steps, warmup then decay: learning_rates, warmup_lr
+early stopping patience: EarlyStopping
+several losses, sum of losses, combine losses, weighted loss, multi task, auxiliary loss: value_and_grad, training
+two optimizers, several optimizers: training
+parameter groups, param groups, different weight decay: learning_rates, freezing
+exclude bias from weight decay, no decay for bias: freezing, learning_rates
+weights to zero, reset weights, reinitialize, re initialize: initializer
+copy a network, clone a model, duplicate network, deep copy model: load_param_into_net
+compare models, same weights: allclose
+nested cells, network in network, sub network, submodule: cells
+loop over layers, iterate layers, list layers: cells_and_names, cells
+layer by name, get a layer, access a layer: cells_and_names, cells
+skip layers, residual connection: cells
+dynamic shapes, variable batch size, changing sizes, last batch smaller: graph mode, batch
+drop last, last batch, incomplete batch: Dataset:batch
+shuffle each epoch, reshuffle: Dataset:shuffle
+mix datasets, merge datasets, combine datasets, concatenate datasets: Dataset:concat, Dataset:zip
+infinite dataset, endless data: repeat_
+labels to integers, encode labels, label encoding, class names to indices: one_hot, Vocab
+decode tokens, ids to text, tokens to text: Tokenizer:decode
+stop words, lower case text, clean text: CaseFold, RegexReplace
+truncate sequences, maximum length: Truncate, padded_batch
+attention weights, attention map, visualise attention: MultiheadAttention
+cross attention: MultiheadAttention
+padding mask, mask of padding, key padding: MultiheadAttention, sequence_mask
+square subsequent mask, subsequent mask: tril, attention
+speech, audio classification: audio
+forecast, time series, predict next value: LSTM
+regression, predict a number: MSELoss, training
+multi class, multiclass: CrossEntropyLoss
+multi label, multilabel, several labels: BCEWithLogitsLoss
+ranking loss, pairwise loss: MarginRankingLoss, TripletMarginLoss
+cosine loss, similarity loss: CosineEmbeddingLoss
+perceptual, feature loss: register_forward_hook
+top 5 accuracy, top k accuracy: TopKCategoricalAccuracy, Top5CategoricalAccuracy
+r2, explained variance: var, mean
+sampling temperature, repetition penalty: generate
+serve a model, prediction service: serve
+version of, which version: version
+cache folder, where are files stored: XDG_CACHE_HOME
+gpu usage, is the gpu used, running on gpu: devices
+set number of threads, limit cpu, single thread: set_num_threads
+random choice, choose at random, pick a random: multinomial, randint
+random matrix, random tensor: rand, randn
+random split of rows, random sample of rows, sample rows: randperm
+truncated normal, orthogonal initialization: initializer
+permutation of axes, order of dimensions, channels first to last, nchw to nhwc: permute
+outer sum, all pairs of differences: expand_dims, broadcast_to
+cumulative maximum: cummax
+mode of array, most common value, most frequent: bincount, unique
+zscore, z score: std, mean
+softmax temperature: softmax
+clip by norm of each: clip_by_norm
+inverse of softmax, logit: logit
+batch outer product: einsum
+batch dot, row wise dot product: einsum, sum
+symmetric matrix, is symmetric: allclose
+upper triangle indices: triu_indices
+binary, bits of: bitwise
+file exists, check whether a file exists: io.open, kind
+list files, files in a folder: list_folder
+command line arguments, arguments of script: arg
+measure accuracy, percentage correct: Accuracy
+to numpy, numpy array, as numpy, into numpy: asnumpy, tolist
+element to int, element to float, element to a number, convert to a plain number: item
+device of a tensor, which device tensor, tensor is on: x.device
+loss for one hot, loss one hot labels, one hot targets: cross_entropy, SoftmaxCrossEntropyWithLogits
+expected dimensional input, expected 4d input, expected 3d input, expected 2d input: Conv2d, debugging
+two datasets, datasets simultaneously, datasets together, datasets side by side: zip
+function to every row, function to each row, function on each row, function every element, function each element: apply_along_axis, vmap
+concatenate, concatenation: concat
+delete elements, remove elements, delete a row, remove a row, drop rows, delete a column, remove a column, delete by index: masked_select, index_select
+ignoring nan, ignore nan, skip nan, mean without nan, nan mean: nanmean
+update an element, update one element, change an element, modify an element, assign an element, set an element: guide.tensors
+print inside, print in a compiled, debug print, print while compiled: print
+smaller network, smaller after training, reduce the size of a model, reduce the size of a network, reduce model size: prune, quantize
+number between, random between, random in a range, uniform between: uniform, rand
+is it faster, faster than a loop, loop slow: performance, vmap
+trained model to disk, keep a trained model, save trained: saving
+column of a matrix, nth column, third column, first column, second column, first row, row of a matrix: guide.tensors
+any nan, check for nan, test for nan, has nan: isnan
+single image, one image, one sample, single sample, new data: predict
+positional embeddings, learned positions: Embedding
+deep copy of network, copy of a network, copy of a model: load_param_into_net
 ]]):gmatch "([^\n]-): ([^\n]*)" do
   list[#list + 1] = { others, ours }
 end

@@ -54,7 +54,7 @@ local guides = {
         { "for step = 1, 200 do\n  loss, grads = train(x, y)\n  optimizer(grads)\nend" },
         { "loss:item() < 0.2", "true" },
       },
-      "Batches are slices of the data. net:set_train() switches layers such as Dropout and BatchNorm to training and net:set_train(false) back.",
+      "Where gradients may be too large, optimizer(ops.clip_by_global_norm(grads, 1.0)) limits their common norm. Batches are slices of the data. net:set_train() switches layers such as Dropout and BatchNorm to training and net:set_train(false) back.",
       {
         { "for start = 0, 63, 16 do\n  local batch = ms.slice(start, start + 16)\n  loss, grads = train(x[{batch}], y[{batch}])\n  optimizer(grads)\nend" },
         { "net:set_train(false).training", "false" },
@@ -65,7 +65,7 @@ local guides = {
       },
     } },
   { name = "guide.cells", title = "A network or layer of your own",
-    words = "define a model, custom layer, own layer, subclass nn.Module, write a network, forward method, construct, __init__, super init, module, custom module, new layer",
+    words = "define a model, custom layer, own layer, subclass nn.Module, write a network, forward method, construct, __init__, super init, module, custom module, new layer, share weights, tied weights, several inputs",
     parts = {
       "A class extends nn.Cell. init sets up its parts, which are registered as they are assigned to fields; construct computes.",
       {
@@ -77,7 +77,7 @@ local guides = {
         { "net(ms.ones{3, 4}).shape", "(3, 2)" },
         { "for name, p in net:parameters_and_names() do print(name, p.shape) end", "scale\t(1,)\nfc1.weight\t(8, 4)\nfc1.bias\t(8,)\nfc2.weight\t(2, 8)\nfc2.bias\t(2,)" },
       },
-      "Several layers of the same kind go into a CellList, named ones into a CellDict.",
+      "A layer that stands in two fields is one layer: both share its weights, which are trained once. Several layers of the same kind go into a CellList, named ones into a CellDict.",
       {
         { "layers = nn.CellList{nn.Dense(4, 4), nn.Dense(4, 4)}" },
         { "#layers:cells()", "2" },
@@ -129,7 +129,7 @@ local guides = {
         { "nn = ms.nn" },
         { "net = nn.Dense(3, 2)" },
         { "ms.save(\"/tmp/lunaria_guide.safetensors\", net:parameters_dict())" },
-        { "for name, value in pairs(ms.load(\"/tmp/lunaria_guide.safetensors\")) do\n  net:parameters_dict()[name]:set_data(value)\nend" },
+        { "#ms.load_weights(net, \"/tmp/lunaria_guide.safetensors\")", "0" },
         { "(os.remove(\"/tmp/lunaria_guide.safetensors\"))", "true" },
       },
       "ms.export writes the network itself, with its weights, as MindIR; ms.load gives it back as a function.",

@@ -6,12 +6,15 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local other_names = require "lunaria.help.other_names"
+local remedies = require "lunaria.help.remedies"
+local spelling = require "lunaria.help.words"
 
--- { ours, difference } by the other name, and by its last part.
-local rows_by_name, rows_by_part = {}, {}
-for _, from in ipairs { "numpy", "mindspore", "pytorch" } do
+-- { ours, difference } by the other name, by the name in the form of words.names, and by its last part.
+local rows_by_name, rows_by_spelling, rows_by_part = {}, {}, {}
+for _, from in ipairs { "jax", "tensorflow", "numpy", "mindspore", "pytorch" } do
   for _, row in ipairs(other_names[from]) do
     rows_by_name[row[1]] = row
+    rows_by_spelling[spelling.names(row[1])[1] or row[1]] = row
     local part = row[1]:match "[%w_]+$"
     rows_by_part[part or row[1]] = row
   end
@@ -19,6 +22,7 @@ end
 
 local function said(row)
   local ours, difference = row[2], row[3]
+  if ours:find "^guide%." then return ("%s: %s (help \"%s\")"):format(row[1], difference, ours) end
   if difference == "the same" then return ("%s is called %s here"):format(row[1], ours) end
   if ours == "" or difference:find("[%(%{]") or difference:find "leave it out" then return ("%s: %s"):format(row[1], difference) end
   return ("%s is %s here: %s"):format(row[1], ours, difference)
@@ -31,7 +35,8 @@ end
 
 local function quoted(text) return (text:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0")) end
 
-local modules = { torch = "torch", F = "nn.functional", np = "np", numpy = "np", optim = "optim", mindspore = "mindspore", tf = "tf" }
+local modules = {}
+for name in ("torch F np numpy optim mindspore tf tensorflow keras jax jnp lax optax flax torchvision"):gmatch "%a+" do modules[name] = true end
 local own_modules = {
   ms = 'local ms = require "lunaria" stands at the top of a program',
   lunaria = 'local ms = require "lunaria" stands at the top of a program; ms holds everything',
@@ -51,6 +56,18 @@ local words = {
   try = "errors are caught by: local ok, problem = pcall(function() ... end)",
   open = "files are opened by io.open", input = "a line is asked for by ms.input()", exit = "a program ends by os.exit()",
   self = "a method is defined and called with a colon: function Net:construct(x) ... end",
+  random = "random numbers are math.random(a, b), of tensors ms.ops.rand and ms.ops.randint", sys = "the arguments of a program are arg[1], arg[2] ...",
+  time = "the time is os.time(), in seconds, or ms.clock(), in nanoseconds", json = "JSON is read by ms.json.decode(text) and written by ms.json.encode(value)",
+  plt = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", pd = "tables come from ms.dataset.CSVDataset(path)",
+  cv2 = "pictures are read by ms.dataset.vision.read_image(path)", Image = "pictures are read by ms.dataset.vision.read_image(path)",
+  re = "patterns of texts: text:match(pattern), text:gsub(pattern, new)", pickle = "values are kept by ms.save(path, values) and ms.load(path)",
+  tqdm = "for i in ms.progress(n) do ... end shows a bar", glob = "files of a folder: ms.io.list_folder(path)", datetime = "dates are os.date()",
+  logging = "a program prints with print or io.stderr:write", subprocess = "os.execute(command), or io.popen(command):read \"a\"",
+  type_of = "the type of a value is type(x)", raw_input = "a line is asked for by ms.input()", bool = "truth of a value is not not x",
+  tuple = "several values are a table: {1, 2}", set = "a set is a table: {name = true}", reversed = "a loop from the end is: for i = #t, 1, -1 do ... end",
+  sorted = "table.sort(t) sorts a list in its place", map = "a loop gives a new list: for i, v in ipairs(t) do out[i] = f(v) end", filter = "a loop with if gives a part of a list",
+  round = "the nearest whole number is math.floor(x + 0.5)", pow = "powers are x ^ y", sqrt = "the root of a number is math.sqrt(x), of a tensor x:sqrt()",
+  exp = "of a number math.exp(x), of a tensor x:exp()", log = "of a number math.log(x), of a tensor x:log()", console = "output is print(x)",
 }
 
 local of_other_modules = {
@@ -79,20 +96,21 @@ local function is_local_of_earlier_cell(name)
 end
 
 -- A global that has no value.
-local function about_global(name, line)
+local function about_global(name, line, _, _, above)
   if is_local_of_earlier_cell(name) then
     return ("%s was a local of an earlier cell, which ends with its cell: leave 'local' out there"):format(name)
   end
   if modules[name] then
     local rest = line:match("%f[%w_]" .. name .. "%.([%w_%.]+)")
-    local full = rest and modules[name] .. "." .. rest
-    local row = full and rows_by_name[full]
+    local full = rest and spelling.names(name .. "." .. rest)[1]
+    local row = full and (rows_by_name[name .. "." .. rest] or rows_by_spelling[full] or rows_by_spelling["jax." .. full] or rows_by_spelling["tf." .. full])
     local last = rest and rest:match "[%w_]+$"
     if row then return said(row) end
     if last and is_operator(last) then return ("%s.%s is called ms.ops.%s here"):format(name, rest, last) end
     if last and rows_by_part[last] then return said(rows_by_part[last]) end
     return 'there is no module of that name: local ms = require "lunaria" gives tensors, ms.ops, ms.nn'
   end
+  if (above or ""):find("self%." .. quoted(name) .. "%s*=") then return ("what init has set is a field: self.%s"):format(name) end
   if own_modules[name] then return own_modules[name] end
   if words[name] then return words[name] end
   if name == "f" and line:find "%f[%w_]f[\"']" then return 'values go into a text by: ("loss %g"):format(x:item())' end
@@ -127,7 +145,8 @@ end
 local function about_field(name, line)
   local row = row_of_method(name, line)
   if row then return said(row) end
-  if name == "length" or name == "len" then return "the length of a table or a text is #t" end
+  local habit = remedies.habit(name, line)
+  if habit then return habit end
   return arguments.nearest(name, names_of_cells())
     or ("%s has no value here: is it misspelt, or set further down?"):format(name)
 end
@@ -191,7 +210,9 @@ local rules = {
   end },
   { "attempt to .* nil value %(field 'integer index'%)", "count" }, { "attempt to .* nil value %(field '%?'%)", "count" },
   { "attempt to call a nil value %(%w+ '([%w_]+)'%)", about_field },
-  { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name, line)
+  { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name, line, message)
+    local remedy = remedies.of(message, line)
+    if remedy then return remedy end
     if name == "comm" and line:find "ms%.comm%f[^%w_]" then return "the pipes to a notebook's page are called ms.notebook.comm" end
     return ("%s is nil: is it misspelt, or set further down?"):format(name)
   end },
@@ -205,10 +226,12 @@ local rules = {
   end, true },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
     if fields[name] then return fields[name] .. " without ()" end
+    local module = type(ms[name]) == "table" and remedies.of(("attempt to call a table value (field '%s')"):format(name), line)
+    if module then return module end
     if line:find(quoted(name) .. "%s*%(") then return ("%s is no function: an element of a table is %s[i]"):format(name, name) end
   end },
   { "^attempt to perform arithmetic on a nil value$", function(line) return line:find "%[0%]" and "count" end },
-  { "^attempt to index a nil value$", function(line)
+  { "^attempt to index a nil value", function(line)
     local object = dotted_call("item", line)
     return object and ("a method is called with a colon: %s:item()"):format(object)
   end },
@@ -216,6 +239,7 @@ local rules = {
   { "bad argument #1 to '%w+' %(%w+ expected", function(line) return method_without_object(line) end },
   { "attempt to get length of a ([%w_]+) value", function(kind) return ("# takes a table, a text or a tensor, not a %s"):format(kind) end },
   { "attempt to compare", function() return "numbers are compared with numbers, texts with texts; x:item() is the number of a tensor" end },
+  { "attempt to concatenate a table value", function() return "the texts of a list as one are table.concat(t, \", \"); tensors are joined by ops.concat({ a, b })" end },
   { "attempt to concatenate", function() return "a value as text is tostring(x)" end },
   { "tensor: is not a function", function(line)
     local construct = dotted_method("construct", line)
@@ -246,8 +270,8 @@ local rules = {
   { "^fit: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:fit(3, train, valid)" end },
   { "^jit: a function or another callable", function() return "it takes the function itself: f = ms.jit(function(x) return ... end)" end },
   { "^conv%dd?: ", function(_, message) return about_channels(message) end, true },
-  { "^batch_norm: running_mean has shape %(%d+%): it must be %((%d+)%)", function(channels)
-    return ("the layer's first argument is the number of channels of its input: nn.BatchNorm2d(%s)"):format(channels)
+  { "^batch_norm: running_mean has shape %(%d+%): it must be %((%d+)%)", function(channels, line)
+    return ("the layer's first argument is the number of channels of its input: nn.%s(%s)"):format(line:match "BatchNorm%dd" or "BatchNorm2d", channels)
   end, true },
   { "the table of %w+ has the integer 1 a", function() return "a list is an argument of its own: f(x, { 0, 1 }, { keepdims = true })" end },
   { "^(%w+): a tensor of shape %(%) has", function(name, line) return dotted_method(name, line) end, true },
@@ -265,7 +289,13 @@ local rules = {
     if ours and ours ~= "" and list:find("%f[%w_]" .. ours .. "%f[^%w_]") then return ("it is called %s here"):format(ours) end
     if row and ours == "" then return said(row) end
   end, true },
-  { "there is no (%w+) '?.-'?; there are: ", function(kind) return ("the %s is one of these, spelt like this"):format(kind) end },
+  { "there is no (%w+) '?.-'?; there are: ", function(kind, _, message)
+    local given = message:match "there is no %w+ '([%w_]+)'"
+    for name in argument_list(message):gmatch "[%w_]+" do
+      if given and #given > 2 and (name:find(given, 1, true) == 1 or #name > 2 and given:find(name, 1, true) == 1) then return ("did you mean '%s'?"):format(name) end
+    end
+    return ("the %s is one of these, spelt like this"):format(kind)
+  end },
   { "^([%w_]+): missing argument", function(name, line)
     local object = dotted_call(name, line)
     return object and ("a method is called with a colon: %s:%s(...)"):format(object, name)
@@ -278,6 +308,9 @@ local rules = {
   { "got a table", function(line) return colon_on_module(line) end, true },
   { "^set_context: mode must be", function() return "write mode = ms.GRAPH_MODE or mode = ms.PYNATIVE_MODE" end },
   { "^set_context: a table of settings", function() return "write ms.set_context{ mode = ms.GRAPH_MODE }" end },
+  { "^cross_entropy: input has shape %(%d+%) and target has shape %(%d+, %d+%)", function()
+    return "the scores come first, the labels second: loss(logits, labels)"
+  end },
   { "^cross_entropy: input has shape .* and target has shape", function()
     return "labels are integers, one for each row: labels:long(); probabilities have the shape of the logits"
   end },
@@ -294,7 +327,7 @@ local rules = {
     if line:find "pairs%(" then return "a tensor's rows are gone through by: for i, row in x:iter() do ... end" end
     return "the first row is x[0]: for i = 0, #x - 1 do ... x[i] ... end"
   end },
-  { "dim %-?%d+ is out of range", function() return "axes count from 0: the first is 0, the last -1" end },
+  { "dim%d? %-?%d+ is out of range", function() return "axes count from 0: the first is 0, the last -1" end },
   { "axis %-?%d+ is out of range", function() return "axes count from 0: the first is 0, the last -1" end },
   { "label %d+ at position %d+ is out of range", function() return "labels count from 0: the first class is 0" end, true },
   { "^<=?: is a yes%-or%-no question", function(line)
@@ -356,9 +389,11 @@ local function missing_variable(line, above, variables)
   if kind then return found[kind], kind end
 end
 
-local function signature_hint(where)
+-- what: the parameter that the message speaks of, which the entry must have: methods of several classes have one name.
+local function signature_hint(where, what)
   local entries = require "lunaria.help.entries"
   local entry = where and #where > 1 and entries.find(where)
+  if entry and what and not (" " .. entry.head .. " "):find("%f[%w_]" .. quoted(what) .. "%f[^%w_]") then return nil end
   if entry and entry.head and entry.head:find "%(" and #entry.head < 300 then return ("it is called as %s"):format(entry.head) end
 end
 
@@ -385,6 +420,19 @@ local function first_rule(text, line, message, missing, has_hint, above)
   end
 end
 
+-- The hint for the first line of a message, and whether it takes the place of the message's own.
+local function hint_for(text, at, line, message, missing, has_hint, above)
+  local hint, replaces = first_rule(text, line, message, missing, has_hint, above)
+  local dotted = at ~= "" and text:match "^([%w_]+): is a method, and"
+  if dotted then hint = ("a method is called with a colon: %s:%s(...)"):format(dotted_call(dotted, line), dotted) end
+  if hint then return hint, replaces end
+  hint = remedies.of(text, line, has_hint)
+  if hint then return hint, has_hint end
+  local about_arguments = text:find " must be .*, got " or text:find "expected" or text:find " takes " or text:find "there is no"
+  if has_hint or not about_arguments or not text:find "^[%w_%.]+: " then return nil end
+  return signature_hint(text:match "^([%w_%.]+): ", text:match "^[%w_%.]+: ([%w_]+) must ")
+end
+
 return function(message, line, place, above, variables)
   earlier_locals, above = above:match "^([^\f]*)\f?(.*)$"
   local first, rest = message:match "^([^\n]*)(.*)$"
@@ -398,17 +446,13 @@ return function(message, line, place, above, variables)
     if object then text = ("%s: is a method, and was called without its object (%s)"):format(called, text) end
   end
   text = without_object(text, line)
+  if text == "attempt to index a nil value" and line:find "%)%s*[:%.]%s*%a" then text = text .. " (the result of a call)" end
   local missing, kind
   if text:find "got nil$" or text:find "got nil\n" then
     missing, kind = missing_variable(line, above, variables)
     if missing then text = ("%s (%s '%s')"):format(text, kind, missing) end
   end
-  local has_hint = rest:find "\n  hint: " ~= nil
-  local hint, replaces = first_rule(text, line, message, missing, has_hint, above)
-  local dotted = at ~= "" and text:match "^([%w_]+): is a method, and"
-  if dotted then hint = ("a method is called with a colon: %s:%s(...)"):format(dotted_call(dotted, line), dotted) end
-  local about_arguments = text:find " must " or text:find "expected" or text:find " takes " or text:find "there is no"
-  if not hint and not has_hint and about_arguments and text:find "^[%w_%.]+: " then hint = signature_hint(text:match "^([%w_%.]+): ") end
+  local hint, replaces = hint_for(text, at, line, message, missing, rest:find "\n  hint: " ~= nil, above)
   if hint and replaces then rest = rest:gsub("\n  hint: [^\n]*", "", 1) end
   if not hint or rest:find "\n  hint: " then return at .. text .. rest end
   return at .. text .. "\n  hint: " .. hint .. rest

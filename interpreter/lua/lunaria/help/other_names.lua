@@ -2,7 +2,10 @@
 -- numpy, Lua's habits, and of programs for robustness and privacy; names without a dot are methods or options. Read by the site, by
 -- search and by the hints of errors; tests/lua/guides_test.lua runs the programs.
 -- luacheck: no max line length
+local more = require "lunaria.help.other_names_more"
+
 return {
+  jax = more.jax, tensorflow = more.tensorflow,
   pytorch = {
     { "torch.tensor", "ms.tensor", "a table in braces: ms.tensor{{1, 2}, {3, 4}}", "ms.tensor{{1, 2}, {3, 4}}" },
     { "torch.Tensor", "ms.tensor", "takes data; sizes go to ms.ops.empty{2, 3}", "ms.ops.empty{2, 3}" },
@@ -35,7 +38,7 @@ return {
     { "torch.vmap", "ms.vmap", "the same", "ms.vmap(f)(x)" },
     { "torch.func.grad", "ms.grad", "the same", "ms.grad(f)(x)" },
     { "torch.autograd.grad", "ms.grad", "takes the function, not the result", "ms.grad(f)(x)" },
-    { "torch.utils.data.DataLoader", "ms.dataset.GeneratorDataset", "a data set makes its own batches: ms.dataset.NumpySlicesDataset({ x, y }):shuffle(1000):batch(32)", "ms.dataset.NumpySlicesDataset({x, y}):shuffle(100):batch(32)" },
+    { "torch.utils.data.DataLoader", "guide.data", "a data set makes its own batches: ms.dataset.NumpySlicesDataset({ x, y }):shuffle(1000):batch(32)", "ms.dataset.NumpySlicesDataset({x, y}):shuffle(100):batch(32)" },
     { "torch.onnx.export", "ms.export", "file_format = \"ONNX\": ms.export(net, x, {file_name = \"net\", file_format = \"ONNX\"})", "ms.export(net, x, {file_name = folder .. \"/net\", file_format = \"ONNX\"})" },
     { "torch.profiler", "ms.profile", "ms.profile(f, ...)", "ms.profile(f, x)" },
     { "torch.set_num_threads", "ms.set_num_threads", "the same", "ms.set_num_threads(ms.get_num_threads())" },
@@ -76,7 +79,7 @@ return {
     { "optim.SGD", "ms.nn.SGD", "nn.SGD(params, learning_rate); nn.optim.SGD has PyTorch's names", "nn.SGD(net:trainable_params(), 0.1, {momentum = 0.9})" },
     { "optim.Adam", "ms.nn.Adam", "nn.Adam(params, learning_rate); nn.optim.AdamW has PyTorch's names", "nn.Adam(net:trainable_params(), 1e-3)" },
     { "optim.AdamW", "ms.nn.optim.AdamW", "the same names of arguments", "nn.optim.AdamW(net:trainable_params(), {lr = 1e-3, weight_decay = 0.01})" },
-    { "optim.lr_scheduler", "ms.nn.Adam", "learning_rate is a list, a tensor or a function of the step's number", "nn.SGD(net:trainable_params(), function(step) return 0.1 / (1 + step) end)" },
+    { "optim.lr_scheduler", "guide.learning_rates", "learning_rate is a list, a tensor or a function of the step's number", "nn.SGD(net:trainable_params(), function(step) return 0.1 / (1 + step) end)" },
     { "dim", "axis", "the same meaning", "x:sum{axis = 0}" },
     { "groups", "group", "the same meaning", "nn.Conv2d(4, 4, 3, {group = 4})" },
     { "keepdim", "keep_dims", "the same meaning", "x:sum{axis = 0, keep_dims = true}" },
@@ -115,7 +118,7 @@ return {
     { "model.modules", "ms.nn.Cell:cells_and_names", "for name, cell in net:cells_and_names() do", "for name, cell in net:cells_and_names() do end" },
     { "model.children", "ms.nn.Cell:cells", "net:cells()", "net:cells()" },
     { "model.state_dict", "ms.nn.Cell:parameters_dict", "net:parameters_dict(), which ms.save writes", "net:parameters_dict()" },
-    { "model.load_state_dict", "ms.load", "for name, value in pairs(ms.load(path)) do net:parameters_dict()[name]:set_data(value) end", "for name, value in pairs(ms.load(folder .. \"/w.npz\")) do net:parameters_dict()[name]:set_data(value) end" },
+    { "model.load_state_dict", "ms.load_weights", "ms.load_weights(net, path)", "ms.load_weights(net, folder .. \"/net.ckpt\")" },
     { "model.forward", "ms.nn.Cell:construct", "construct is what a cell computes", "net:construct(x)" },
     { "model.zero_grad", "ms.value_and_grad", "gradients are results, nothing gathers them: leave it out", "ms.value_and_grad(function(x) return net(x):sum() end, nil, net:trainable_params())(x)" },
     { "model.to", "ms.nn.Cell:to", "net:to \"GPU\"", "net:to \"CPU\"" },
@@ -162,7 +165,7 @@ return {
     { "torch.autograd.Function", "ms.custom_vjp", "the function, and what gives its gradients", "ms.custom_vjp(function(x) return x * x end, function(x, y, d) return 2 * x * d end)(x)" },
     { "torch.quantization", "ms.lite.quantize", "a copy of the network with weights in 8 bits", "ms.lite.quantize(nn.Dense(2, 2), {calibrate_data = {x}})" },
     { "torch.utils.data.TensorDataset", "ms.dataset.NumpySlicesDataset", "a table of tensors", "ms.dataset.NumpySlicesDataset({x, y})" },
-    { "torch.utils.data.Dataset", "ms.dataset.GeneratorDataset", "a function that gives the rows, or a table with __getitem__ and __len__", "ms.dataset.GeneratorDataset(function() return coroutine.wrap(function() coroutine.yield(x) end) end, {\"x\"})" },
+    { "torch.utils.data.Dataset", "ms.dataset.GeneratorDataset", "an object with the methods get_item(i), i from 0, and len(); or a function that gives the rows", "ms.dataset.GeneratorDataset({get_item = function(_, i) return x[i] end, len = function() return 2 end}, {\"x\"})" },
     { "torch.utils.data.random_split", "ms.dataset.Dataset:split", "sizes in a table", "ms.dataset.NumpySlicesDataset({x, y}):split{1, 1}" },
     { "torchvision.transforms", "ms.dataset.vision", "classes with the same meaning, given to data:map", "ms.dataset.vision.CenterCrop(4)" },
     { "torchvision.datasets.ImageFolder", "ms.dataset.ImageFolderDataset", "the same folders", "ms.dataset.ImageFolderDataset" },

@@ -7,7 +7,9 @@
 --
 -- and a span's the sum over its words, or, where that is more, what the best of the library's own words for the concept has. A
 -- document has the sum over the spans, times a power of the share of the query (by rarity) that it has at all, times a factor for its kind.
--- A document of which a phrase stands in the query has more, and one whose name or phrase is the query itself comes first.
+-- A document of which a phrase stands in the query has more, and one whose name or phrase is the query itself comes first. Words that do
+-- not say what is looked for (words.noise) are left out, and a name in the query that looks like code leads to what is called so, here or
+-- elsewhere.
 local entries = require "lunaria.help.entries"
 local other_names = require "lunaria.help.other_names"
 local concepts = require "lunaria.help.concepts"
@@ -19,18 +21,19 @@ local search = { words = words.of }
 -- Weights of words by where they stand, and of what is found by a concept, by the beginning of a word and by its middle.
 local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class = 3, path = 2, first = 2.5, text = 1, kind = 2 }
 search.named = weight.name
+search.code = 250 -- what a document has more whose name stands in the query
 search.enough = 0.5 -- of a query by rarity: with less, what is found has other words only
-search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, scattered = 0.6, share = 0.7 }
+search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, scattered = 0.6, share = 0.7, order = 0.9 }
 
 local kind_factor = { operator = 1.0, class = 1.1, guide = 1.2, ["function"] = 1.1, lua = 0.8, property = 0.9, method = 0.9, object = 0.8,
-  constant = 0.9, module = 0.95 }
+  constant = 0.9, module = 0.95, ["debugger command"] = 0.5, option = 0.8 }
 
 -- Of names that begin so, others are meant more often.
 local area_factor = { { "^ms%.experimental%.", 0.8 }, { "^ms%.numpy%.", 0.65 }, { "^ms%.scipy%.", 0.85 }, { "^ms%.mint%.", 0.7 },
   { "^ms%.ops%.[A-Z]", 0.8 }, { "^ms%.armour%.", 0.55 }, { "^ms%.federated%.", 0.5 }, { "^ms%.ascend%.", 0.65 }, { "^ms%.boost%.", 0.8 },
   { "^ms%.dataset%.audio", 0.9 }, { "^ms%.dataset%.transforms", 0.9 }, { "^ms%.communication%.", 0.85 }, { "_grad$", 0.5 },
-  { "^ms%.ops%.apply_", 0.5 }, { "^ms%.dataset%.%l+%.", 0.95 }, { "^ms%.nn%.optim%.", 0.85 }, { "^ms%.insight%.", 0.9 },
-  { "^ms%.io%.", 0.6 }, { "[13]d$", 0.95 } }
+  { "^ms%.ops%.apply_", 0.5 }, { "^ms%.COOTensor:", 0.8 }, { "^ms%.dataset%.%l+%.", 0.95 }, { "^ms%.nn%.optim%.", 0.85 },
+  { "^ms%.insight%.", 0.9 }, { "^ms%.io%.", 0.6 }, { "[13]d$", 0.95 } }
 
 local function factor_of(entry)
   local factor = kind_factor[entry.kind] or 1.0
@@ -71,6 +74,20 @@ local function add_phrases(document, text, value)
   end
 end
 
+-- The names by which a query may speak of a document: another framework's name, its end, and its last part where that looks like code.
+local function add_other_name(document, name)
+  local list = words.names(name)
+  document.exact[name:lower()] = true
+  for _, whole in ipairs(list) do
+    while whole:find "%." do
+      document.exact[whole] = true
+      whole = whole:match "%.(.*)$"
+    end
+  end
+  local last = last_part(name)
+  if words.names(last)[1] then document.exact[last:lower()] = true end
+end
+
 local function add_names(document, entry)
   local names = { entry.name }
   for _, name in ipairs(entry.also or {}) do names[#names + 1] = name end
@@ -78,7 +95,8 @@ local function add_names(document, entry)
     add_name(document, name, i == 1 and weight.name or weight.also)
     local own = words.of(last_part(name))
     document.whole[own[#own] or ""] = true
-    if i == 1 then add_words(document, { own[#own] }, weight.whole) end
+    -- What a guide is called says less than its title.
+    if i == 1 and entry.kind ~= "guide" then add_words(document, { own[#own] }, weight.whole) end
     document.exact[name:lower()], document.exact[name:gsub("^ms%.", ""):lower()] = true, true
     document.exact[last_part(name):lower()] = true
     local spaced = words.of((last_part(name):gsub("(%l)(%u)", "%1 %2"):gsub("_", " ")))
@@ -135,7 +153,7 @@ local function build()
     end
     for _, name in ipairs(targets[entry.name] or {}) do
       add_name(document, name, weight.other)
-      document.exact[name:lower()] = true
+      add_other_name(document, name)
     end
     add_phrases(document, keywords[entry.name] or "", weight.keyword)
     documents[#documents + 1] = document
@@ -157,51 +175,90 @@ end
 
 local phrases
 
--- Words in any order as one text.
-local function key_of(list, from, to)
-  local part = table.move(list, from, to, 1, {})
-  table.sort(part)
-  return table.concat(part, " ")
-end
-
---- What concepts say: for each phrase of words with blanks between them a list of lists of words; and the length of the longest.
+--- What concepts say: a list of { the words of a phrase, a list of lists of words for it, plain }, those with more words first. plain:
+--- of a phrase of which the words that are not looked for leave one ("how long"), its text, which has to stand in the query as it is.
 function search.concepts()
-  if phrases then return phrases, phrases[""] end
-  phrases = { [""] = 0 }
+  if phrases then return phrases end
+  local by_key, list = {}, {}
   for _, row in ipairs(concepts) do
     local ours = {}
     for term in row[2]:gmatch "[^,]+" do
-      local list = words.of(term)
-      if #list > 0 then ours[#ours + 1] = list end
+      local found = words.of(term)
+      if #found > 0 then ours[#ours + 1] = found end
     end
     for phrase in row[1]:gmatch "[^,]+" do
-      local list = words.of(phrase)
-      local key = key_of(list, 1, #list)
+      local found = words.of(phrase)
+      table.sort(found)
+      local text = phrase:match "^%s*(.-)%s*$"
+      local plain = #found == 1 and text:find " " and text or nil
+      local key = plain or table.concat(found, " ")
       if key ~= "" then
-        phrases[key] = phrases[key] or {}
-        table.move(ours, 1, #ours, #phrases[key] + 1, phrases[key])
-        phrases[""] = math.max(phrases[""], #list)
+        if not by_key[key] then
+          by_key[key] = { found, {}, plain }
+          list[#list + 1] = by_key[key]
+        end
+        table.move(ours, 1, #ours, #by_key[key][2] + 1, by_key[key][2])
       end
     end
   end
-  return phrases, phrases[""]
+  table.sort(list, function(a, b)
+    if #a[1] ~= #b[1] then return #a[1] > #b[1] end
+    if (a[3] == nil) ~= (b[3] == nil) then return a[3] ~= nil end
+    return (a[3] or table.concat(a[1], " ")) < (b[3] or table.concat(b[1], " "))
+  end)
+  phrases = list
+  return phrases
 end
 
--- The parts of a query: { words, what concepts say or nil }, the longest phrases first.
-local function spans_of(list)
-  local known, longest = search.concepts()
-  local spans, i = {}, 1
-  while i <= #list do
-    local length, ours = 1, nil
-    for n = math.min(longest, #list - i + 1), 1, -1 do
-      ours = known[key_of(list, i, i + n - 1)]
-      if ours then
-        length = n
+-- The places of a phrase's words among those that are left, with at most two words between them that are not the phrase's; nil where it is
+-- not there.
+local function places_of(phrase, list, left)
+  local best, width
+  for start = 1, #list - #phrase + 1 do
+    local places, last = {}, start
+    for _, word in ipairs(phrase) do
+      local found
+      for i = start, math.min(#list, start + #phrase + 1) do
+        if list[i] == word and left[i] and not places[i] then
+          found = i
+          break
+        end
+      end
+      if not found then
+        places = nil
         break
       end
+      places[found], last = true, math.max(last, found)
     end
-    spans[#spans + 1] = { table.move(list, i, i + length - 1, 1, {}), ours }
-    i = i + length
+    if places and (not best or last - start < width) then best, width = places, last - start end
+  end
+  return best, width
+end
+
+-- The parts of a query: { words, what concepts say or nil }, the longest phrases first, of those the closest, the rest word by word.
+local function spans_of(list, query)
+  local spans, left, present = {}, {}, {}
+  for i, word in ipairs(list) do left[i], present[word] = true, true end
+  query = " " .. query:lower():gsub("[^%w]+", " ") .. " "
+  local found = {}
+  for i, row in ipairs(search.concepts()) do
+    local stands = #row[1] <= #list and (not row[3] or query:find(" " .. row[3] .. " ", 1, true))
+    for k = 1, stands and #row[1] or 0 do stands = stands and present[row[1][k]] end
+    local _, width = places_of(stands and row[1] or {}, list, left)
+    if stands and width then found[#found + 1] = { row, width, i } end
+  end
+  table.sort(found, function(a, b)
+    if #a[1][1] ~= #b[1][1] then return #a[1][1] > #b[1][1] end
+    if a[2] ~= b[2] then return a[2] < b[2] end
+    return a[3] < b[3]
+  end)
+  for _, row in ipairs(found) do
+    local places = places_of(row[1][1], list, left)
+    for i in pairs(places or {}) do left[i] = nil end
+    if places then spans[#spans + 1] = row[1] end
+  end
+  for i, word in ipairs(list) do
+    if left[i] then spans[#spans + 1] = { { word } } end
   end
   return spans
 end
@@ -265,8 +322,9 @@ local function scores_of_span(span, cache)
   end
   for id, value in pairs(share) do share[id] = value / all end
   local through = {}
-  for _, term in ipairs(span[2] or {}) do
-    for id, value in pairs(scores_of_term(term, cache)) do through[id] = math.max(through[id] or 0, value) end
+  for i, term in ipairs(span[2] or {}) do
+    local factor = search.factors.order ^ math.min(i - 1, 3)
+    for id, value in pairs(scores_of_term(term, cache)) do through[id] = math.max(through[id] or 0, value * factor) end
   end
   local factors = search.factors
   for id, value in pairs(through) do
@@ -277,9 +335,36 @@ local function scores_of_span(span, cache)
   return score, share, all
 end
 
+-- Without the words of words.noise, where others remain; and those that are left as a text.
+local function without_noise(spans, list)
+  local kept, text = {}, {}
+  for _, span in ipairs(spans) do
+    if span[2] or not words.noise[span[1][1]] then kept[#kept + 1] = span end
+  end
+  for _, word in ipairs(list) do
+    if not words.noise[word] then text[#text + 1] = word end
+  end
+  return #kept > 0 and kept or spans, " " .. table.concat(text, " ") .. " "
+end
+
+-- The documents that names in the query speak of: { id = true }. Of "torch.nn.functional.pad" the longest end that is known counts.
+local function spoken_of(query)
+  local ids = {}
+  for _, name in ipairs(words.names(query)) do
+    local found
+    while name and not found do
+      for id, document in ipairs(documents) do
+        if document.exact[name] then ids[id], found = true, true end
+      end
+      name = name:match "%.(.*)$"
+    end
+  end
+  return ids
+end
+
 -- How much more a document has for the best of its phrases that stands in the query, less where its words are scattered. text: the
--- query's words with blanks around.
-local function bonus_of(document, text)
+-- query's words with blanks around; kept: without those of words.noise.
+local function bonus_of(document, text, kept)
   local best = 0
   for phrase in pairs(document.phrases) do
     local sum = 0
@@ -290,7 +375,8 @@ local function bonus_of(document, text)
       end
       sum = sum + rarity_of(word)
     end
-    if not text:find(" " .. phrase .. " ", 1, true) then sum = sum * search.factors.scattered end
+    local whole = " " .. phrase .. " "
+    if not text:find(whole, 1, true) and not kept:find(whole, 1, true) then sum = sum * search.factors.scattered end
     best = math.max(best, sum)
   end
   return best * search.factors.phrase
@@ -302,8 +388,9 @@ function search.find(query, count, all)
   if not documents then build() end
   local plain = query:lower():match "^%s*(.-)[%s%(%)%?]*$"
   local scores, shares, whole, cache = {}, {}, 0, {}
-  local list = words.of(query)
-  local spans, text = spans_of(list), " " .. table.concat(list, " ") .. " "
+  local list = words.of(words.without_fillers(query))
+  local text, spoken = " " .. table.concat(list, " ") .. " ", spoken_of(query)
+  local spans, kept = without_noise(spans_of(list, query), list)
   for _, span in ipairs(spans) do
     local score, share, rarity = scores_of_span(span, cache)
     whole = whole + rarity
@@ -317,11 +404,12 @@ function search.find(query, count, all)
     local value, share = 0, 0
     if scores[id] and (not all or shares[id] > 0.8 * whole) then
       share = shares[id] / whole
-      value = (scores[id] + bonus_of(document, text)) * share ^ search.factors.share * document.factor
+      value = (scores[id] + bonus_of(document, text, kept)) * share ^ search.factors.share * document.factor
     end
+    if spoken[id] then value, share = value + search.code * document.factor, math.max(share, search.enough) end
     if document.exact[plain] then
       value, share = value + 1000 * document.factor, 1
-    elseif document.phrases[text:sub(2, -2)] then
+    elseif document.phrases[text:sub(2, -2)] or document.phrases[kept:sub(2, -2)] then
       value, share = value + 500 * math.min(document.factor, 1), 1
     end
     if value > 0 then list[#list + 1], largest = { value, document.entry }, math.max(largest, share) end

@@ -136,7 +136,7 @@ end
 -- The index: names of search.js and what search.lua has in them.
 local function index()
   local documents, by_word, known = search.index()
-  local rows, lists, said, phrases = {}, {}, search.concepts(), {}
+  local rows, lists = {}, {}
   for i, document in ipairs(documents) do
     local entry = document.entry
     rows[i] = { markdown.title_of(entry), address_of(entry), entry.kind, markdown.first_sentence(entry.doc):sub(1, 120), document.factor,
@@ -150,14 +150,11 @@ local function index()
     end
     lists[i] = { word, list }
   end
-  for phrase, ours in pairs(said) do
-    if phrase ~= "" then phrases[#phrases + 1] = { phrase, ours } end
-  end
-  table.sort(phrases, function(a, b) return a[1] < b[1] end)
   local parts = {}
-  for _, pair in ipairs { { "DOCUMENTS", rows }, { "WORDS", lists }, { "CONCEPTS", phrases }, { "LONGEST", said[""] },
+  for _, pair in ipairs { { "DOCUMENTS", rows }, { "WORDS", lists }, { "CONCEPTS", search.concepts() },
     { "STOP", sorted(words.stop) }, { "IRREGULAR", words.irregular }, { "ENDINGS", words.endings }, { "FACTORS", search.factors },
-    { "NAMED", search.named } } do
+    { "NAMED", search.named }, { "CODE", search.code }, { "NOISE", sorted(words.noise) }, { "MODULES", words.modules },
+    { "FILLERS", words.fillers } } do
     parts[#parts + 1] = ("var %s = %s;\n"):format(pair[1], ms.json.encode(pair[2]))
   end
   return table.concat(parts)

@@ -126,6 +126,7 @@ function wordsOf(text) {
     word = word.toLowerCase();
     if (word && !STOP.includes(word)) list.push(stem(word));
   };
+  text = text.replace(/([Ee]lement)[\s-]([Ww]ise)/g, "$1$2").replace(/([Ee]lement) by element/g, "$1wise");
   for (const token of text.match(/[A-Za-z0-9_]+/g) || []) {
     const split = token.replace(/([a-z])([A-Z])/g, "$1_$2").replace(/([A-Za-z])([0-9]+[A-Za-z])$/, "$1_$2");
     if (split.includes("_")) split.split("_").forEach(add);
@@ -134,11 +135,25 @@ function wordsOf(text) {
   return list;
 }
 
-let terms, known;
+function withoutFillers(query) {
+  const plain = FILLERS.reduce((text, filler) => text.replaceAll(` ${filler} `, " "), ` ${query.toLowerCase().replace(/\s+/g, " ")} `);
+  return wordsOf(plain).length ? plain : query;
+}
+
+function namesOf(text) {
+  const list = [];
+  for (const token of text.match(/[A-Za-z0-9_.]*[A-Za-z0-9_]/g) || []) {
+    if (!/[A-Za-z]\.[A-Za-z]|[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]/.test(token)) continue;
+    const name = token.toLowerCase().replace(/^\.+/, ""), row = MODULES.find(([module]) => name.startsWith(module));
+    list.push(row ? row[1] + name.slice(row[0].length) : name);
+  }
+  return list;
+}
+
+let terms;
 
 function prepare() {
   if (terms) return;
-  known = new Map(CONCEPTS);
   terms = new Map();
   for (const [word, list] of WORDS) {
     const pairs = [];
@@ -148,17 +163,37 @@ function prepare() {
   }
 }
 
-function spansOf(list) {
-  const spans = [];
-  for (let i = 0; i < list.length;) {
-    let length = 1, ours;
-    for (let n = Math.min(LONGEST, list.length - i); n >= 1 && !ours; n--) {
-      ours = known.get(list.slice(i, i + n).sort().join(" "));
-      if (ours) length = n;
+function placesOf(phrase, list, left) {
+  let best, width;
+  for (let start = 0; start + phrase.length <= list.length; start++) {
+    const places = new Set();
+    for (const word of phrase) {
+      for (let i = start; i <= Math.min(list.length - 1, start + phrase.length + 1); i++) {
+        if (list[i] === word && left[i] && !places.has(i)) { places.add(i); break; }
+      }
     }
-    spans.push([list.slice(i, i + length), ours || []]);
-    i += length;
+    const last = Math.max(start, ...places);
+    if (places.size === phrase.length && (!best || last - start < width)) { best = places; width = last - start; }
   }
+  return best && [best, width];
+}
+
+function spansOf(list, query) {
+  const spans = [], left = list.map(() => true), text = ` ${query.toLowerCase().replace(/[^a-z0-9]+/g, " ")} `;
+  const found = [];
+  CONCEPTS.forEach((row, i) => {
+    if (row[0].length > list.length || row[2] && !text.includes(` ${row[2]} `)) return;
+    const places = placesOf(row[0], list, left);
+    if (places) found.push([row, places[1], i]);
+  });
+  found.sort((a, b) => b[0][0].length - a[0][0].length || a[1] - b[1] || a[2] - b[2]);
+  for (const [row] of found) {
+    const places = placesOf(row[0], list, left);
+    if (!places) continue;
+    for (const i of places[0]) left[i] = false;
+    spans.push(row);
+  }
+  list.forEach((word, i) => { if (left[i]) spans.push([[word], []]); });
   return spans;
 }
 
@@ -209,9 +244,10 @@ function scoresOfSpan(span, cache) {
     }
   }
   for (const [id, value] of share) share.set(id, value / all);
-  for (const term of span[1]) {
-    for (const [id, value] of scoresOfTerm(term, cache)) through.set(id, Math.max(through.get(id) || 0, value));
-  }
+  span[1].forEach((term, i) => {
+    const factor = FACTORS.order ** Math.min(i, 3);
+    for (const [id, value] of scoresOfTerm(term, cache)) through.set(id, Math.max(through.get(id) || 0, value * factor));
+  });
   for (let [id, value] of through) {
     value = value * FACTORS.concept * (1 + FACTORS.further * (span[0].length - 1));
     if (value > (score.get(id) || 0)) score.set(id, value);
@@ -220,13 +256,30 @@ function scoresOfSpan(span, cache) {
   return [score, share, all];
 }
 
-function bonusOf(document, text) {
+function withoutNoise(spans) {
+  const kept = spans.filter(([list, ours]) => ours.length || !NOISE.includes(list[0]));
+  return kept.length ? kept : spans;
+}
+
+function spokenOf(query) {
+  const ids = new Set();
+  for (let name of namesOf(query)) {
+    for (let found = false; name && !found; name = name.includes(".") ? name.slice(name.indexOf(".") + 1) : "") {
+      DOCUMENTS.forEach((document, id) => {
+        if (document[5].includes(name)) { ids.add(id); found = true; }
+      });
+    }
+  }
+  return ids;
+}
+
+function bonusOf(document, text, kept) {
   let best = 0;
   for (const phrase of document[7]) {
     const parts = phrase.split(" ");
     if (parts.length < 2 || !parts.every((word) => text.includes(` ${word} `))) continue;
     const sum = parts.reduce((sum, word) => sum + rarityOf(word), 0);
-    best = Math.max(best, text.includes(` ${phrase} `) ? sum : sum * FACTORS.scattered);
+    best = Math.max(best, text.includes(` ${phrase} `) || kept.includes(` ${phrase} `) ? sum : sum * FACTORS.scattered);
   }
   return best * FACTORS.phrase;
 }
@@ -235,9 +288,10 @@ function find(query, count) {
   prepare();
   const plain = query.toLowerCase().trim().replace(/[\s()?]*$/, "");
   const scores = new Map(), shares = new Map(), cache = new Map();
-  const list = wordsOf(query), text = ` ${list.join(" ")} `;
+  const list = wordsOf(withoutFillers(query)), spans = withoutNoise(spansOf(list, query)), spoken = spokenOf(query);
+  const text = ` ${list.join(" ")} `, kept = ` ${list.filter((word) => !NOISE.includes(word)).join(" ")} `;
   let whole = 0;
-  for (const span of spansOf(list)) {
+  for (const span of spans) {
     const [score, share, rarity] = scoresOfSpan(span, cache);
     whole += rarity;
     for (const [id, value] of score) {
@@ -248,9 +302,10 @@ function find(query, count) {
   const found = [];
   DOCUMENTS.forEach((document, id) => {
     const factor = document[4];
-    let value = scores.has(id) ? (scores.get(id) + bonusOf(document, text)) * (shares.get(id) / whole) ** FACTORS.share * factor : 0;
+    let value = scores.has(id) ? (scores.get(id) + bonusOf(document, text, kept)) * (shares.get(id) / whole) ** FACTORS.share * factor : 0;
+    if (spoken.has(id)) value += CODE * factor;
     if (document[5].includes(plain)) value += 1000 * factor;
-    else if (document[7].includes(text.slice(1, -1))) value += 500 * Math.min(factor, 1);
+    else if (document[7].includes(text.slice(1, -1)) || document[7].includes(kept.slice(1, -1))) value += 500 * Math.min(factor, 1);
     if (value > 0) found.push([value, document]);
   });
   found.sort((a, b) => b[0] - a[0] || (a[1][6] < b[1][6] ? -1 : 1));

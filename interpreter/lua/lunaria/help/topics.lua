@@ -160,6 +160,7 @@ function topics.all()
     words = "changes, news, release notes, history of versions, what is new, changelog", source = "interpreter/lua/lunaria/help/changelog.lua" }
   local others = require "lunaria.help.other_names"
   for _, from in ipairs { { "pytorch", "PyTorch", "torch" }, { "mindspore", "MindSpore", "mindspore" }, { "numpy", "numpy", "np" },
+    { "jax", "JAX", "jax" }, { "tensorflow", "TensorFlow and Keras", "tf" },
     { "mindarmour", "MindArmour", "mindarmour" }, { "art", "the Adversarial Robustness Toolbox (ART)", "art" },
     { "opacus", "Opacus", "opacus" } } do
     add { name = "guide.from_" .. from[1], kind = "guide", head = "From " .. from[2],

@@ -10,6 +10,18 @@ for word in ([[a an and any are as at be by can could do does doing for from get
   words.stop[word] = true
 end
 
+-- Forms of words that say where a question comes from or how it is put, not what is looked for: a query is searched without them where
+-- others remain.
+words.noise = {}
+
+-- Phrases that say as little; the same holds for them.
+words.fillers = { "at the same time", "difference between", "instead of", "in order to", "for example", "is there" }
+
+-- What stands for what at the beginning of names with dots: numpy and its kind have many short names. The longest first.
+words.modules = { { "torch.nn.functional.", "nn.functional." }, { "tf.keras.", "keras." }, { "tensorflow.keras.", "keras." },
+  { "tensorflow.", "tf." }, { "jax.numpy.", "np." }, { "jnp.", "np." }, { "numpy.", "np." }, { "torch.nn.", "nn." },
+  { "torch.optim.", "optim." }, { "f.", "nn.functional." }, { "mindspore.", "ms." } }
+
 words.irregular = {
   indices = "index", matrices = "matrix", axes = "axis", vertices = "vertex", bias = "bias", biases = "bias", data = "data",
   wrote = "write", written = "write", ran = "run", drawn = "draw", drew = "draw", saw = "see", seen = "see", children = "child",
@@ -48,6 +60,7 @@ end
 --- The words of a text: split where lower case changes into upper and at _, and the whole too.
 function words.of(text)
   local list = {}
+  text = text:gsub("([Ee]lement)[%s%-]([Ww]ise)", "%1%2"):gsub("([Ee]lement) by element", "%1wise")
   local function add(word)
     word = word:lower()
     if not words.stop[word] and word ~= "" then list[#list + 1] = words.stem(word) end
@@ -58,6 +71,38 @@ function words.of(text)
       for part in split:gmatch "[^_]+" do add(part) end
     end
     add((token:gsub("_", "")))
+  end
+  return list
+end
+
+for word in ([[able actually array arrays best calculate certain compute convert converting correct correctly create creating
+  equivalent example examples given implement jax keras know lua lunaria mindspore numpy obtain perform possible proper
+  properly python pytorch right simple simply simplest tensorflow tf torch try trying tutorial usage via way ways work
+  works]]):gmatch "%S+" do
+  words.noise[words.stem(word)] = true
+end
+
+--- A query without the phrases that say little, where others remain.
+function words.without_fillers(query)
+  local plain = " " .. query:lower():gsub("%s+", " ") .. " "
+  for _, filler in ipairs(words.fillers) do plain = plain:gsub(" " .. filler .. " ", " ") end
+  return #words.of(plain) > 0 and plain or query
+end
+
+--- The names in a query that look like code, in lower case: with a dot, with _ or with a capital inside.
+function words.names(text)
+  local list = {}
+  for token in text:gmatch "[%w_%.]*[%w_]" do
+    if token:find "%a%.%a" or token:find "%w_%w" or token:find "%l%u" then
+      local name = token:lower():gsub("^%.+", "")
+      for _, row in ipairs(words.modules) do
+        if name:sub(1, #row[1]) == row[1] then
+          name = row[2] .. name:sub(#row[1] + 1)
+          break
+        end
+      end
+      list[#list + 1] = name
+    end
   end
   return list
 end

@@ -245,11 +245,7 @@ local function check_inputs(cell, ...)
     fail(name, ("its method construct takes no input, and got %d"):format(given),
       ("a method is defined with a colon: function %s:construct(x) ... end"):format(name))
   end
-  -- Optimizers take a table of gradients, and functions such as clip_by_global_norm give them one by one.
-  fail(name, ("takes %d input%s, got %d"):format(most, most == 1 and "" or "s", given),
-    most == 1 and type(cell.parameters) == "table" and #cell.parameters == given
-      and "it takes the gradients in one table: put { } around what gives them"
-      or "they are the arguments of its method construct")
+  fail(name, ("takes %d input%s, got %d"):format(most, most == 1 and "" or "s", given), "they are the arguments of its method construct")
 end
 
 local function call_compiled(cell, ...)

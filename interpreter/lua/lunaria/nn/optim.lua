@@ -233,14 +233,17 @@ end
 
 --- One step: grads has the gradient of every parameter, in the order of the parameters. Within a function that is
 --- differentiated gradients flow through the step, to the old parameters, the gradients and the learning rate; under
---- ms.stop_gradient(g) for each of the gradients they flow to the old parameters only.
-function Optimizer:construct(grads)
+--- ms.stop_gradient(g) for each of the gradients they flow to the old parameters only. Gradients may also come one by one, as
+--- ops.clip_by_global_norm gives them: optimizer(ops.clip_by_global_norm(grads, 1.0)).
+function Optimizer:construct(grads, ...)
   local name = getmetatable(self)._name
-  if ms.is_tensor(grads) and #self.parameters == 1 then
-    grads = { grads }
+  if ms.is_tensor(grads) and select("#", ...) == #self.parameters - 1 then
+    grads = { grads, ... }
+  elseif select("#", ...) > 0 then
+    fail(name, ("got %d gradients for %d parameters"):format(select("#", ...) + 1, #self.parameters))
   elseif type(grads) ~= "table" then
     -- Clipping gives one result for each gradient.
-    local hint = ms.is_tensor(grads) and "put { } around what gives them: optimizer { ops.clip_by_global_norm(grads, 1.0) }"
+    local hint = ms.is_tensor(grads) and "clipping gives one for each: optimizer(ops.clip_by_global_norm(grads, 1.0))"
       or "local loss, grads = ms.value_and_grad(f, { weights = params })(x)"
     fail(name, "a table of gradients is expected, got " .. describe(grads), hint)
   elseif #grads ~= #self.parameters then

@@ -193,7 +193,7 @@ local function parts_of(path, format)
     if ends_with(path:lower(), ending) then refuse_pickle(path) end
   end
   local kind = io_.format_of(path)
-  if kind == "zip" then refuse_pickle(path) end
+  if kind == "zip" and not ends_with(path, ".npz") then refuse_pickle(path) end
   if kind == "unknown" then fail(path, "has an unknown format; a checkpoint is a .ckpt or a .safetensors file") end
   if format ~= nil and kind ~= format then fail(path, ("is a %s file, not a %s file"):format(kind, format)) end
   return { { path = path, kind = kind } }
@@ -226,6 +226,10 @@ local function read(parts, crc_check, mmap, net, key)
       return (io_.read_ckpt(part.path, crc_check ~= nil and { crc_check = crc_check } or nil, key))
     end
     if key then fail(part.path, "is not encrypted: dec_key must be nil") end
+    if part.kind == "zip" then
+      if mmap then fail(part.path, "is a .npz file, which cannot be mapped: mmap is for safetensors") end
+      return ms.load(part.path)
+    end
     local tensors, metadata = ms.load_safetensors(part.path, { names = part.names, mmap = mmap })
     for name, tensor in pairs(tensors) do values[name] = tensor end
     if not part.names then with_texts(values, metadata) end

@@ -1,0 +1,274 @@
+-- Remedies by the class of an error: what a message says is wrong, whatever operator, layer or function says it. hints.lua asks for one
+-- where none of its own rules fits.
+-- luacheck: no max line length
+local ms = require "lunaria"
+local arguments = require "lunaria.nn.arguments"
+
+local remedies = {}
+
+local loops = "a list is gone through by: for i, v in ipairs(t) do ... end"
+local insert = "a list gets an element by table.insert(t, value)"
+local found_in = "whether a text has a part: text:find(part, 1, true) ~= nil; whether a list has a value is seen by a loop"
+local numbers = "of numbers in a table: ms.tensor(t):%s():item()"
+
+-- Methods and functions of other languages, by their names.
+local habits = {
+  append = insert, push = insert, push_back = insert, add = insert, extend = "the elements of another list: table.move(other, 1, #other, #t + 1, t)",
+  insert = "table.insert(t, position, value)", pop = "table.remove(t) takes off the last element", remove = "table.remove(t, position)",
+  keys = "for key in pairs(t) do ... end", values = "for _, value in pairs(t) do ... end", items = "for key, value in pairs(t) do ... end",
+  get = "an element of a table is t[key], or t[key] or default", join = "the texts of a list as one: table.concat(list, \", \")",
+  split = "the words of a text: for word in text:gmatch(\"%S+\") do ... end", strip = "a text without blanks around: text:match \"^%s*(.-)%s*$\"",
+  trim = "a text without blanks around: text:match \"^%s*(.-)%s*$\"", startswith = "text:sub(1, #start) == start", endswith = "text:sub(-#ending) == ending",
+  replace = "text:gsub(old, new)", contains = found_in, includes = found_in, map = loops, filter = loops, forEach = loops, foreach = loops,
+  each = loops, reduce = loops, length = "the length of a table or a text is #t", len = "the length of a table or a text is #t",
+  toString = "a value as text is tostring(x)", parseInt = "a text becomes a number by tonumber(text)", lower_case = "text:lower()",
+  round = "math.floor(x + 0.5); of tensors ms.ops.round", pow = "powers are x ^ y", log10 = "math.log(x, 10)", log2 = "math.log(x, 2)",
+  mean = numbers:format "mean", sum = numbers:format "sum", average = numbers:format "mean", std = numbers:format "std", prod = numbers:format "prod",
+  listdir = "ms.io.list_folder(path)", makedirs = "ms.io.make_folder(path)", mkdir = "ms.io.make_folder(path)",
+  exists = "whether a file is there: ms.io.kind(path) ~= nil", sleep = "os.execute \"sleep 1\" waits", uniform = "math.random() is between 0 and 1",
+  choice = "one of a list: t[math.random(#t)]", shuffle = "rows of a tensor in random order: x[ms.ops.randperm(#x)]",
+  copy = "a copy of a list: table.move(t, 1, #t, 1, {})", slice = "a part of a list: table.move(t, first, last, 1, {}), of a text text:sub(first, last)",
+  indexOf = "a loop finds the position: for i, v in ipairs(t) do if v == value then ... end end", reverse = "a loop from the end: for i = #t, 1, -1 do ... end",
+  new = "an object is made by calling its class: Net()", create = "an object is made by calling its class: Net()",
+  sorted = "table.sort(t) sorts a list in its place", isnan = "x ~= x is true for nan alone", clear = "an empty table takes its place: t = {}",
+}
+
+--- What another language's method or function is in Lua, or a name of the same module that is near; nil where neither is known.
+function remedies.habit(name, line)
+  local module = line:match("%f[%w_](%a+)[%.:]" .. name .. "%f[^%w_]")
+  local std = module and ({ math = math, string = string, table = table, os = os, io = io, coroutine = coroutine, utf8 = utf8 })[module]
+  local names = {}
+  for key in pairs(std or {}) do names[#names + 1] = key end
+  table.sort(names)
+  return habits[name] or std and arguments.nearest(name, names) or nil
+end
+
+-- What is called so: "nn.ReLU" of a class of layers.
+local function is_layer(name)
+  local found, class = pcall(function() return ms.nn[name] end)
+  return found and type(class) == "table" and rawget(class, "_is_class") ~= nil
+end
+
+local function operator_of(name)
+  for _, lower in ipairs { name:lower(), (name:gsub("(%l)(%u)", "%1_%2"):lower()) } do
+    local found, op = pcall(function() return ms.ops[lower] end)
+    if found and op then return "; the operator is ops." .. lower .. "(x)" end
+  end
+  return ""
+end
+
+-- A value of this kind would do as that type of a parameter.
+local function fits(got, type_text)
+  if got:find "^a cell" then return type_text:find "cell" end
+  if got:find "^the string" then return type_text:find "string" or type_text:find "path" end
+  if got:find "^a tensor" then return type_text:find "tensor" end
+  if got:find "^a table" or got:find "^an empty table" then return type_text:find "table" or type_text:find "list" end
+  if got:find "^%-?%d" then return type_text:find "number" end
+  if got:find "^a data set" then return type_text:find "data set" end
+end
+
+-- The value would do for another parameter: the arguments are in another order.
+local function other_order(where, what, got)
+  local entry = require "lunaria.help.entries".find(where)
+  local own, other
+  for i, p in ipairs(entry and entry.parameters or {}) do
+    if i > 2 then break end
+    if p.name == what then own = i elseif fits(got, p.type or "") then other = i end
+  end
+  if not own or not other or fits(got, entry.parameters[own].type or "") then return nil end
+  local name = entry.name:gsub("^x:", "")
+  return ("the order is another one: %s(%s, %s)"):format(name, entry.parameters[1].name, entry.parameters[2].name)
+end
+
+-- By what was wanted and what was given.
+local function of_kinds(where, what, wanted, got)
+  local class = got:match "^the class ([%w_]+)"
+  if class then return ("%s is a class: %s() makes an object of it"):format(class, is_layer(class) and "nn." .. class or class) end
+  if got:find "^a tensor" and is_layer(where) and not what:find "input" then
+    return ("a layer is made first and called then: nn.%s(...)(x)%s"):format(where, operator_of(where))
+  end
+  local order = other_order(where, what, got)
+  if order then return order end
+  if got:find "^a tensor" and (wanted:find "list of batches" or wanted:find "data set") then
+    return "batches of tensors: ms.dataset.NumpySlicesDataset({ x, y }):batch(32), or a list { { x, y } }"
+  end
+  if got:find "^a cell" and wanted:find "tensor" then return "a network is called with its input: net(x)" end
+  if got:find "^a cell" and wanted:find "parameters" then return "net:trainable_params() gives those of a network" end
+  if got:find "^a function" and wanted:find "tensor" then return "a function is called: f(x)" end
+  local whole, number = wanted:find "integer", wanted:find "number" or wanted:find "integer"
+  local text = number and got:match "^the string '(.*)'$"
+  if text and tonumber(text) then return ("a number stands without quotes: %s"):format(text) end
+  if number and got:find "^a tensor" and not wanted:find "tensor" then return "the number of a tensor of one element is x:item()" end
+  if whole and (got:find "^the number" or got:find "^%-?%d+%.%d") then return "x // 1 and math.floor(x) are whole numbers" end
+  if wanted:find "^a table" and (got:find "^%-?%d" or got:find "^the %w+ %-?%d") then return "a list stands in braces, also one of a single element: { 2 }" end
+end
+
+local function sizes_of(shape)
+  local list = {}
+  for size in shape:gmatch "%d+" do list[#list + 1] = tonumber(size) end
+  return list
+end
+
+-- The divisors of n, as sizes of an axis.
+local function divisors(n)
+  local list = {}
+  for i = 1, math.min(n, 10000) do
+    if n % i == 0 then list[#list + 1] = tostring(i) end
+  end
+  return #list <= 8 and table.concat(list, ", ") or table.concat(list, ", ", 1, 7) .. " ..."
+end
+
+local function of_reshape(count, shape)
+  count = tonumber(count)
+  if shape:find "%?" then return ("the sizes must multiply to %d: an axis beside -1 can have the size %s"):format(count, divisors(count)) end
+  local known = sizes_of(shape)
+  local product = 1
+  for i = 1, #known - 1 do product = product * known[i] end
+  if #known > 1 and product > 0 and count % product == 0 then
+    known[#known] = count // product
+    return ("the sizes must multiply to %d, as x:reshape(%s) does; one of them can be -1, which is then computed"):format(count, table.concat(known, ", "))
+  end
+  return ("the sizes must multiply to %d; one of them can be -1, which is then computed: x:reshape(-1)"):format(count)
+end
+
+local function of_axes(wanted, shape, rank)
+  wanted, rank = tonumber(wanted), tonumber(rank)
+  if rank < wanted then
+    return wanted == 4 and "pictures are (N, C, H, W): x:expand_dims(0) adds the axis of the batch, x:expand_dims(1) one of channels"
+      or ("x:expand_dims(0) adds an axis of size 1 in front%s"):format(wanted == 3 and rank == 2 and "; ops.matmul multiplies matrices" or "")
+  end
+  return shape:find "%f[%d]1%f[^%d]" and "x:squeeze(axis) drops an axis of size 1" or "x:flatten{ start_dim = 1 } joins the axes behind the first"
+end
+
+local function of_pair(a, b)
+  local first, second = sizes_of(a), sizes_of(b)
+  if #first == #second + 1 and first[#first] == 1 then return "the first has an axis of size 1 more: x:squeeze(-1) drops it" end
+  if #second == #first + 1 and second[#second] == 1 then return "the second has an axis of size 1 more: y:squeeze(-1) drops it" end
+  return "print(x.shape, y.shape) before this line shows where they part; x:reshape(...) gives another shape to the same elements"
+end
+
+local of_fields = {
+  shape = "x:reshape(...) gives a tensor of another shape", dtype = "x:astype(ms.float32) gives a tensor of another dtype",
+  device = "x:to \"GPU\" gives a tensor on another device", size = "x:reshape(...) gives a tensor of other sizes",
+  T = "x.T is the transpose itself", ndim = "x:expand_dims(0) and x:squeeze() give tensors of more or fewer axes",
+}
+
+-- A module that was called: its first functions.
+local function of_module(name)
+  local module = rawget(ms, name) or select(2, pcall(function() return ms[name] end))
+  if type(module) ~= "table" then return nil end
+  local names = {}
+  for key, value in pairs(module) do
+    if type(key) == "string" and not key:find "^_" and (type(value) == "function" or type(value) == "table") then names[#names + 1] = key end
+  end
+  table.sort(names)
+  for i, key in ipairs(names) do names[i] = ("ms.%s.%s"):format(name, key) end
+  return #names > 0 and ("ms.%s holds functions: %s"):format(name, table.concat(names, ", ", 1, math.min(#names, 5))) or nil
+end
+
+local rates = "a learning rate is given when the optimizer is made: a number, a list, or a function of the step (help \"guide.learning_rates\")"
+
+local weights = { weight = true, bias = true, gamma = true, beta = true, kernel = true, weights = true, parameters = true }
+
+-- { pattern of the first line without its place, the remedy, or a function of the captures and the line, whether it takes the place of what
+-- the message has }. The first that fits counts.
+local classes = {
+  { "attempt to %a+ a '%a+' with a 'string'", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
+  { "attempt to %a+ a 'string' with", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
+  { "attempt to perform arithmetic on a string", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
+  { "attempt to index a function value %(%a+ '([%w_]+)'%)", function(name)
+    return ("%s is a function, which has no fields: it is called, %s(...)"):format(name, name)
+  end },
+  { "attempt to call a table value %(field '([%w_]+)'%)", function(name, line) return line:find("%f[%w_]ms%." .. name) and of_module(name) end },
+  { "attempt to %a+ a nil value %(field '([%w_]+)'%)", function(name)
+    if name == "path" then return "paths are texts: folder .. \"/\" .. name; ms.io.kind(path) says what is there" end
+    if name == "lr" or name == "learning_rate" then return rates end
+    return weights[name] and "weights belong to layers: net[1].weight of the first layer, net.fc.weight of the layer fc; net:parameters_dict() has all by name"
+  end },
+  { "^([%w_]+): takes at most (%d+) arguments?, got", function(where, most, line)
+    return is_layer(where) and (most == "0" or most == "1") and ("it is made first and called then: nn.%s()(%s)%s"):format(where, most == "0" and "x" or "x, y",
+      line:find(where .. "%(") and operator_of(where) or "")
+  end, true },
+  { "^extend: is called on a class", "local Net = nn.Cell:extend(\"Net\"), with a colon" },
+  { "^SequentialCell: takes 1 input", "its layers pass on one value; a network of several inputs is a class: function Net:construct(a, b) ... end", true },
+  { "^index: the position must be an integer", "positions are whole numbers: x[i // 1]; several are a list: x[{ { 0, 2 } }]" },
+  { "field '([%w_]+)' of a tensor cannot be set", function(name) return of_fields[name] end, true },
+  { "^attempt to index a nil value %(the result of a call%)", "the call gave nothing: does its function, or construct, end with return?" },
+  { "^[%w_]+: a table of gradients is expected, got a tensor of shape %(%)$", "it takes the gradients, not the loss: local loss, grads = ms.value_and_grad(f, { weights = params })(x)", true },
+  { "^index: malformed index", "an index is a text such as \"0\", \"1:3\" or \":, -1\"; numbers of variables go in by ..: x[a .. \":\" .. b], or x[{ ms.slice(a, b) }]" },
+  { "^vmap: no argument is mapped", "it maps over the first axis of tensors: ms.vmap(f)(ms.tensor{ 1.0, 2.0 })" },
+  { "^(%w+): the input has shape .* must be ([%w_]+) %((%d+)%), got (%d+)", function(where, what, _, given)
+    return ("%s is the size of the input's axis: nn.%s(%s, ...)"):format(what, where, given)
+  end },
+  { "^(%w+): dtype must be a dtype .* got the %w+ %-?[%d%.]+$", function(where)
+    return where ~= "tensor" and ("sizes stand in a table: %s"):format(where == "full" and "ops.full({ 2, 3 }, 7.0)" or ("ops.%s{ 2, 3 }"):format(where))
+  end, true },
+  { "must be a cell, got the string", "a layer is an object: nn.ReLU(); nn.get_activation(\"relu\") makes one of a name" },
+  { "^tensor: data must be .* got the string", "numbers go in as a table: ms.tensor{ 1, 2, 3 }; a text becomes a number by tonumber(text)" },
+  { "there is no f%a+ ", "is the folder the right one? its name counts from the folder that the program was started in; %ls lists files" },
+  { "^([%w_%.]+): (.-) must be (.-), got (.+)$", of_kinds },
+  { "argument (%d+) must be (.-), got the class ([%w_]+)", function(_, _, class) return ("%s is a class: nn.%s() makes a layer of it"):format(class, class) end },
+  { "has (%d+) elements and does not fit shape (%b())", of_reshape },
+  { "^dense: input is .* last axis of input %((%d+)%) must equal", function(size)
+    return ("the layer's first argument is the size of that axis: nn.Dense(%s, ...)"):format(size)
+  end, true },
+  { "^conv%dd?: input is .*: the (%d+) channels of input must equal axis 1", function(channels)
+    return ("the layer's first argument is the number of channels of its input: %s"):format(channels)
+  end },
+  { "a tensor has no field or method '(%a+)'", function(name)
+    if name == "values" or name == "indices" then return "max, min, sort and topk give two results: local values, indices = x:topk(3)" end
+    if name == "length" or name == "len" then return "#x is the size of the first axis, x.size the number of elements" end
+    return name ~= "grad" and operator_of(name) ~= "" and ("it is a function: ops.%s(...)%s"):format(name, name:find "cat$" and ", of a list of tensors" or name:find "stack" and ", of a list of tensors" or "")
+  end, true },
+  { "cannot squeeze axis", "x:squeeze() drops the axes of size 1 alone; x:flatten() and x:reshape(...) change the others" },
+  { "%((%d+)%) must be divisible by ([%w_]+) %(%d+%)", function(size, what) return ("%s can be %s"):format(what, divisors(tonumber(size))) end },
+  { "^(%w+): params is empty", "has the network weights? layers in a plain table of a cell are not found: nn.CellList holds them" },
+  { "the function returned %d+ values? for %d+ columns", "it gives one value for each column; input_columns says which it gets: ds:map(f, { \"x\" })" },
+  { "attempt to perform arithmetic on a table value", "tables do not compute, tensors do: ms.tensor{ 1, 2, 3 } + 1" },
+  { "must have (%d+) axes.-, not shape (%b()) %(rank (%d+)%)", of_axes },
+  { "must have at least (%d+) axes, not shape (%b()) %(rank (%d+)%)", of_axes },
+  { "embedding: index (%d+) is out of range", function(index)
+    return ("the layer needs a row for each index: nn.Embedding(%d, ...), or indices below that; they count from 0"):format(index + 1)
+  end },
+  { "index %-?%d+ is out of range for an? axis of size (%d+)", function(size) return ("indices count from 0: the last is %d"):format(size - 1) end },
+  { "index %-?%d+ is out of range for axis %-?%d+ of size (%d+)", function(size) return ("indices count from 0: the last is %d"):format(size - 1) end },
+  { "k = %d+ is out of range: the axis has (%d+)", function(size) return ("k is at most %s here; the axis is the last one where none is given"):format(size) end },
+  { "square matrix", "ops.pinv and ops.lstsq take matrices that are not square" },
+  { "cannot concat along axis", "only the sizes of the joined axis may differ; ops.stack joins tensors of one shape along a new axis" },
+  { "the labels have shape %((.-)%): with classes .* shape %((.-)%)", function(given, wanted)
+    if given == "" then return "labels are a tensor of integers, one for each row: ms.tensor{ 0, 1 }" end
+    if given == wanted .. ", 1" then return "labels have no axis of their own: labels:squeeze(1)" end
+    return "labels are integers, one for each row; of one-hot labels labels:argmax(1) gives them"
+  end },
+  { "has shape (%b()) and [%w_]+ has shape (%b()): they must be equal", of_pair },
+  { "has subscripts for (%d+) operands?, but there", function(count) return ("the operands stand in one list, as many as the equation has parts: ops.einsum(\"...\", { a%s })"):format(count == "1" and "" or ", b") end },
+  { "too many indices: %d+ for a tensor of", "at most one index for each axis: x.shape says how many there are" },
+  { "must hold integers, not", "x:long() makes integers of floats" },
+  { "must be a float tensor, not", "x:float() makes floats of integers" },
+  { "must be a bool tensor, not", "a comparison gives one: ops.greater(x, 0); x:bool() makes one of numbers" },
+  { "element [%w_%[%]]+ is the string", "a text becomes a number by tonumber(text); names of classes become integers by a table: { cat = 0, dog = 1 }" },
+  { "column '.-' has %d+ rows? and column '.-' has %d+", "all columns have one row for each sample: print(#x, #y) shows how many there are" },
+  { "must be a probability", "a probability is between 0 and 1" },
+  { "must be in 0 %.%. 1", "a share is between 0 and 1, such as 0.1" },
+  { "must be positive, not", "a number above 0" }, { "must be positive, got", "a number above 0" },
+  { "must not be negative, got", "a number from 0 on" },
+  { "step must not be 0", "a step of 1 gives all numbers, of -1 those backwards" },
+}
+
+--- The remedy for the first line of an error without its place; nil where its class is not known. line: the line of the program;
+--- has_hint: the message has one, and only what takes its place is looked for.
+function remedies.of(text, line, has_hint)
+  for _, row in ipairs(classes) do
+    local captures = table.pack(text:match((not has_hint or row[3]) and row[1] or "^$"))
+    if captures[1] then
+      local remedy = row[2]
+      if type(remedy) == "function" then
+        captures[captures.n + 1] = line
+        remedy = remedy(table.unpack(captures, 1, captures.n + 1))
+      end
+      if remedy then return remedy end
+    end
+  end
+end
+
+return remedies
