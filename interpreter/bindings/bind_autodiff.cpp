@@ -2,6 +2,7 @@
 // of functions that replace those of the standard library in derivatives.
 #include <algorithm>
 
+#include "core/random/random.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/swap.h"
 #include "interpreter/host/lua_host.h"
@@ -31,6 +32,13 @@ int run(lua_State* L) {
     luaL_checkstack(L, static_cast<int>(results.size()) + 8, "too many results");
     for (const Value& v : results) host.push(L, v);
     return static_cast<int>(results.size());
+}
+
+// draws(0): how many draws of random numbers there were; in a recording the number at that time. (The argument makes it
+// one of the questions that a recorder asks at once.)
+int draws(lua_State* L) {
+    lua_pushinteger(L, static_cast<lua_Integer>(default_generator().state().counter));
+    return 1;
 }
 
 // left(context): what a differentiation by parameters with a field `later` left is done.
@@ -252,6 +260,7 @@ int open_autodiff(lua_State* L) {
                                                                {"in_place", protect<in_place>},
                                                                {"fills", protect<fills>},
                                                                {"left", protect<left>},
+                                                               {"draws", protect<draws>},
                                                                {"swap_out", protect<swap_out>},
                                                                {"swapped_bytes", protect<swapped_bytes>},
                                                                {"swap_away", protect<swap_away>},

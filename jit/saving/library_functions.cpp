@@ -108,6 +108,7 @@ constexpr LibraryFunction kFunctions[] = {
     {"lunaria.autodiff", "is_dtype is_float", "", N::is_tensor, S::called, true, V::tells, D::none},
     {"lunaria.autodiff", "next_key", "", N::next_key, S::unnamed, false, V::computes, D::harmless},
     {"lunaria.autodiff", "note", "", N::ignored, S::unnamed, false, V::computes, D::none},
+    {"lunaria.autodiff", "draws", "", N::is_tensor, S::unnamed, false, V::tells, D::none},
     {"lunaria.jit", "compiled", "", N::refused, S::unnamed, false, V::computes, D::none},
     {"lunaria.jit", "inside", "", N::inside, S::known, false, V::tells, D::none},
     {"lunaria.jit", "is_jit", "", N::is_tensor, S::unnamed, false, V::computes, D::none},

@@ -516,15 +516,20 @@ end
 function T.checkpoint(f)
   check_callable(f, "checkpoint")
   return function(...)
-    local before = ms.get_rng_state()
+    local before, count, drew = ms.get_rng_state(), core.draws(0), false
     local function again(...)
+      if not drew then return contents(f(...)) end
       local now = ms.get_rng_state()
       ms.set_rng_state(before)
       local results = table.pack(contents(f(...)))
       ms.set_rng_state(now)
       return table.unpack(results, 1, results.n)
     end
-    return core.checkpoint(f, again, contents(...))
+    local function noted(...)
+      drew = core.draws(0) ~= count
+      return ...
+    end
+    return noted(core.checkpoint(f, again, contents(...)))
   end
 end
 T.recompute = T.checkpoint
