@@ -3,9 +3,12 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/address_space.h"
 #include "core/base/error.h"
@@ -82,6 +85,8 @@ struct Store {
     Generator generator;
     KernelCacheStats stats;
     KernelOrigin origin = KernelOrigin::generator;
+    std::unordered_map<std::string, WantedCode> wanted;  // by the keys of `known`
+    double generating = 0;                               // seconds, for stats.generated kernels
     // Another build of the generator has other kernels, even where its version was not counted up.
     const std::string& build() {
         if (!build_) build_ = origin == KernelOrigin::cache ? read_kernel_file(kLastBuild) : library_build();
@@ -110,6 +115,16 @@ Store& store() {
     // Never destroyed: loaded code stays to the end of the process.
     static auto* s = new Store;
     return *s;
+}
+
+thread_local KnownCodeOnly* only_known = nullptr;
+
+std::string generate(Store& store, const KernelRequest& request, const std::string& target) {
+    if (logs(LogTopic::cache)) log(LogTopic::cache, "a kernel is generated: no cache has it");
+    const auto start = std::chrono::steady_clock::now();
+    std::string code = store.generator.run(request, target);
+    store.generating += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return code;
 }
 
 std::string key_of(Store& store, const KernelRequest& request, const std::string& target) {
@@ -153,16 +168,23 @@ std::vector<void*> find_kernels(const CodeTarget& target, std::span<const Kernel
             kernel = target.load(code);
             if (kernel) ++s.stats.read;
         }
+        if (!kernel && s.origin == KernelOrigin::generator && only_known) {
+            WantedCode* const wanted = &s.wanted[std::move(place)];
+            auto& list = only_known->wanted;
+            if (std::ranges::find(list, wanted) == list.end()) list.push_back(wanted);
+            kernels.push_back(nullptr);
+            continue;
+        }
         if (!kernel && s.origin == KernelOrigin::generator) {
             if (!s.generator.has_room()) {
                 kernels.push_back(nullptr);  // this time: there may be room for the next graph
                 continue;
             }
-            if (logs(LogTopic::cache)) log(LogTopic::cache, "a kernel is generated: no cache has it");
-            const std::string code = s.generator.run(request, target.name);
+            const std::string code = generate(s, request, target.name);
             if (!code.empty()) kernel = target.load(code);
             if (kernel) s.keep(key, code);
         }
+        if (auto wanted = s.wanted.find(place); wanted != s.wanted.end()) wanted->second.known = true;
         s.known.emplace(std::move(place), kernel);
         kernels.push_back(kernel);
     }
@@ -179,9 +201,21 @@ std::string find_code(const KernelRequest& request, const std::string& target) {
         return code;
     }
     if (s.origin != KernelOrigin::generator || !s.generator.has_room()) return code;
-    code = s.generator.run(request, target);
+    code = generate(s, request, target);
     if (!code.empty()) s.keep(key, code);
     return code;
+}
+
+KnownCodeOnly::KnownCodeOnly() : outer_(std::exchange(only_known, this)) {}
+KnownCodeOnly::~KnownCodeOnly() { only_known = outer_; }
+
+double generation_seconds(size_t kernels) {
+    // Before the first one: LLVM is loaded, and a usual kernel.
+    constexpr double kLoad = 0.06, kUsual = 0.02;
+    Store& s = store();
+    std::lock_guard lock(s.mutex);
+    const auto made = static_cast<double>(s.stats.generated), asked = static_cast<double>(kernels);
+    return made == 0 ? kLoad + asked * kUsual : asked * s.generating / made;
 }
 
 KernelCacheStats kernel_cache_stats() {
@@ -192,6 +226,7 @@ KernelCacheStats kernel_cache_stats() {
 void forget_kernels() {
     std::lock_guard lock(store().mutex);
     store().known.clear();
+    for (auto& [place, wanted] : store().wanted) wanted.known = false, wanted.seconds = 0;
 }
 
 }  // namespace lunaria::graph

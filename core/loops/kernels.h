@@ -1,6 +1,7 @@
 // Code of loop programs for devices: a cache in the process in front of one on disk in front of the code generator.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -33,6 +34,29 @@ struct KernelRequest {
 // generator is not installed or refuses. Deterministic: equal programs give equal code on one machine. Safe from
 // several threads; calls of `load` never overlap.
 std::vector<void*> find_kernels(const CodeTarget& target, std::span<const KernelRequest> requests);
+
+// Code that was asked for and would have to be generated. It lives for the rest of the process, one for equal requests.
+struct WantedCode {
+    std::atomic<double> seconds = 0;  // that graphs have spent on work that it would have done
+    std::atomic<bool> known = false;  // it was generated, or refused, since
+};
+
+// While it lives, find_kernels() of this thread generates nothing: what neither the process nor the disk has is null,
+// and among `wanted`, once.
+class KnownCodeOnly {
+  public:
+    KnownCodeOnly();
+    ~KnownCodeOnly();
+    KnownCodeOnly(const KnownCodeOnly&) = delete;
+    KnownCodeOnly& operator=(const KnownCodeOnly&) = delete;
+    std::vector<WantedCode*> wanted;
+
+  private:
+    KnownCodeOnly* const outer_;
+};
+
+// The seconds that generating so many kernels is likely to take, by those so far.
+double generation_seconds(size_t kernels);
 
 // The code itself, from the disk cache or the code generator. Empty: there is none.
 std::string find_code(const KernelRequest& request, const std::string& target);

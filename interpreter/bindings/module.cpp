@@ -159,14 +159,23 @@ std::optional<bool> precision_option(lua_State* L) {
     return text == "high";
 }
 
+// The option for what graph mode compiles; empty where it is not given.
+std::string level_option(lua_State* L) {
+    if (!push_option(L, 1, "jit_level")) return {};
+    const std::string_view text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+    if (text != "O0" && text != "O1" && text != "auto")
+        throw value_error("set_context", str("jit_level must be \"O0\", \"O1\" or \"auto\", got ", describe(L, -1)));
+    return std::string(text);
+}
+
 int set_context(lua_State* L) {
     if (!lua_istable(L, 1))
         throw argument_error("set_context",
                              str("a table of settings is expected, such as { mode = ms.GRAPH_MODE }, got ",
                                  lua_isnone(L, 1) ? "nothing" : describe(L, 1)));
     check_options(L, 1, "set_context",
-                  {"mode", "device_target", "device_id", "device_fallback", "deterministic", "runtime_num_threads",
-                   "float32_matmul_precision"});
+                  {"mode", "jit_level", "device_target", "device_id", "device_fallback", "deterministic",
+                   "runtime_num_threads", "float32_matmul_precision"});
     // All options are checked before one is set.
     std::optional<int64_t> mode, threads;
     std::optional<bool> deterministic;
@@ -175,6 +184,7 @@ int set_context(lua_State* L) {
         if (mode != pynative_mode && mode != graph_mode)
             throw value_error("set_context", str("mode must be ms.GRAPH_MODE or ms.PYNATIVE_MODE, got ", *mode));
     }
+    const std::string level = level_option(L);
     if (push_option(L, 1, "deterministic")) {
         const std::string_view text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
         if (!lua_isboolean(L, -1) && text != "ON" && text != "OFF")
@@ -199,6 +209,10 @@ int set_context(lua_State* L) {
     if (deterministic) {
         lua_pushboolean(L, *deterministic);
         lua_setfield(L, settings, "deterministic");
+    }
+    if (!level.empty()) {
+        push(L, std::string_view(level));
+        lua_setfield(L, settings, "jit_level");
     }
     if (threads) lunaria::set_num_threads(static_cast<int>(*threads));
     if (device) set_current_device(device);
@@ -226,6 +240,9 @@ int get_context(lua_State* L) {
         jit::push_mode(L);
         lua_getfield(L, -1, "graph");
         lua_pushinteger(L, lua_toboolean(L, -1) ? graph_mode : pynative_mode);
+    } else if (name == "jit_level") {
+        jit::push_mode(L);
+        lua_getfield(L, -1, "jit_level");
     } else if (name == "device_target")
         push(L, current_device()->name());
     else if (name == "device_id")
@@ -239,9 +256,10 @@ int get_context(lua_State* L) {
     else if (name == "float32_matmul_precision")
         lua_pushstring(L, rounds_products() ? "high" : "highest");
     else
-        throw argument_error("get_context", str("there is no setting '", name,
-                                                "'; there are: mode, device_target, device_id, device_fallback, "
-                                                "deterministic, runtime_num_threads, float32_matmul_precision"));
+        throw argument_error("get_context",
+                             str("there is no setting '", name,
+                                 "'; there are: mode, jit_level, device_target, device_id, "
+                                 "device_fallback, deterministic, runtime_num_threads, float32_matmul_precision"));
     return 1;
 }
 

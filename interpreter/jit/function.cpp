@@ -66,10 +66,11 @@ int make(lua_State* L) {
     luaL_setmetatable(L, kMetatable);
     if (lua_istable(L, 2)) {
         if (push_option(L, 2, "fullgraph")) f.full = lua_toboolean(L, -1);
-        if (push_option(L, 2, "flat")) f.flat = lua_toboolean(L, -1);
         if (push_option(L, 2, "ways")) f.limits.ways = static_cast<size_t>(lua_tointeger(L, -1));
         if (push_option(L, 2, "steps")) f.limits.steps = static_cast<size_t>(lua_tointeger(L, -1));
         if (push_option(L, 2, "patience")) f.patience = lua_tointeger(L, -1);
+        if (f.patience > 0) f.level = level_of_mode(L);
+        if (push_option(L, 2, "level")) f.level = level_named(lua_tostring(L, -1));
         if (push_option(L, 2, "label")) f.label = lua_tostring(L, -1);
     }
     lua_settop(L, 3);
@@ -119,6 +120,7 @@ void make_for_entry(lua_State* L, int function) {
     lua_call(L, 1, 1);
     Function& f = function_at(L, -1);
     f.unasked = true;
+    f.level = level_of_mode(L);
     f.limits.ways = kWaysUnasked;
     f.limits.steps = kStepsUnasked;
     f.limits.live = kLiveUnasked;
@@ -133,6 +135,7 @@ bool is_collected(lua_State* L, int compiled) { return !held_at(L, compiled); }
 
 // try(f, arguments...): whether the call is done; take(f) then returns its results.
 int try_call(lua_State* L) {
+    note_call(L);
     Held& held = own_function(L);
     if (!held) {
         lua_pushboolean(L, false);

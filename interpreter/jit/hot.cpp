@@ -20,6 +20,10 @@ namespace {
 constexpr int kWorking = 2;
 // The number of calls that make none after which a function is left alone.
 constexpr int kIdle = 64;
+// A function that is about to be compiled is watched for the length of a call. With more calls than this of functions
+// that are compiled, or about to be, it is a loop around them: to record it would take as long as all its turns, and
+// gain little. After so many further calls it is watched again.
+constexpr int kWithin = 16, kWatchedAgain = 1024;
 
 // The place of a function's definition.
 struct Definition {
@@ -35,10 +39,54 @@ Definition definition_of(lua_State* L, int function) {
     return {info.source, info.linedefined};
 }
 
+// The watched call.
+class Watched {
+  public:
+    void begin(lua_State* L, const void* function, const void* call) { *this = Watched(L, function, call); }
+    const void* function() const { return function_; }
+    bool is_over() const { return over_; }
+    bool is_on(const lua_State* L) const { return function_ && thread_ == L; }
+    bool is_loop() const { return within_ > kWithin; }
+    // Something begins that counts if it is within the call; `call`: that of `function`, or null.
+    void note(lua_State* L, const void* function, const void* call) {
+        if (!function_ || over_ || L != thread_) return;
+        // The next call of the function takes the place of the watched one.
+        over_ = (function == function_ && call == call_) || !is_on_stack(L) || ++within_ > kWithin;
+    }
+
+    Watched() = default;
+
+  private:
+    Watched(lua_State* L, const void* function, const void* call) : thread_(L), function_(function), call_(call) {}
+    bool is_on_stack(lua_State* L) const {
+        constexpr int kLevels = 64;
+        lua_Debug frame;
+        for (int level = 0; level < kLevels && lua_getstack(L, level, &frame); ++level) {
+            if (frame.i_ci != call_) continue;
+            if (!lua_checkstack(L, 1)) return false;
+            lua_getinfo(L, "f", &frame);
+            const bool same = lua_topointer(L, -1) == function_;
+            lua_pop(L, 1);
+            return same;
+        }
+        return false;
+    }
+    const lua_State* thread_ = nullptr;
+    const void *function_ = nullptr, *call_ = nullptr;  // null: no call is watched
+    int within_ = 0;
+    bool over_ = false;
+};
+
+Watched& watched() {
+    thread_local Watched call;
+    return call;
+}
+
 // Recently called functions, by address.
 struct Calls {
     const void* function = nullptr;
     int working = 0, idle = 0;
+    int passed = 0;         // whether a watched call was found to be a loop around others (-1) or not (1)
     uint64_t bytes = 0;     // bytes of tensors that this thread had made at the last call
     Definition definition;  // of the function that was called first
 };
@@ -61,11 +109,17 @@ struct Counts {
         if (!is_known) {
             place = std::ranges::find(set, nullptr, &Calls::function);
             if (place == set.end()) --place;
-            *place = {function, 0, 0, bytes, definition_of(L, index)};
+            *place = {function, 0, 0, 0, bytes, definition_of(L, index)};
         }
         if (!is_known && ++newcomers % kNowAndThen != 0) return *place;
         std::rotate(set.begin(), place, place + 1);
         return set.front();
+    }
+    // Enters what was found about the watched function.
+    void take(const Watched& call) {
+        for (auto& set : sets)
+            for (Calls& c : set)
+                if (c.function == call.function()) c.passed = call.is_loop() ? -1 : 1;
     }
 };
 
@@ -96,7 +150,21 @@ void push_compiled(lua_State* L) {
     lua_rawsetp(L, LUA_REGISTRYINDEX, &compiled_key);
 }
 
-bool is_hot(Counts& counts, lua_State* L, int function, bool& idle) {
+// Whether the function, which is about to be compiled, is no loop around others; asked again until that is known.
+bool passes(Counts& counts, lua_State* L, Calls& c, const void* call) {
+    Watched& other = watched();
+    other.note(L, c.function, call);
+    if (other.function() && other.is_over()) {
+        counts.take(other);
+        other = Watched();
+    }
+    if (c.passed == 0 && !other.is_on(L)) other.begin(L, c.function, call);
+    if (c.passed < 0 && c.working > kWatchedAgain) c.passed = c.working = 0;
+    return c.passed > 0;
+}
+
+// `call`: the running one.
+bool is_hot(Counts& counts, lua_State* L, int function, const void* call, bool& idle) {
     const uint64_t bytes = thread_allocated_bytes();
     Calls& c = counts.of(L, function, bytes);
     if (c.bytes != bytes)
@@ -108,6 +176,7 @@ bool is_hot(Counts& counts, lua_State* L, int function, bool& idle) {
     const bool hot = c.working >= kWorking;
     if (!hot && !idle) return false;
     const bool is_known = c.definition == definition_of(L, function);
+    if (is_known && hot && level_of_mode(L) == trace::Level::paying && !passes(counts, L, c, call)) return false;
     c = {};
     if (is_known) return hot;  // the prologue does not ask again
     // Another function was defined there before, whose calls tell nothing about this one.
@@ -137,7 +206,7 @@ int entry(lua_State* L) {
     if (lua_isnil(L, -1)) {
         bool idle = false;
         auto& counts = *static_cast<Counts*>(lua_touserdata(L, lua_upvalueindex(3)));
-        if (!is_hot(counts, L, function, idle)) {
+        if (!is_hot(counts, L, function, caller.i_ci, idle)) {
             if (idle) release_entry(L, function);
             return decline();
         }
@@ -188,14 +257,30 @@ void watch_functions(lua_State* L, bool on) {
     set_entry(L);
 }
 
+void note_call(lua_State* L) { watched().note(L, nullptr, nullptr); }
+
 void push_mode(lua_State* L) {
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mode_key) != LUA_TNIL) return;
     lua_pop(L, 1);
-    lua_createtable(L, 0, 1);
+    lua_createtable(L, 0, 3);
     lua_pushboolean(L, false);
     lua_setfield(L, -2, "graph");
+    lua_pushliteral(L, "auto");
+    lua_setfield(L, -2, "jit_level");
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &mode_key);
+}
+
+trace::Level level_named(std::string_view name) {
+    return name == "O0" ? trace::Level::nothing : name == "O1" ? trace::Level::at_once : trace::Level::paying;
+}
+
+trace::Level level_of_mode(lua_State* L) {
+    push_mode(L);
+    lua_getfield(L, -1, "jit_level");
+    const trace::Level level = level_named(lua_tostring(L, -1));
+    lua_pop(L, 2);
+    return level;
 }
 
 int compiled(lua_State* L) {

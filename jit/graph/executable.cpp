@@ -58,6 +58,28 @@ class Gathering {
     Replay* replay_;
 };
 
+// Takes the time that a run spends without code that it waits for.
+class Awaited {
+  public:
+    explicit Awaited(const std::vector<WantedCode*>& wanted) : wanted_(wanted) {}
+    ~Awaited() {
+        for (WantedCode* code : wanted_) code->seconds += seconds_ / static_cast<double>(wanted_.size());
+    }
+    Awaited(const Awaited&) = delete;
+    Awaited& operator=(const Awaited&) = delete;
+    template <class F>
+    void run(const Step& step, F&& f) {
+        if (wanted_.empty() || !step.awaits) return f();
+        const auto start = std::chrono::steady_clock::now();
+        f();
+        seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+
+  private:
+    const std::vector<WantedCode*>& wanted_;
+    double seconds_ = 0;
+};
+
 }  // namespace
 
 struct Executable::Program {
@@ -394,6 +416,21 @@ void Executable::run(std::span<const Tensor> inputs, std::span<Tensor> outputs, 
     program_->add_times(times);
 }
 
+bool Executable::is_worth_code() const {
+    const auto& wanted = program_->plan.wanted;
+    if (wanted.empty()) return false;
+    // Generated code takes about half the time of the operators that it stands for; a program may end at any time.
+    constexpr double kTimes = 4;
+    size_t count = 0;
+    double seconds = 0;
+    for (const WantedCode* code : wanted) {
+        if (code->known) continue;
+        ++count;
+        seconds += code->seconds;
+    }
+    return count == 0 || seconds > kTimes * generation_seconds(count);
+}
+
 std::vector<StepTime> Executable::profile(std::span<const Tensor> inputs, std::span<Tensor> outputs) const {
     std::vector<StepTime> times;
     run_steps(inputs, outputs, &times, {}, {});
@@ -452,6 +489,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
                                         : roots[plan.inputs[root.index]];
     }
     Profile* profile = Profile::current();
+    Awaited awaited(plan.wanted);
     // After an exception the context is incomplete and is not used again.
     auto run_step = [&](size_t s) {
         if (profile) {
@@ -459,7 +497,7 @@ void Executable::run_steps(std::span<const Tensor> inputs, std::span<Tensor> out
             return;
         }
         if (!times) {
-            context->run(s);
+            awaited.run(plan.steps[s], [&] { context->run(s); });
             return;
         }
         const auto start = std::chrono::steady_clock::now();
@@ -579,6 +617,8 @@ std::string Executable::describe() const {
         if (step.kind == Step::Kind::loop) text += str("  (", step.rows, " x ", step.inner, ")");
         text += '\n';
     }
+    if (const size_t wanted = program_->plan.wanted.size())
+        text += str("code for ", wanted, wanted == 1 ? " loop" : " loops", " is made when that pays\n");
     return text + str("arena ", program_->plan.arena_bytes, " bytes\n");
 }
 
@@ -594,7 +634,12 @@ std::unique_ptr<Executable> executable_of(Plan plan) {
 }
 
 std::unique_ptr<Executable> compile(const ir::Graph& graph, const CompileOptions& options) {
-    std::unique_ptr<Executable> result = executable_of(plan_of(graph, options));
+    std::optional<KnownCodeOnly> known;
+    // The times of steps that a device queues tell nothing.
+    if (options.waits && !current_place()) known.emplace();
+    Plan plan = plan_of(graph, options);
+    if (known) plan.wanted = std::move(known->wanted);
+    std::unique_ptr<Executable> result = executable_of(std::move(plan));
     if (dumps("kernels")) std::cerr << graph.name << ":\n" << result->describe();
     return result;
 }

@@ -42,6 +42,7 @@ struct CompileOptions {
     std::vector<size_t> borrowed{};
     std::vector<EarlyUse> early{};
     bool generate = true;           // false: every operator runs by its own kernel
+    bool waits = false;             // code that no cache has is left out for now, see Executable::is_worth_code()
     bool generates_single = false;  // also single operators that could be part of generated code become such code
     bool keeps_sources = false;  // keeps the sources of generated code, for a plan that is to be written (plan_file.h)
 };
@@ -106,6 +107,9 @@ class Executable {
     // Operators without a kernel on its device: the host runs them, with copies of operands and results.
     std::vector<std::string_view> host_operators() const;
     ExecutableStats stats() const;
+    // Whether it runs without code that it waits for, and now has that at hand or has spent so much time without it
+    // that generating it is likely to pay: compiling the graph again gives the same results faster.
+    bool is_worth_code() const;
     // The launch list, one step per line: for reports and LUNARIA_DUMP=kernels.
     std::string describe() const;
 

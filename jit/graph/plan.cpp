@@ -193,10 +193,15 @@ class Planner {
         std::vector<LoopRef> codes;
         if (!tasks.empty()) codes = backend_->compile(tasks);
         for (size_t p = 0; p < pieces.size(); ++p) {
-            if (loop_of[p] != SIZE_MAX && codes[loop_of[p]])
+            const bool is_loop = loop_of[p] != SIZE_MAX;
+            if (is_loop && codes[loop_of[p]]) {
                 add_loop(pieces[p], loops[loop_of[p]], codes[loop_of[p]]);
-            else
-                for (const ir::Node* node : pieces[p].nodes) add_operator(*node);
+                continue;
+            }
+            for (const ir::Node* node : pieces[p].nodes) {
+                add_operator(*node);
+                plan_.steps.back().awaits = is_loop;
+            }
         }
     }
 

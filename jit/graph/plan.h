@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/loops/graph_backend.h"
+#include "core/loops/kernels.h"
 #include "jit/graph/executable.h"
 #include "jit/graph/flat.h"
 #include "jit/graph/loop_builder.h"
@@ -55,6 +56,7 @@ struct Step {
     std::vector<Value> args;  // without the tensors in `uses`
     std::vector<Use> uses;
     DType dtype = DType::f32;
+    bool awaits = false;          // of an operator: it is part of a loop that has no code
     std::vector<size_t> results;  // roots; of an eager step SIZE_MAX where the result is not read
     // loop
     LoopRef loop{};
@@ -95,6 +97,7 @@ struct Plan {
     std::vector<EarlyUse> early;
     std::vector<std::vector<size_t>> early_after;  // by step: uses that come right after it; empty without any
     size_t arena_bytes = 0;
+    std::vector<WantedCode*> wanted;  // with CompileOptions::waits
     std::vector<LoopSource> sources;  // with CompileOptions::keeps_sources
 };
 

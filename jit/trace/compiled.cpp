@@ -6,7 +6,6 @@
 #include "core/base/log.h"
 #include "core/random/random.h"
 #include "jit/trace/recorder.h"
-#include "jit/trace/runner.h"
 #include "jit/trace/size_pattern.h"
 
 namespace lunaria::trace {
@@ -32,6 +31,9 @@ std::string why_not_worth_it(const Tree& tree) {
 // Recordings that a function may have at once; more are allowed with its calls, so that new cases never cost more than
 // a part of the time.
 constexpr int64_t kFreely = 64, kCallsPerRecording = 16;
+// Of those of a function whose compilation has to pay the first few are free, and each further one takes so many calls
+// that a record has done.
+constexpr int64_t kUnearned = 8, kRunsPerRecording = 4;
 // For a function that is compiled unasked: the number of refusals without a record after which it is not tried again.
 constexpr int64_t kMostRefusals = 4;
 
@@ -59,6 +61,7 @@ bool Compiled::may_record() const { return calls >= retry_at && recorded < kFree
 void Compiled::refuse(std::string why) {
     refusal = std::move(why);
     refused_at = calls;
+    rests = false;
     retry_at = calls + wait;
     wait = std::min<int64_t>(2 * wait, 1 << 20);
     if (unasked && tree.steps == 0 && ++fruitless >= kMostRefusals) eager = refusal;
@@ -106,6 +109,10 @@ Compiled::Recorded Compiled::record(Outside& outside, vm::Values& results) {
         refuse_recorded(made.stopped());
     else if (!made.growth().block && ++fruitless >= 32)
         refuse("the same calls have to be recorded over and over");
+    else if (level == Level::paying && recorded > kUnearned + runs / kRunsPerRecording) {
+        refuse("most of its calls do something new, so that recording them costs more than it saves");
+        rests = true;
+    }
     if (std::string done = full ? outside_graph(outside) : ""; !done.empty()) {
         refuse(std::move(done));
         eager = refusal;
@@ -130,7 +137,7 @@ bool Compiled::attempt(Outside& outside, vm::Values& results) {
     } clear{progress};
     RandomStream random;
     if (tree.random) random = default_generator().state();
-    if (!trial && trace::run(outside, tree, flat, progress, results)) {
+    if (!trial && trace::run(outside, tree, level, progress, results)) {
         ++runs;
         if (tree.dirty) settle(tree);
         return true;

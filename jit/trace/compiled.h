@@ -8,6 +8,7 @@
 
 #include "jit/trace/outside.h"
 #include "jit/trace/progress.h"
+#include "jit/trace/runner.h"
 
 namespace lunaria::trace {
 
@@ -16,7 +17,7 @@ struct Compiled {
     // run the call.
     bool attempt(Outside& outside, vm::Values& results);
     // Whether calls wait until recording again is likely to pay.
-    bool waits() const { return (tree.steps == 0 || stopped_late) && calls < retry_at; }
+    bool waits() const { return (tree.steps == 0 || stopped_late || rests) && calls < retry_at; }
     // Whether so many branches were removed from the records that they should begin anew, since objects kept for those
     // branches stay. Not to be asked at the end of a call, whose results may be among these objects.
     bool is_crowded() const { return tree.forgotten > kMostForgotten; }
@@ -34,11 +35,12 @@ struct Compiled {
     int64_t refused_at = -1, retry_at = 0, wait = kFirstWait;
     bool stopped_late = false;  // recordings stop after an effect: until retry_at the outside runs all calls
     int64_t runs_before = -1;   // number of compiled calls when the last recording was stopped
-    bool trial = false;         // calls are recorded only, and change nothing that outlives them
-    bool flat = false;          // operators run one by one
-    bool unasked = false;       // it is compiled because it is called often, not because the user asked
-    bool full = false;          // being left to the outside is an error
-    std::string label;          // the name that the user gave it; empty: the function's own name and line
+    Level level = Level::at_once;
+    bool rests = false;    // recordings do not pay: until retry_at the outside runs all calls
+    bool trial = false;    // calls are recorded only, and change nothing that outlives them
+    bool unasked = false;  // it is compiled because it is called often, not because the user asked
+    bool full = false;     // being left to the outside is an error
+    std::string label;     // the name that the user gave it; empty: the function's own name and line
     int64_t calls = 0, runs = 0, interpreted = 0, resumed = 0, fruitless = 0, recorded = 0;
     struct Recording {
         std::string surprise, failure;

@@ -16,6 +16,9 @@ namespace {
 
 constexpr size_t kLeast = 2;   // least number of operators for a graph
 constexpr size_t kSizes = 32;  // number of input sizes for which an open region is kept compiled
+// The run for the same sizes in which an open region is compiled: where compiling has to pay, most sizes come too
+// rarely.
+constexpr int kSizedRun = 2, kSizedRunToPay = 8;
 
 bool uses_any(const Step& step, const std::unordered_set<int32_t>& slots) {
     bool found = false;
@@ -349,15 +352,15 @@ std::string graph_text(Block& block, const Region& region, bool optimized) {
 namespace {
 
 bool compile(Block& block, Region& region, std::span<const TensorType> types, std::span<const Value> numbers,
-             std::unique_ptr<graph::Executable>& executable) {
+             bool waits, std::unique_ptr<graph::Executable>& executable) {
     const auto start = std::chrono::steady_clock::now();
     bool fits = true;
     try {
         ir::Graph graph("region");
         fits = Builder(block, region, types, numbers, graph).build();
         if (fits)
-            executable =
-                graph::compile(graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region)});
+            executable = graph::compile(
+                graph, {.donations = {}, .borrowed = region.borrowed, .early = early_uses(region), .waits = waits});
     } catch (const Error& e) {
         region.problem = e.what();
         fits = std::none_of(block.steps.begin() + static_cast<ptrdiff_t>(region.begin),
@@ -378,7 +381,9 @@ bool compile(Block& block, Region& region, std::span<const TensorType> types, st
 
 }  // namespace
 
-bool compile(Block& block, Region& region) { return compile(block, region, region.types, {}, region.executable); }
+bool compile(Block& block, Region& region, bool waits) {
+    return compile(block, region, region.types, {}, waits, region.executable);
+}
 
 bool is_divided(const Region& region, std::span<const Tensor> inputs) {
     return region.lays_out || (has_places() && std::ranges::any_of(inputs, [](const Tensor& t) {
@@ -429,7 +434,8 @@ std::unordered_map<const ir::Node*, std::string> layouts_of(const Tree& tree) {
     return texts;
 }
 
-const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs) {
+const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs, bool waits) {
+    if (region.executable && region.executable->is_worth_code()) compile(block, region);
     if (!region.executable || !has_places()) return region.executable.get();
     const auto placed = std::ranges::find_if_not(inputs, is_traveller);
     Device* const wanted = placed == inputs.end() ? current_place() : placed->device();
@@ -438,14 +444,14 @@ const graph::Executable* place(Block& block, Region& region, std::span<const Ten
     if (region.executable && region.executable->place() == wanted) return region.executable.get();
     const PlaceScope scope(wanted);
     region.executable.reset();
-    compile(block, region, region.types, {}, region.executable);
+    compile(block, region, region.types, {}, waits, region.executable);
     if (!region.executable) std::swap(region.executable, region.elsewhere);
     region.failed = false;
     return region.executable.get();
 }
 
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
-                                       std::span<const Value> numbers) {
+                                       std::span<const Value> numbers, bool waits) {
     auto fits = [&](const Region::Sized& one) {
         if (!std::ranges::equal(one.numbers, numbers, identical)) return false;
         for (size_t i = 0; i < inputs.size(); ++i)
@@ -464,10 +470,11 @@ const graph::Executable* executable_of(Block& block, Region& region, std::span<c
     }
     std::rotate(list.begin(), found, found + 1);
     Region::Sized& one = list.front();
-    if (!one.executable && ++one.runs >= 2) {
+    const bool worth = one.executable && one.executable->is_worth_code();
+    if (worth || (!one.executable && ++one.runs >= (waits ? kSizedRunToPay : kSizedRun))) {
         std::vector<TensorType> types;
         for (const Tensor& t : inputs) types.push_back({t.dtype(), t.shape()});
-        compile(block, region, types, numbers, one.executable);
+        compile(block, region, types, numbers, waits && !worth, one.executable);
     }
     return one.executable.get();
 }

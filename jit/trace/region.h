@@ -74,10 +74,11 @@ using SlotTypes = std::unordered_map<int32_t, SlotType>;
 void find_regions(Block& block, SlotTypes& types);
 // Groups the guards, in the regions and between them. To be called whenever the block has changed.
 void find_guard_groups(Block& block);
-// False: the regions of the tree have to be found anew, because an operator does not fit into one.
-bool compile(Block& block, Region& region);
+// False: the regions of the tree have to be found anew, because an operator does not fit into one. `waits`: code is
+// generated when that is likely to pay.
+bool compile(Block& block, Region& region, bool waits = false);
 // Makes the region's executable one for the device of the inputs, and gives it; null where operators run one by one.
-const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs);
+const graph::Executable* place(Block& block, Region& region, std::span<const Tensor> inputs, bool waits);
 // Whether the region runs in pieces: it lays tensors out, or some of its inputs are on a device that runs whole
 // operators.
 bool is_divided(const Region& region, std::span<const Tensor> inputs);
@@ -90,6 +91,6 @@ std::unordered_map<const ir::Node*, std::string> layouts_of(const Tree& tree);
 std::string graph_text(Block& block, const Region& region, bool optimized);
 // For an open region: the compiled form for these inputs; null while there is none yet.
 const graph::Executable* executable_of(Block& block, Region& region, std::span<const Tensor> inputs,
-                                       std::span<const Value> numbers);
+                                       std::span<const Value> numbers, bool waits);
 
 }  // namespace lunaria::trace

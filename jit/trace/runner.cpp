@@ -21,11 +21,11 @@ namespace {
 
 class Runner {
   public:
-    Runner(Outside& outside, Tree& tree, bool flat, Progress& progress)
+    Runner(Outside& outside, Tree& tree, Level level, Progress& progress)
         : outside_(outside),
           host_(outside.host),
           tree_(tree),
-          flat_(flat),
+          level_(level),
           progress_(progress),
           slots_(progress.slots),
           constants_(tree.tables) {
@@ -121,10 +121,13 @@ class Runner {
         return true;
     }
 
+    bool waits() const { return level_ == Level::paying; }
+
     // Whether the region runs as a graph. It is compiled when it runs for the first time, whatever the cache of kernels
-    // holds, since a program's results must not depend on the cache.
+    // holds, since a program's results must not depend on the cache: without code for its loops their operators run by
+    // themselves, to the same bits, but products are joined alike.
     bool is_ready(Block& block, Region& region) {
-        if (flat_ || Observer::sees_all()) return false;
+        if (level_ == Level::nothing || Observer::sees_all()) return false;
         if (region.executable || (region.open && !region.failed)) return true;
         if (region.failed) return false;
         // Where tensors may lie on ranks, the inputs tell which form is needed.
@@ -134,7 +137,7 @@ class Runner {
     }
 
     void compile_first(Block& block, Region& region) {
-        if (!compile(block, region)) tree_.dirty = block.changed = true;
+        if (!compile(block, region, waits())) tree_.dirty = block.changed = true;
         constexpr size_t kLargeArena = 8u << 20;
         // Garbage of earlier calls gives its memory to the temporaries of the graph.
         if (region.executable && region.executable->stats().arena_bytes >= kLargeArena) outside_.make_room();
@@ -144,9 +147,10 @@ class Runner {
     const graph::Executable* form_for(Block& block, Region& region) {
         if (!region.open) {
             if (!region.executable && !region.failed) compile_first(block, region);
-            return place(block, region, progress_.inputs);
+            return place(block, region, progress_.inputs, waits());
         }
-        const graph::Executable* executable = executable_of(block, region, progress_.inputs, progress_.numbers);
+        const graph::Executable* executable =
+            executable_of(block, region, progress_.inputs, progress_.numbers, waits());
         if (region.failed) tree_.dirty = block.changed = true;
         return executable;
     }
@@ -631,7 +635,7 @@ class Runner {
     Outside& outside_;
     vm::Host& host_;
     Tree& tree_;
-    const bool flat_;
+    const Level level_;
     Progress& progress_;
     std::vector<Value>& slots_;
     const std::unordered_set<const void*>& constants_;
@@ -641,8 +645,8 @@ class Runner {
 
 }  // namespace
 
-bool run(Outside& outside, Tree& tree, bool flat, Progress& progress, vm::Values& results) {
-    return Runner(outside, tree, flat, progress).run(results);
+bool run(Outside& outside, Tree& tree, Level level, Progress& progress, vm::Values& results) {
+    return Runner(outside, tree, level, progress).run(results);
 }
 
 }  // namespace lunaria::trace

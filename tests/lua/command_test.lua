@@ -41,7 +41,7 @@ end)
 t.test("LUNARIA_LOG explains what graph mode does", function()
   local path = script [[
 local ms = require "lunaria"
-ms.set_context { mode = ms.GRAPH_MODE }
+ms.set_context { mode = ms.GRAPH_MODE, jit_level = "O1" }
 local function scaled(x, n) return ms.ops.tanh(x) * 2 + 1, n + 1 end
 for i = 1, 12 do scaled(ms.ones { 4 }, i) end
 local function looks(x) debug.getinfo(1) return x * 2 end

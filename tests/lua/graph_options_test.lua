@@ -53,6 +53,7 @@ t.test("ms.jit checks each option", function()
     t.fails("jit: limit must be a positive integer", function() ms.jit(double, { limit = limit }) end)
   end
   t.fails({ "jit: jit_level must be", "got the string 'O2'" }, function() ms.jit(double, { jit_level = "O2" }) end)
+  t.fails({ "set_context: jit_level must be", "got the string 'O2'" }, function() ms.set_context { jit_level = "O2" } end)
   for _, level in ipairs { "O0", "O1", "auto" } do
     t.equal(ms.jit { jit_level = level, limit = 2.0, backend = "ms_backend" }(double)(x), ms.tensor { 2.0, 4.0 })
   end

@@ -9,11 +9,14 @@ local equal, fails = t.equal, t.fails
 local function graph() ms.set_context { mode = ms.GRAPH_MODE } end
 local function eager() ms.set_context { mode = ms.PYNATIVE_MODE } end
 
+local level = ms.get_context "jit_level"
+
 local function test(name, body)
   t.test(name, function()
     graph()
     local ok, message = xpcall(body, function(e) return debug.traceback(tostring(e), 2) end)
     eager()
+    ms.set_context { jit_level = level }
     if not ok then error(message, 0) end
   end)
 end
@@ -431,12 +434,47 @@ test("a record that becomes too long is left at any operator", function()
       end
       return last, d
     end
-    for _ = 1, 3 do many(2, 2) end
+    for _ = 1, 6 do many(2, 2) end
     local last, d = many(7, 250)
     t.near(last, value, 1e-6)
     t.near(d, slope, 1e-6)
     local report = ms.jit_report(many)
     equal((report.eager or report.refused) ~= nil, true)
+  end
+end)
+
+test("a loop around what is compiled is left to Lua, but for jit_level O1", function()
+  ms.set_context { jit_level = "auto" }
+  local function step(v) return v * 2 + 1 end
+  local function loop(v)
+    for _ = 1, 40 do v = step(v) * 0.1 end
+    return v
+  end
+  for i = 1, 12 do loop(vector(i)) end
+  equal(is_compiled(loop), false)
+  if calls(step) < 100 then error(tostring(ms.jit_report(step))) end
+  ms.set_context { jit_level = "O1" }
+  for i = 1, 4 do loop(vector(i)) end
+  equal(is_compiled(loop), true)
+end)
+
+test("a function whose calls do something new each time is left to Lua for longer and longer", function()
+  ms.set_context { jit_level = "auto" }
+  local function strange(v, name) return v * #name end
+  for i = 1, 100 do equal(strange(vector(i), ("n"):rep(i)), vector(i * i)) end
+  local report = ms.jit_report(strange)
+  if #report.recordings > 16 then error(tostring(report)) end
+  equal(report.refused:find("something new", 1, true) ~= nil, true)
+end)
+
+test("code is generated at once with jit_level O1, and not at all with O0", function()
+  local x = vector(1, 2)
+  for name, graphs in pairs { O0 = 0, O1 = 1 } do
+    ms.set_context { jit_level = name }
+    local function step(v) return ops.tanh(v * 2) + 1 end
+    for _ = 1, 6 do step(x) end
+    equal(ms.jit_report(step).graphs, graphs)
+    equal(calls(step) >= 2, true)
   end
 end)
 

@@ -75,7 +75,7 @@ def run(path, update, graph):
     if graph:
         first = next(cell for cell in fresh["cells"] if cell["cell_type"] == "code")
         # On the line of the first statement, so that cells and lines keep their numbers.
-        first["source"] = "ms.set_context{ mode = ms.GRAPH_MODE }; " + joined(first["source"])
+        first["source"] = "ms.set_context{ mode = ms.GRAPH_MODE, jit_level = 'O1' }; " + joined(first["source"])
     execute(fresh)
     if update:
         for cell in fresh["cells"]:

@@ -10,7 +10,7 @@ import pexpect
 
 PROGRAM = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/lunaria")
 # --graph after the program: sessions start in graph mode, in which nothing may look otherwise.
-IN_GRAPH_MODE = {"LUA_INIT": 'require("lunaria").set_context{ mode = 0 }'} if "--graph" in sys.argv else {}
+IN_GRAPH_MODE = {"LUA_INIT": 'require("lunaria").set_context{ mode = 0, jit_level = "O1" }'} if "--graph" in sys.argv else {}
 # The promise is 0.1 s; the limits tell its order of magnitude from that of the operators that are stopped. On the clock they are
 # generous, since tests share a machine, and a system that has to clear or take back gigabytes takes as long as it does; what
 # the process itself computes until it is back at the prompt, on all of its threads, depends on them less.

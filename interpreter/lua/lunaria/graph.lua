@@ -53,14 +53,15 @@ local function jit(where, f, options)
   options = options_for(where, options)
   if core.is_jit(f) then f = target(f) end
   return core.make(f, { fullgraph = options.fullgraph, ways = math.tointeger(options.limit),
-    steps = math.tointeger(options.max_steps), flat = options.jit_level == "O0" })
+    steps = math.tointeger(options.max_steps), level = options.jit_level })
 end
 
 --- The function, compiled: it gives what f gives, faster. f is run and what it does is recorded; later calls that find
 --- everything as it was do the same without Lua. options: fullgraph (true: that f cannot be compiled as a whole is an error), limit
 --- (how many cases of one place are kept, 64: beyond them those that came the longest time ago make room), max_steps (of all records,
---- 100000: what takes more is left to Lua), jit_level ("O0":
---- operators run one by one, "O1" and "auto": they are compiled together), jit_config (a ms.JitConfig).
+--- 100000: what takes more is left to Lua), jit_level ("O0": operators run one by one; "O1", which it is unless said otherwise: they are
+--- compiled together when they first run; "auto": code is generated only for what runs long enough that it is likely to pay),
+--- jit_config (a ms.JitConfig).
 ---     > ms.jit(function(x) return x * 2 end)(ms.tensor{1.0, 2.0}):tolist()[2] --> 4.0
 function G.jit(f, options)
   if type(f) == "table" and getmetatable(f) == nil and options == nil then

@@ -207,6 +207,43 @@ TEST_F(KernelCacheTest, kernels_come_from_the_process_then_from_disk_then_from_t
     expect_right();
 }
 
+TEST_F(KernelCacheTest, a_graph_that_waits_runs_without_code_until_there_is_some) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    auto graph = chain();
+    const std::vector<Tensor> inputs{lunaria::testing::random_tensor({DType::f32, {40}}, 1)};
+    const size_t before = kernel_cache_stats().generated;
+    const auto waiting = compile(*graph, {.waits = true});
+    std::vector<Tensor> outputs(1);
+    waiting->run(inputs, outputs);
+    EXPECT_EQ(kernel_cache_stats().generated, before);
+    EXPECT_EQ(waiting->stats().generated, 0u);
+    EXPECT_FALSE(waiting->is_worth_code());
+    EXPECT_TRUE(lunaria::testing::are_equal(outputs, lunaria::testing::run_compiled(*graph, inputs)));
+    EXPECT_TRUE(waiting->is_worth_code());
+    forget_kernels();
+    const auto again = compile(*graph, {.waits = true});
+    EXPECT_EQ(again->stats().generated, 1u);
+    EXPECT_FALSE(again->is_worth_code());
+}
+
+TEST_F(KernelCacheTest, a_graph_that_waits_is_worth_code_after_it_has_run_for_long) {
+    if (!can_generate()) GTEST_SKIP() << "no code generator";
+    ir::Graph graph("f");
+    ir::GraphBuilder builder(graph);
+    Expr x(builder, Value(graph.add_parameter("", ir::NodeType::of({DType::f32, {1 << 20}}))));
+    graph.result = (call("tanh", {x}) * x + 1.5).value();
+    const std::vector<Tensor> inputs{lunaria::testing::random_tensor({DType::f32, {1 << 20}}, 1)};
+    const auto waiting = compile(graph, {.waits = true});
+    EXPECT_FALSE(waiting->is_worth_code());
+    int runs = 0;
+    for (; runs < 100000 && !waiting->is_worth_code(); ++runs) {
+        std::vector<Tensor> outputs(1);
+        waiting->run(inputs, outputs);
+    }
+    EXPECT_GT(runs, 0);
+    EXPECT_LT(runs, 100000);
+}
+
 TEST_F(KernelCacheTest, a_damaged_kernel_is_generated_again) {
     if (!can_generate()) GTEST_SKIP() << "no code generator";
     compile(*chain());

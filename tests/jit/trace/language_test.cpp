@@ -281,7 +281,7 @@ TEST_F(LanguageTest, without_compiled_graphs_the_record_gives_the_same) {
         "  return {%3}\n"
         "}\n";
     RecordedProgram f(program), flat(program);
-    flat.compiled().flat = true;
+    flat.compiled().level = trace::Level::nothing;
     for (int i = 0; i < 3; ++i) {
         f.check({floats({1, 2, 3})}, __LINE__);
         flat.check({floats({1, 2, 3})}, __LINE__);

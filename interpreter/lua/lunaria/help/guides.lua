@@ -144,7 +144,7 @@ local guides = {
   { name = "guide.graph", title = "Making it fast: graph mode",
     words = "graph mode, make it faster, speed up, compile, jit, torch.compile, slow, performance, why is it slow, what did not compile, profile, profiler, multithreading",
     parts = {
-      "One call switches everything to graph mode: functions that are called often, cells and gradients are compiled. ms.jit does so for one function. Programs stay as they are.",
+      "One call switches everything to graph mode: functions that are called often, cells and gradients are compiled, as far as that is likely to pay. ms.jit does so for one function, at once. Programs stay as they are.",
       {
         { "step = ms.jit(function(x) return ms.ops.softmax(x * 2):sum() end)" },
         { "for i = 1, 3 do y = step(ms.ones{4, 4}) end" },

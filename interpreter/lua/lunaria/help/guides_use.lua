@@ -132,7 +132,7 @@ return {
   { name = "guide.performance", title = "Why is my graph not faster? Finding what takes the time",
     words = "performance, slow, why slow, why is my graph not faster, not faster, no speedup, graph mode is slower, compile time, recompile, recompiles every time, bottleneck, where is the time spent, profile, profiler, optimise speed, speed up training, warm up, benchmark, timing, cache of kernels, threads, item in a loop, data loading is slow",
     parts = {
-      "First measure the right thing. The first calls record and compile, so they are slower; what counts is a call after these. %timeit measures a line at the prompt, ms.clock gives nanoseconds, and on a GPU ms.synchronize() has to stand before each look at the clock.",
+      "First measure the right thing. The first calls record and compile, so they are slower; what counts is a call after these. Graph mode generates code for what has run so long that it is likely to pay; ms.set_context{jit_level = \"O1\"} and ms.jit do so at once. %timeit measures a line at the prompt, ms.clock gives nanoseconds, and on a GPU ms.synchronize() has to stand before each look at the clock.",
       {
         { "step = ms.jit(function(x) return ms.ops.softmax(x * 2 + 1):sum() end)" },
         { "x = ms.ones{64, 64}" },
@@ -146,7 +146,7 @@ return {
         { "report = ms.jit_report(step)" },
         { "report.compiled_calls > 0, #report.recordings", "true 1" },
       },
-      "Usual reasons: item(), tolist() and print in the middle of a step, since the program has to wait for the number (keep the loss as a tensor and look at it every hundredth step); a step whose tensors are so small that calling costs more than computing (larger batches, ms.data_sink for many steps in one call, ms.vmap for a loop over samples); one large product or convolution, which is a library's work in both modes, so that there is little to gain; a program that ends before compiling has paid, or whose kernels are not in the cache yet; data that comes too slowly (num_parallel_workers of map and batch).",
+      "Usual reasons: item(), tolist() and print in the middle of a step, since the program has to wait for the number (keep the loss as a tensor and look at it every hundredth step); a step whose tensors are so small that calling costs more than computing (larger batches, ms.data_sink for many steps in one call, ms.vmap for a loop over samples); one large product or convolution, which is a library's work in both modes, so that there is little to gain; a program that ends before generating code would have paid; data that comes too slowly (num_parallel_workers of map and batch).",
       {
         { "stepped = ms.data_sink(function(a) return ms.ops.sum(a) end, {{ms.ones{2}}, {ms.ones{2}}}, 2)" },
         { "type(stepped())", "userdata" },

@@ -37,9 +37,11 @@ ms.set_num_threads(n): Operators use n threads from now on. Results do not depen
   lists.
     > (function() local n = ms.get_num_threads() ms.set_num_threads(1) local one = ms.get_num_threads() ms.set_num_threads(n) return one end)()
     1
-ms.set_context(settings): Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. device_target: as
-  ms.set_device. device_fallback: whether an operator that has no kernel on the device of its operands may run on the host,
-  with copies of them (true at first; ms.runtime.fallbacks counts them), or is an error.
+ms.set_context(settings): Settings by name, which ms.get_context reads. mode: ms.GRAPH_MODE or ms.PYNATIVE_MODE. jit_level: what graph
+  mode compiles by itself; "auto" (at first): what is likely to pay, by the time that it has taken so far; "O1": every function that works
+  with tensors from its second call on and all code at once, as ms.jit does; "O0": functions as "O1" does, with operators one by one.
+  device_target: as ms.set_device. device_fallback: whether an operator that has no kernel on the device of its operands may run on the
+  host, with copies of them (true at first; ms.runtime.fallbacks counts them), or is an error.
   deterministic: a program with the same seed and inputs gives the same bits when it is run again, with any number of threads
   and in both modes (help "guide.random" lists what can differ). "ON" (or true; "OFF" at first) makes the list shorter for trainings
   that go on from a backup in graph mode: a few steps are made for nothing first, so that products which compiled programs join
@@ -47,7 +49,7 @@ ms.set_context(settings): Settings by name, which ms.get_context reads. mode: ms
   where a device has a faster way for products of float32 matrices (TF32 on a GPU), operands may be rounded to 10 bits behind
   the point.
     > (function() ms.set_context { mode = ms.PYNATIVE_MODE } return ms.get_context("mode") == ms.PYNATIVE_MODE end)() --> true
-ms.get_context(name): The setting of the name: "mode", "device_target", "device_id", "device_fallback", "deterministic",
+ms.get_context(name): The setting of the name: "mode", "jit_level", "device_target", "device_id", "device_fallback", "deterministic",
   "runtime_num_threads" or "float32_matmul_precision".
     > ms.get_context("mode") == ms.PYNATIVE_MODE --> true
 ms.set_device(device_target, device_id): New tensors are on that device from now on: "CPU", or another one of ms.runtime.devices().

@@ -5,7 +5,7 @@ local known
 local function functions()
   if known then return known end
   known = {
-    [ms.set_context] = { "mode", "device_target", "device_id", "device_fallback", "deterministic",
+    [ms.set_context] = { "mode", "jit_level", "device_target", "device_id", "device_fallback", "deterministic",
       "runtime_num_threads", "float32_matmul_precision" },
     [ms.tensor] = { "dtype" }, [ms.Parameter] = { "name", "requires_grad" },
     [ms.grad] = { "grad_position", "weights", "has_aux" }, [ms.value_and_grad] = { "grad_position", "weights", "has_aux" },
