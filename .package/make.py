@@ -31,8 +31,6 @@ SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt|libresolv|libutil|libmve
 # with how the names of its functions begin.
 ABSENT = {"librtmp.so.1": "RTMP_", "libldap-2.5.so.0": "ldap_", "liblber-2.5.so.0": "ber_", "libgssapi_krb5.so.2": "(?:gss|GSS)_",
           "libnorm.so.1": "(?:Norm|NORM_)"}
-# Opened at run time, without which the programs are slower.
-OPENED = ["libhwy_contrib.so.1"]
 # Where the Debian package has no library of its own beside it.
 OPENBLAS = "libopenblas0-openmp"
 
@@ -169,13 +167,8 @@ def make_folder(build, tree, folder):
     missing = [name for name, path in needed.items() if path is None and not SYSTEM.match(name)]
     if missing:
         sys.exit(f"make.py: {', '.join(missing)} not found: install the packages that ./dev build names")
-    for name in OPENED:
-        found = re.search(rf"^\s*{name} .*=> (\S+)", output("/sbin/ldconfig", "-p"), re.M)
-        if found:
-            needed[name] = found[1]
-            needed.update(linked(found[1]))
     packages = {"llvm-19-dev"}
-    reached, rest = set(), [name for path in elf_files(tree) for name in names_needed(path)] + [name for name in OPENED if name in needed]
+    reached, rest = set(), [name for path in elf_files(tree) for name in names_needed(path)]
     while rest:
         name = rest.pop()
         if name not in reached and not SYSTEM.match(name) and not Path(needed[name]).is_relative_to(tree):
@@ -279,7 +272,7 @@ def make_deb(tree, target, version):
         (scratch / "root/usr/share/doc/lunaria/LICENSE").rename(scratch / "root/usr/share/doc/lunaria/copyright")
         (folder / "control").write_text(
             f"Package: lunaria\nVersion: {version}\nArchitecture: amd64\nMaintainer: Lunaria\nSection: science\nPriority: optional\n"
-            f"Installed-Size: {size // 1024}\nDepends: {OPENBLAS}, {depends}\nRecommends: libhwy1, librsvg2-2, fonts-dejavu-core, libsndfile1\n"
+            f"Installed-Size: {size // 1024}\nDepends: {OPENBLAS}, {depends}\nRecommends: librsvg2-2, fonts-dejavu-core, libsndfile1\n"
             f"Suggests: dataset-fashion-mnist\nDescription: {SUMMARY}\n Tensors, derivatives, networks and compiled code, with the names of MindSpore.\n")
         for path in scratch.joinpath("root").rglob("*"):
             if path.is_dir():

@@ -1,7 +1,5 @@
 #include "backends/cpu/sort_keys.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "core/base/address_space.h"
 #include "core/base/interrupt.h"
+#include "core/base/own_library.h"
 #include "core/threads/threads.h"
 
 namespace lunaria::cpu {
@@ -54,45 +52,23 @@ void radix_sort(Scratch<Item>& items, Scratch<Item>& scratch, int digits, KeyOf 
     }
 }
 
-// Highway's sort by vectors (hwy::Sorter of its release 1, which keeps nothing between calls). The library is opened
-// when the first words are sorted: it takes some milliseconds to load.
-struct Highway {
-    struct Sorter {
-        void* state = nullptr;
-    };
-    struct Ascending {};
-    template <class Word>
-    using Sort = void (*)(const Sorter*, Word*, size_t, Ascending);
-
-    Sort<uint32_t> words32 = nullptr;
-    Sort<uint64_t> words64 = nullptr;
-
-    Highway() {
-        constexpr size_t kRoom = size_t{8} << 20;
-        std::string why;
-        void* const library = open_library("libhwy_contrib.so.1", RTLD_NOW | RTLD_LOCAL, kRoom, why);
-        if (!library) return;
-        words32 = reinterpret_cast<Sort<uint32_t>>(dlsym(library, "_ZNK3hwy6SorterclEPjmNS_13SortAscendingE"));
-        words64 = reinterpret_cast<Sort<uint64_t>>(dlsym(library, "_ZNK3hwy6SorterclEPmmNS_13SortAscendingE"));
-    }
-    template <class Word>
-    Sort<Word> sort() const {
-        if constexpr (sizeof(Word) == 4)
-            return words32;
-        else
-            return words64;
-    }
-};
+// Highway's sort by vectors, or null. Its module is opened when the first words are sorted: loading it takes some
+// milliseconds.
+template <class Word>
+auto vector_sort() {
+    constexpr const char* kName = sizeof(Word) == 4 ? "lunaria_sort_words32" : "lunaria_sort_words64";
+    std::string problem;
+    return reinterpret_cast<void (*)(Word*, size_t)>(own_library_function("liblunaria_sort.so", kName, problem));
+}
 
 // Vectors take longer to begin than a few comparisons do.
 template <class Word>
 void sort_words(Word* words, size_t n) {
     constexpr size_t kFew = 32;
     if (n < kFew) return std::sort(words, words + n);
-    static const Highway highway;
-    const Highway::Sorter sorter;
-    if (const auto sort = highway.sort<Word>())
-        sort(&sorter, words, n, {});
+    static const auto sort = vector_sort<Word>();
+    if (sort)
+        sort(words, n);
     else
         std::sort(words, words + n, InterruptibleLess(std::less<Word>()));
 }

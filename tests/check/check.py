@@ -52,6 +52,7 @@ THIRD_PARTY = {
     r"(jpeglib|jerror|png)\.h": ["core/data/vision", "bench"],
     r"sqlite3\.h": ["core/data/files", "core/federated"],
     r"yaml\.h": ["core/io"],
+    r"hwy/.*": ["backends/cpu"],
     r"(pcre2|utf8proc|sentencepiece_\w+)\.h": ["core/data/text"],
     r"sndfile\.h": ["core/data/audio"],
     r"httplib\.h": ["interpreter/serve"],
