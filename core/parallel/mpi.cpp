@@ -55,7 +55,8 @@ struct Mpi {
 void* open_mpi(Launcher launcher) {
     constexpr size_t kRoom = size_t{128} << 20;
     std::vector<std::string> names = {"libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi.so"};
-    if (launcher == Launcher::mpich) std::swap(names[0], names[1]);
+    // With OpenMPI's library each process that MPICH started would be alone.
+    if (launcher == Launcher::mpich) names = {"libmpich.so.12", "libmpi.so.12"};
     if (const char* given = std::getenv("LUNARIA_MPI")) names = {given};
     std::string problems;
     for (const std::string& name : names) {
