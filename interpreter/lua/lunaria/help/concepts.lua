@@ -536,6 +536,15 @@ any nan, check for nan, test for nan, has nan: isnan
 single image, one image, one sample, single sample, new data: predict
 positional embeddings, learned positions: Embedding
 deep copy of network, copy of a network, copy of a model: load_param_into_net
+likely class, likeliest class, most probable class: argmax
+takes too long, too slow, takes forever, hours to train: performance, graph mode
+nan after, gives nan, produces nan, turns nan: insight, debugging
+catch an error, catch errors, handle errors, exception, exceptions: pcall
+list of activations, activation functions: get_activation
+channel dropout, dropout channels, drop channels: Dropout2d
+inverse tangent, arc tangent, arctan: atan2
+new dimension, stack along, along a new dimension: stack
+step decay, decay every, drop the learning rate every: learning_rates, StepLR
 ]]):gmatch "([^\n]-): ([^\n]*)" do
   list[#list + 1] = { others, ours }
 end

@@ -138,7 +138,7 @@ local function row_of_method(name, line)
   local optimizer = line:find("[Oo]pt[%w_]*[:%.]" .. quoted(name))
   local first, second = "model.", "optimizer."
   if optimizer then first, second = second, first end
-  return rows_by_name[first .. name] or rows_by_name[second .. name] or rows_by_name["x." .. name]
+  return rows_by_name[first .. name] or rows_by_name[second .. name] or name ~= "size" and rows_by_name["x." .. name]
 end
 
 -- A field or method that is nil where it is called.
@@ -281,6 +281,9 @@ local rules = {
       row = name == "init" and rows_by_name["nn.init.xavier_uniform_"] or { "nn.functional", "ms.ops", "its functions are operators" }
     end
     if row then return said(row) end
+    for known in pairs(require "lunaria.help.entries".names()) do
+      if known:lower() == ("ms.nn." .. name):lower() then return ("it is spelt nn.%s"):format(known:match "[%w_]+$") end
+    end
     if is_operator(name:lower()) then return ("there is an operator: ms.ops.%s"):format(name:lower()) end
   end, true },
   { "there is no %w+ '([%w_]+)'; there are: ", function(name, _, message)
@@ -317,7 +320,9 @@ local rules = {
   { "bad argument #%d+ to 'format' %(number expected, got Tensor%)", function()
     return "the number of a tensor of one element is x:item()"
   end },
-  { "bad argument #%d+ to '[%w_ ]+' %(%w+ expected, got Tensor%)", function()
+  { "bad argument #%d+ to '[%w_ ]+' %(%w+ expected, got Tensor%)", function(line, message)
+    local remedy = remedies.of(message:match "^[^\n]*", line)
+    if remedy then return remedy end
     return "a tensor's rows are gone through by: for i, row in x:iter() do ... end; its number is x:item()"
   end },
   { "^tensor: index %-?%d+ is out of range", function(line)

@@ -29,6 +29,8 @@ local habits = {
   choice = "one of a list: t[math.random(#t)]", shuffle = "rows of a tensor in random order: x[ms.ops.randperm(#x)]",
   copy = "a copy of a list: table.move(t, 1, #t, 1, {})", slice = "a part of a list: table.move(t, first, last, 1, {}), of a text text:sub(first, last)",
   indexOf = "a loop finds the position: for i, v in ipairs(t) do if v == value then ... end end", reverse = "a loop from the end: for i = #t, 1, -1 do ... end",
+  call = "a network is called itself: net(x)", forward = "a network is called itself: net(x)", layers = "net:cells() are the layers",
+  size = "ds:get_dataset_size() is the number of batches of a data set; #t is the length of a table",
   new = "an object is made by calling its class: Net()", create = "an object is made by calling its class: Net()",
   sorted = "table.sort(t) sorts a list in its place", isnan = "x ~= x is true for nan alone", clear = "an empty table takes its place: t = {}",
 }
@@ -168,6 +170,8 @@ end
 
 local rates = "a learning rate is given when the optimizer is made: a number, a list, or a function of the step (help \"guide.learning_rates\")"
 
+local rows_in_time = "sequences are (time, batch, features), or (batch, time, features) with batch_first = true: x:expand_dims(1) adds the axis of the batch"
+
 local weights = { weight = true, bias = true, gamma = true, beta = true, kernel = true, weights = true, parameters = true }
 
 -- { pattern of the first line without its place, the remedy, or a function of the captures and the line, whether it takes the place of what
@@ -203,10 +207,37 @@ local classes = {
   { "^(%w+): dtype must be a dtype .* got the %w+ %-?[%d%.]+$", function(where)
     return where ~= "tensor" and ("sizes stand in a table: %s"):format(where == "full" and "ops.full({ 2, 3 }, 7.0)" or ("ops.%s{ 2, 3 }"):format(where))
   end, true },
-  { "must be a cell, got the string", "a layer is an object: nn.ReLU(); nn.get_activation(\"relu\") makes one of a name" },
   { "^tensor: data must be .* got the string", "numbers go in as a table: ms.tensor{ 1, 2, 3 }; a text becomes a number by tonumber(text)" },
   { "there is no f%a+ ", "is the folder the right one? its name counts from the folder that the program was started in; %ls lists files" },
+  { "^fit: epoch must be an integer, got a", "the number of epochs comes first: model:fit(3, train, valid)" },
+  { "^train: epoch must be an integer, got a", "the number of epochs comes first: model:train(3, dataset)" },
+  { "^write_%w+: the value under .* got a cell", "net:parameters_dict() has the tensors of a network by name" },
+  { "must be a parameter, got a cell", "net:trainable_params() gives those of a network" },
+  { "^Model: loss_fn must be", "a loss is a layer: nn.MSELoss(), nn.CrossEntropyLoss()" },
+  { "^LSTM: the input must be a tensor of three axes", rows_in_time }, { "^GRU: the input must be a tensor of three axes", rows_in_time },
+  { "^RNN: the input must be a tensor of three axes", rows_in_time },
   { "^([%w_%.]+): (.-) must be (.-), got (.+)$", of_kinds },
+  { "must be a cell, got the string", "a layer is an object: nn.ReLU(); nn.get_activation(\"relu\") makes one of a name" },
+  { "must have (%d+) axes, got shape (%b())", function(wanted, shape) return of_axes(wanted, shape, #sizes_of(shape)) end },
+  { "is a directory, not a regular file", "the name of a file is wanted; ms.io.list_folder(path) lists those of a folder" },
+  { "^%w+: got %d+ gradients? for %d+ parameters?", "ms.value_and_grad(f, { weights = params }) gives one for each parameter, in their order" },
+  { "column_names has %d+ names? for %d+ columns?", "one name for each column: { \"x\", \"y\" }" },
+  { "only one size can be %-1", "all sizes but one are given: x:reshape(2, -1)" },
+  { "^[%w_]+: takes %d+ inputs?, got %d+", function(line)
+    local field = line:match "%f[%w_]self:([%w_]+)%s*%("
+    return field and ("a layer in a field is called with a dot: self.%s(x)"):format(field)
+  end, true },
+  { "bad argument #%d+ to '(%a+)' %(number expected, got Tensor%)", function(name)
+    return name ~= "format" and operator_of(name) ~= "" and ("of a tensor it is x:%s(); its number is x:item()"):format(name)
+  end },
+  { "bad argument #%d+ to '%a+' %(number expected, got string%)", "a text becomes a number by tonumber(text)" },
+  { "^bad 'for' %a+ %(number expected, got Tensor%)", "a loop goes to a number: #x for the rows of a tensor, x:item() for the number of one" },
+  { "^attempt to perform arithmetic on a nil value$", function(line)
+    return line:find "tonumber" and "tonumber gives nil for what is no number; of a tensor x:item() is the number"
+  end },
+  { "attempt to index a number value", "a number has no fields: is the table above it meant?" },
+  { "invalid value .* for 'concat'", "texts and numbers are joined; of tensors ops.concat({ a, b }) makes one, and tostring(x) is the text" },
+  { "wrong number of arguments to 'insert'", "table.insert(t, value) or table.insert(t, position, value)" },
   { "argument (%d+) must be (.-), got the class ([%w_]+)", function(_, _, class) return ("%s is a class: nn.%s() makes a layer of it"):format(class, class) end },
   { "has (%d+) elements and does not fit shape (%b())", of_reshape },
   { "^dense: input is .* last axis of input %((%d+)%) must equal", function(size)
