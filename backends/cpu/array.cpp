@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/short_copy.h"
 #include "core/base/interrupt.h"
 #include "core/operator/op.h"
 #include "core/threads/threads.h"
@@ -44,8 +45,7 @@ bool fast_concat(const KernelCall& call) {
         const char* from = static_cast<const char*>(part.raw());
         char* to = static_cast<char*>(out.raw()) + start;
         auto copy_rows = [&](int64_t begin, int64_t end) {
-            for (int64_t row = begin; row < end; ++row)
-                std::memcpy(to + row * width, from + row * length, static_cast<size_t>(length));
+            copy_byte_rows(from + begin * length, length, to + begin * width, width, end - begin, length);
         };
         // With hundreds of short parts, copying them is faster than splitting the work.
         constexpr int64_t kWorthwhile = 1 << 17, kLong = 1 << 24;

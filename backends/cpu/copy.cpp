@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/short_copy.h"
 #include "core/base/interrupt.h"
 #include "core/threads/threads.h"
 
@@ -143,6 +144,28 @@ void copy_rows(const CopyPlan& plan) {
     }
     int64_t rows = 1;
     for (int i = 0; i + 1 < plan.rank; ++i) rows *= plan.dims[static_cast<size_t>(i)];
+    if (inner * plan.width < kShortBytes) {
+        // The rows of the last two axes together.
+        const auto second = static_cast<size_t>(plan.rank - 2);
+        const int64_t together = plan.dims[second], from_row = plan.in[second], to_row = plan.out[second];
+        parallel_for(rows, std::max<int64_t>(kThreadBytes / (inner * plan.width), 1), [&](int64_t begin, int64_t end) {
+            Odometer odometer(plan, plan.rank - 2, begin / together);
+            for (int64_t row = begin; row < end; odometer.next()) {
+                const int64_t at = row % together, count = std::min(end - row, together - at);
+                in_ranges(count, kLongRun / inner, [&](int64_t first, int64_t last) {
+                    const T* const source = from + odometer.in + (at + first) * from_row;
+                    T* const target = to + odometer.out + (at + first) * to_row;
+                    // Planes become the numbers of pixels.
+                    if (kHasLoops<T> && from_row == 1 && out == 1 && to_row == inner && inner <= 4)
+                        copy_loops().transpose[kLogWidth<T>](source, in, target, inner, inner, last - first, false);
+                    else
+                        copy_short_rows(source, from_row, in, target, to_row, out, last - first, inner);
+                });
+                row += count;
+            }
+        });
+        return;
+    }
     parallel_for(rows, std::max<int64_t>(kThreadBytes / (inner * plan.width), 1), [&](int64_t begin, int64_t end) {
         Odometer odometer(plan, plan.rank - 1, begin);
         for (int64_t row = begin; row < end; ++row, odometer.next())
@@ -152,14 +175,16 @@ void copy_rows(const CopyPlan& plan) {
     });
 }
 
-// The axis along which the source is dense, where the target's dense axis is another one; otherwise -1.
+// The axis along which the source is dense, where the target's dense axis is another one; otherwise -1. It may be as
+// short as the numbers of one pixel if these become long planes.
 int transposed_axis(const CopyPlan& plan) {
     if (plan.rank < 2 || plan.width > 8 || plan.last(plan.out) != 1 || plan.last(plan.in) < 2 ||
         plan.last(plan.dims) < 4)
         return -1;
     for (int i = 0; i + 1 < plan.rank; ++i) {
         auto k = static_cast<size_t>(i);
-        if (plan.in[k] == 1 && plan.dims[k] >= 4 && plan.out[k] > 0) return i;
+        const bool pixels = plan.dims[k] == plan.last(plan.in) && plan.last(plan.dims) >= 64;
+        if (plan.in[k] == 1 && (plan.dims[k] >= 4 || pixels) && plan.out[k] > 0) return i;
     }
     return -1;
 }
@@ -169,9 +194,11 @@ void copy_transposed(CopyPlan plan, int axis) {
     auto column = static_cast<size_t>(axis), last = static_cast<size_t>(plan.rank - 1);
     int64_t columns = plan.dims[column], rows = plan.dims[last];
     int64_t from_stride = plan.in[last], to_stride = plan.out[column];
-    // Tiles keep the number of pages in use small; at the edges of the tensor they are smaller.
+    // Tiles keep the number of pages in use small; at the edges of the tensor they are smaller. Few columns make long
+    // ones.
     constexpr int64_t kSide = 128;
-    int64_t down = (rows + kSide - 1) / kSide, across = (columns + kSide - 1) / kSide;
+    const int64_t side = columns <= 8 ? 16 * kSide : kSide;
+    int64_t down = (rows + side - 1) / side, across = (columns + kSide - 1) / kSide;
     int64_t batches = 1;
     CopyPlan outer = plan;
     outer.rank = 0;
@@ -189,17 +216,17 @@ void copy_transposed(CopyPlan plan, int axis) {
     for (int i = 0; i < outer.rank; ++i) stream &= outer.out[static_cast<size_t>(i)] % 16 == 0;
     int log_width = plan.width == 1 ? 0 : plan.width == 2 ? 1 : plan.width == 4 ? 2 : 3;
     TransposeLoop loop = copy_loops().transpose[log_width];
-    int64_t tile_bytes = std::min(rows, kSide) * std::min(columns, kSide) * plan.width;
+    int64_t tile_bytes = std::min(rows, side) * std::min(columns, kSide) * plan.width;
     parallel_for(
         batches * down * across, std::max<int64_t>(kThreadBytes / tile_bytes, 1), [&](int64_t begin, int64_t end) {
             for (int64_t tile = begin; tile < end; ++tile) {
                 // Each tile may be the first to touch some large pages, which the system then fills with zeros.
                 poll_interrupt();
                 Odometer batch(outer, outer.rank, tile / (down * across));
-                int64_t r = tile / across % down * kSide, c = tile % across * kSide;
+                int64_t r = tile / across % down * side, c = tile % across * kSide;
                 const char* from = plan.from + (batch.in + r * from_stride + c) * plan.width;
                 char* to = plan.to + (batch.out + c * to_stride + r) * plan.width;
-                loop(from, from_stride, to, to_stride, std::min(kSide, rows - r), std::min(kSide, columns - c), stream);
+                loop(from, from_stride, to, to_stride, std::min(side, rows - r), std::min(kSide, columns - c), stream);
             }
         });
 }

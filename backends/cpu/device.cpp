@@ -8,7 +8,9 @@
 #include "backends/cpu/element_chain.h"
 #include "backends/cpu/graph_loops.h"
 #include "backends/cpu/kernel_table.h"
+#include "backends/cpu/reduce_views.h"
 #include "core/operator/op.h"
+#include "core/run/operand_layouts.h"
 
 namespace lunaria::cpu {
 
@@ -20,6 +22,8 @@ class Cpu final : public Device {
         if (plain_only) return;
         set_fast_copy(fast_copy);
         set_chain_compiler(this, compile_element_chain);
+        set_operand_layouts(
+            this, [](const Op& op) { return reduces_views(op); }, [](const Op& op) { return reduces_halves(op); });
     }
     std::string_view name() const override { return "CPU"; }
     bool is_host() const override { return true; }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -23,6 +24,12 @@ using Conversions = std::array<std::array<ConvertLoop, kDTypeCount>, kDTypeCount
 
 struct Loops {
     std::vector<OpLoops> ops;  // by operator
+    // Loops that read and write f16 and bf16 and compute in f32, where `ops` has none. Single values are of 16 bits,
+    // too: numbers that are not must be computed with in f32.
+    struct Halves {
+        OpLoops::Entry f16, bf16;
+    };
+    std::vector<Halves> halves;
     Conversions conversions{};
 };
 
@@ -33,7 +40,10 @@ void add_table(Loops& loops, const LoopTable& table, bool only_missing) {
         const ElementLoopEntry& e = table.entries[i];
         const Op* op = registry().find(e.op);
         if (!op) continue;
-        OpLoops::Entry& to = loops.ops[static_cast<size_t>(op->id)].by_dtype[index_of(e.dtype)];
+        const auto id = static_cast<size_t>(op->id);
+        OpLoops::Entry& to = e.dtype == DType::f16    ? loops.halves[id].f16
+                             : e.dtype == DType::bf16 ? loops.halves[id].bf16
+                                                      : loops.ops[id].by_dtype[index_of(e.dtype)];
         if (only_missing && to.loop) continue;
         to = {e.loop, e.around, e.operands, e.mask, table.cost, e.boolean};
     }
@@ -87,6 +97,7 @@ void fill_gaps(Loops& loops) {
 Loops build_fast_loops(Isa isa) {
     Loops loops;
     loops.ops.resize(registry().all().size());
+    loops.halves.resize(loops.ops.size());
     auto visit = isa == Isa::avx512 ? avx512::visit_loops : isa == Isa::avx2 ? avx2::visit_loops : v2::visit_loops;
     visit(visitor_of(loops));
     LoopVisitor rest = visitor_of(loops);
@@ -104,6 +115,7 @@ Loops build_fast_loops(Isa isa) {
 Loops build_plain_loops() {
     Loops loops;
     loops.ops.resize(registry().all().size());
+    loops.halves.resize(loops.ops.size());
     visit_plain_loops(visitor_of(loops));
     mark_special(loops);
     return loops;
@@ -256,6 +268,28 @@ bool fits(const OpLoops::Entry& entry, const KernelCall& call) {
     return true;
 }
 
+// Whether the number is one of the type T.
+template <class T>
+bool is_one_of(double x) {
+    return static_cast<double>(static_cast<float>(T(static_cast<float>(x)))) == x;
+}
+
+// The loop that reads and writes floats of 16 bits; nullptr: there is none, or not for these numbers.
+const OpLoops::Entry* half_loop(const Loops& tables, const KernelCall& call) {
+    if (!is_half(call.dtype)) return nullptr;
+    const Loops::Halves& halves = tables.halves[static_cast<size_t>(call.op.id)];
+    const OpLoops::Entry& entry = call.dtype == DType::f16 ? halves.f16 : halves.bf16;
+    if (!entry.loop || !fits(entry, call)) return nullptr;
+    for (size_t i = 0; i < static_cast<size_t>(entry.operands); ++i) {
+        const Value& v = call.args[i];
+        if (v.is_nil()) return nullptr;
+        if (v.is_tensor() ? v.tensor().dtype() != call.dtype
+                          : !(call.dtype == DType::f16 ? is_one_of<Half>(v.number()) : is_one_of<BFloat16>(v.number())))
+            return nullptr;
+    }
+    return &entry;
+}
+
 // The loop that writes a result past the caches; nullptr: the result is to be written through them.
 ElementLoop loop_around_cache(const OpLoops::Entry& entry, const KernelCall& call) {
     if (!entry.around) return nullptr;
@@ -266,11 +300,37 @@ ElementLoop loop_around_cache(const OpLoops::Entry& entry, const KernelCall& cal
     return goes_around_cache(result, traffic) ? entry.around : nullptr;
 }
 
-// Operands of any layout, halves, operands that were left out, and mixed types.
-bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& conversions, bool plain) {
-    DType dtype = loop_dtype(loops, call.dtype);
+// The operand as the walk takes it. A large one may lie across the result, as the transpose of a matrix beside a
+// row-major one: every element of a row is then in another cache line, and a copy by tiles takes less time than the
+// walk.
+Tensor laid_along(const Tensor& t, const Shape& shape) {
+    constexpr int64_t kLarge = 4096, kFar = 8;
+    if (t.is_contiguous() || t.size() < kLarge || !(t.shape() == shape)) return t;
+    int64_t least = std::numeric_limits<int64_t>::max(), last = 0;
+    for (int axis = 0; axis < t.rank(); ++axis) {
+        if (t.dim(axis) == 1) continue;
+        last = std::abs(t.strides()[axis]);
+        least = std::min(least, last);
+    }
+    return least == 1 && last >= kFar ? t.contiguous() : t;
+}
+
+// The loop for a call, and the dtype in which it takes operands.
+OpLoops::Entry loop_of(const Loops& tables, const KernelCall& call, bool plain, DType& dtype) {
+    const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
+    dtype = loop_dtype(loops, call.dtype);
     if (plain && is_float(dtype)) dtype = DType::f64;
-    OpLoops::Entry entry = loops.by_dtype[index_of(dtype)];
+    const OpLoops::Entry* const half = plain ? nullptr : half_loop(tables, call);
+    if (half) dtype = call.dtype;
+    return half ? *half : loops.by_dtype[index_of(dtype)];
+}
+
+// Operands of any layout, halves, operands that were left out, and mixed types.
+bool run_walk(const KernelCall& call, const Loops& tables, bool plain) {
+    const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
+    const Conversions& conversions = tables.conversions;
+    DType dtype = DType::f32;
+    const OpLoops::Entry entry = loop_of(tables, call, plain, dtype);
     if (!entry.loop || !fits(entry, call)) return false;
     bool selects = entry.mask >= 0 && !plain;
     if (is_integer(dtype) && (loops.divides || loops.raises)) check_integer_operand(call, loops);
@@ -301,7 +361,7 @@ bool run_walk(const KernelCall& call, const OpLoops& loops, const Conversions& c
             o.constant = true;
             continue;
         }
-        Tensor t = v.tensor();
+        Tensor t = converted[k] = laid_along(v.tensor(), out.shape());
         bool alike = same_bits(t.dtype(), wanted, selects && !mask);
         ConvertLoop widen = alike ? nullptr : conversions[index_of(t.dtype())][index_of(wanted)];
         bool whole = t.size() == 1 && out.size() != 1;
@@ -386,7 +446,8 @@ bool run_elementwise(const KernelCall& call) {
     const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
     const Tensor& out = call.out[0];
     int64_t count = out.size();
-    const OpLoops::Entry& entry = loops.by_dtype[index_of(call.dtype)];
+    const OpLoops::Entry* const half = half_loop(tables, call);
+    const OpLoops::Entry& entry = half ? *half : loops.by_dtype[index_of(call.dtype)];
     auto operands = static_cast<size_t>(entry.operands);
     if (loops.of_integers && (is_integer(call.dtype) || call.dtype == DType::boolean)) {
         auto* to = static_cast<uint8_t*>(out.raw());
@@ -396,7 +457,7 @@ bool run_elementwise(const KernelCall& call) {
         return true;
     }
     if (!entry.loop || is_special(loops, entry, call) || (operands != call.args.size() && !fits(entry, call)))
-        return run_walk(call, loops, tables.conversions, false);
+        return run_walk(call, tables, false);
 
     // The common case: dense operands of one shape, and single values.
     const void* in[kMostOperands];
@@ -409,11 +470,11 @@ bool run_elementwise(const KernelCall& call) {
         if (v.is_tensor()) {
             const Tensor& t = v.tensor();
             if (t.dtype() != wanted || (t.size() != count && t.size() != 1) || !t.is_contiguous())
-                return run_walk(call, loops, tables.conversions, false);
+                return run_walk(call, tables, false);
             in[i] = t.raw();
             step[i] = t.size() == count ? 1 : 0;
         } else if (v.is_nil()) {
-            return run_walk(call, loops, tables.conversions, false);
+            return run_walk(call, tables, false);
         } else {
             store_number(v, wanted, numbers[i]);
             in[i] = numbers[i];
@@ -436,11 +497,7 @@ bool run_elementwise(const KernelCall& call) {
     return true;
 }
 
-bool run_elementwise_plain(const KernelCall& call) {
-    static constexpr Conversions none{};
-    const Loops& tables = plain_loops();
-    return run_walk(call, tables.ops[static_cast<size_t>(call.op.id)], none, true);
-}
+bool run_elementwise_plain(const KernelCall& call) { return run_walk(call, plain_loops(), true); }
 
 // The loop of an operator, for generated code.
 static const void* loop_by_name(std::string_view name, std::string_view dtype) {

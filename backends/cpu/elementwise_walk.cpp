@@ -1,7 +1,11 @@
 #include "backends/cpu/elementwise_walk.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+
+#include "backends/cpu/copy.h"
+#include "backends/cpu/short_copy.h"
 
 namespace lunaria::cpu {
 
@@ -9,31 +13,46 @@ namespace {
 
 using Index = std::array<int64_t, kMaxRank>;
 
+// The elements of part of a row.
+template <class U>
+void gather_line(const U* from, int64_t step, int64_t count, U* out) {
+    if (step == 1)
+        std::copy_n(from, count, out);
+    else if (step == 0)
+        std::fill_n(out, count, *from);
+    else if (step == 2 && sizeof(U) <= 8)
+        copy_loops().every_other[std::countr_zero(sizeof(U)) & 3](from, out, count);
+    else
+        for (int64_t j = 0; j < count; ++j) out[j] = from[j * step];
+}
+
 // Copies `count` elements in row-major order, starting at `index`.
 template <class U>
 void gather(const Walk& walk, const WalkOperand& o, Index index, int64_t count, U* out) {
     auto* base = reinterpret_cast<const U*>(o.data);
-    int last = walk.rank - 1;
-    auto at = static_cast<size_t>(last);
-    int64_t step = o.stride[at];
+    const auto at = static_cast<size_t>(walk.rank - 1);
+    const int64_t inner = walk.dims[at], step = o.stride[at];
+    int64_t offset = 0;
+    for (size_t i = 0; i <= at; ++i) offset += index[i] * o.stride[i];
     while (count > 0) {
-        int64_t offset = 0;
-        for (size_t i = 0; i <= at; ++i) offset += index[i] * o.stride[i];
-        const U* p = base + offset;
-        int64_t run = std::min(count, walk.dims[at] - index[at]);
-        if (step == 1)
-            for (int64_t j = 0; j < run; ++j) out[j] = p[j];
-        else if (step == 0)
-            for (int64_t j = 0; j < run; ++j) out[j] = *p;
-        else
-            for (int64_t j = 0; j < run; ++j) out[j] = p[j * step];
-        out += run;
-        count -= run;
+        // Whole short rows together, the rest of a row otherwise.
+        int64_t rows = 1, run = std::min(count, inner - index[at]);
+        if (at > 0 && run == inner && inner * static_cast<int64_t>(sizeof(U)) < kShortBytes) {
+            rows = std::min(count / inner, walk.dims[at - 1] - index[at - 1]);
+            copy_short_rows(base + offset, o.stride[at - 1], step, out, inner, 1, rows, inner);
+        } else {
+            gather_line(base + offset, step, run, out);
+        }
+        out += rows * run;
+        count -= rows * run;
+        offset -= index[at] * step;
         index[at] = 0;
-        for (int i = last - 1; i >= 0; --i) {
-            auto k = static_cast<size_t>(i);
-            if (++index[k] < walk.dims[k]) break;
-            index[k] = 0;
+        for (size_t i = at; i-- > 0; rows = 1) {
+            index[i] += rows;
+            offset += rows * o.stride[i];
+            if (index[i] < walk.dims[i]) break;
+            offset -= index[i] * o.stride[i];
+            index[i] = 0;
         }
     }
 }

@@ -5,12 +5,34 @@
 
 #include "backends/cpu/copy.h"
 #include "backends/cpu/positions.h"
+#include "backends/cpu/short_copy.h"
 #include "core/base/interrupt.h"
 #include "core/threads/threads.h"
 
 namespace lunaria::cpu {
 
 namespace {
+
+// Pieces that follow one another in the source.
+struct PieceRun {
+    int64_t offset, first, count;
+};
+
+// The runs among the pieces, where they are few: the sides of a padded axis and what lies between, a cut and rolled
+// one.
+Scratch<PieceRun> runs_of(const Scratch<int64_t>& offsets, int64_t elements) {
+    constexpr size_t kPiecesOfRun = 8;
+    Scratch<PieceRun> runs;
+    for (size_t i = 0; i < offsets.size(); ++i) {
+        if (i > 0 && offsets[i] == offsets[i - 1] + elements)
+            ++runs.back().count;
+        else if (runs.size() * kPiecesOfRun < offsets.size())
+            runs.push_back({offsets[i], static_cast<int64_t>(i), 1});
+        else
+            return {};
+    }
+    return runs;
+}
 
 // Copies `elements` elements from each offset (in elements) of the source, one after another into the target. The
 // offset of piece i of block o is o * stride + offsets[i].
@@ -21,18 +43,30 @@ void copy_pieces(const char* from, char* to, const Scratch<int64_t>& offsets, in
     auto* target = reinterpret_cast<T*>(to);
     auto pieces = static_cast<int64_t>(offsets.size());
     auto bytes = static_cast<int64_t>(sizeof(T)) * elements;
+    if (blocks > 1 && pieces > 1) {
+        const Scratch<PieceRun> runs = runs_of(offsets, elements);
+        if (!runs.empty()) {
+            parallel_for(blocks, std::max<int64_t>(128 * 1024 / (bytes * pieces), 1), [&](int64_t begin, int64_t end) {
+                for (const PieceRun& run : runs)
+                    copy_byte_rows(reinterpret_cast<const char*>(source + begin * stride + run.offset),
+                                   stride * static_cast<int64_t>(sizeof(T)),
+                                   reinterpret_cast<char*>(target + (begin * pieces + run.first) * elements),
+                                   bytes * pieces, end - begin, bytes * run.count);
+            });
+            return;
+        }
+    }
     parallel_for(blocks * pieces, std::max<int64_t>(128 * 1024 / bytes, 1), [&](int64_t begin, int64_t end) {
-        int64_t block = begin / pieces, i = begin % pieces;
-        for (int64_t k = begin; k < end; ++k) {
-            const T* piece = source + block * stride + offsets[static_cast<size_t>(i)];
+        for (int64_t k = begin; k < end;) {
+            const int64_t block = k / pieces, first = k % pieces, count = std::min(end - k, pieces - first);
+            const T* const of_block = source + block * stride;
+            const int64_t* const at = offsets.data() + first;
             if (elements == 1)
-                target[k] = *piece;
+                for (int64_t i = 0; i < count; ++i) target[k + i] = of_block[at[i]];
             else
-                std::memcpy(target + k * elements, piece, static_cast<size_t>(bytes));
-            if (++i == pieces) {
-                i = 0;
-                ++block;
-            }
+                copy_byte_pieces(reinterpret_cast<const char*>(of_block), at, static_cast<int64_t>(sizeof(T)),
+                                 reinterpret_cast<char*>(target + k * elements), count, bytes);
+            k += count;
         }
     });
 }

@@ -1,6 +1,7 @@
 // CPU kernels: reductions over axes, plain.
 // Sums are accumulated in double (integers in int64), in the order of core/loops/sum_order.h.
-#include "backends/cpu/reduce.h"
+#include "backends/cpu/reduce_pattern.h"
+#include "backends/cpu/reduce_views.h"
 #include "backends/cpu/row_loops.h"
 
 #include <algorithm>
@@ -245,7 +246,9 @@ Tensor moduli(const Tensor& x) {
 
 }  // namespace
 
-bool vector_norm_plain(const KernelCall& c) {
+bool vector_norm_plain(const KernelCall& c) { return vector_norm_of(c, nullptr); }
+
+bool vector_norm_of(const KernelCall& c, const uint8_t* wanted) {
     ReduceLayout layout = reduce_layout(c, 2);
     double order = norm_order(c.args[1]);
     Tensor x = moduli(c.tensor(0)).cast(c.out[0].dtype());
@@ -258,6 +261,7 @@ bool vector_norm_plain(const KernelCall& c) {
                 start, 0.0, [&](int64_t at) { return of(magnitude(at)); }, Sum::join<double>);
         };
         for (int64_t o = 0; o < layout.outputs; ++o) {
+            if (wanted && !wanted[o]) continue;
             int64_t start = layout.start(o);
             double largest = layout.total(start, 0.0, magnitude, Largest::join<double>), norm = largest;
             if (order == -std::numeric_limits<double>::infinity()) {
@@ -297,6 +301,7 @@ void add_reduce_kernels(KernelTable& table) {
     table.plain("std", var_plain<true>);
     table.plain("vector_norm", vector_norm_plain);
     add_scan_kernels(table);
+    add_view_reduce_kernels(table);
     add_fast_reduce_kernels(table);
 }
 

@@ -9,6 +9,7 @@
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/reduce_pattern.h"
 #include "backends/cpu/row_loops.h"
+#include "backends/cpu/scratch.h"
 #include "core/memory/cache_size.h"
 #include "core/ops/reduce.h"
 #include "core/threads/threads.h"
@@ -17,10 +18,17 @@ namespace lunaria::cpu {
 
 namespace {
 
-// Sums by `row(first, n)` and `columns(first, rows, width, stride, first column, totals)`, for every result:
-// store(result, sum).
-template <class T, class Row, class Columns, class Store>
-void sums(const Pattern& p, const T* x, Row row, Columns columns, Store store) {
+// Sums by `row(result, first, n)`, `columns(block, first, rows, width, stride, first column, totals)` and, for rows
+// that lie side by side, `across(first result, first, n, width, stride, totals)`, where n may count more elements,
+// which are `fill`; for every result: store(result, sum).
+template <class T, class Row, class Columns, class Across, class Store>
+void sums(const Pattern& p, const T* x, Row row, Columns columns, Across across, Store store, T fill = T(0)) {
+    const bool short_rows = over_short_rows(p, x, fill, [&](int64_t first, int64_t rows, const T* tile) {
+        double totals[kRowsAside];
+        across(first, tile, filled_row(p.n), rows, kRowsAside, totals);
+        for (int64_t i = 0; i < rows; ++i) store(first + i, totals[i]);
+    });
+    if (short_rows) return;
     if (p.inner > 1) {
         for (int64_t o = 0; o < p.outer; ++o) {
             auto totals = column_totals(x + o * p.n * p.inner, p.n, p.inner,
@@ -67,6 +75,9 @@ void sum_of(const Pattern& p, const T* x, std::vector<double>& out) {
         [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
             loops.sum_columns(from, rows, width, stride, totals);
         },
+        [&](int64_t, const T* from, int64_t n, int64_t width, int64_t stride, double* totals) {
+            loops.sum_across(from, n, width, stride, totals);
+        },
         [&](int64_t o, double total) { out[static_cast<size_t>(o)] = total; });
 }
 
@@ -99,7 +110,8 @@ bool sum_fast(const KernelCall& c) {
         auto stored = [count = static_cast<double>(p.n * p.repeat)](double total) {
             return static_cast<T>(mean ? total / count : total);
         };
-        if (p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements)) {
+        const bool rows = p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements);
+        if (rows && (p.n > kShortRow || p.outer < 4)) {
             sum_rows(p, c.tensor(0).data<T>(), out, stored);
             return true;
         }
@@ -108,6 +120,9 @@ bool sum_fast(const KernelCall& c) {
             [sum = sum_loop<T>(p)](int64_t, const T* from, int64_t n) { return sum(from, n); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.sum_columns(from, rows, width, stride, totals);
+            },
+            [&](int64_t, const T* from, int64_t n, int64_t width, int64_t stride, double* totals) {
+                loops.sum_across(from, n, width, stride, totals);
             },
             [&](int64_t o, double total) { out[o] = stored(total); });
         return true;
@@ -126,6 +141,9 @@ bool nansum_fast(const KernelCall& c) {
             p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.sum_numbers(from, n); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.sum_number_columns(from, rows, width, stride, totals);
+            },
+            [&](int64_t, const T* from, int64_t n, int64_t width, int64_t stride, double* totals) {
+                loops.sum_numbers_across(from, n, width, stride, totals);
             },
             [&](int64_t o, double total) { out[o] = static_cast<T>(total); });
         return true;
@@ -153,6 +171,12 @@ bool prod_fast(const KernelCall& c) {
                 });
             return true;
         }
+        const bool short_rows = over_short_rows(p, x, T(1), [&](int64_t first, int64_t rows, const T* tile) {
+            double totals[kRowsAside];
+            reduce_loops<T>().product_across(tile, filled_row(p.n), rows, kRowsAside, totals);
+            for (int64_t i = 0; i < rows; ++i) out[first + i] = static_cast<T>(totals[i]);
+        });
+        if (short_rows) return true;
         parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
             for (int64_t o = begin; o < end; ++o) out[o] = static_cast<T>(reduce_loops<T>().product(x + o * p.n, p.n));
         });
@@ -190,7 +214,15 @@ bool var_fast(const KernelCall& c) {
         sums(
             p, x,
             [&](int64_t o, const T* from, int64_t n) { return loops.squares(from, n, means[static_cast<size_t>(o)]); },
-            [](int64_t, const T*, int64_t, int64_t, int64_t, int64_t, double*) {}, store);
+            [](int64_t, const T*, int64_t, int64_t, int64_t, int64_t, double*) {},
+            [&, n = p.n](int64_t first, const T* from, int64_t, int64_t width, int64_t stride, double* totals) {
+                loops.squares_across(from, n, width, stride, means.data() + first, totals);
+                // As for a single row, the squares of large floats are computed wider.
+                for (int64_t i = 0; i < width; ++i)
+                    if (!std::isfinite(totals[i]))
+                        totals[i] = loops.squares(x + (first + i) * n, n, means[static_cast<size_t>(first + i)]);
+            },
+            store);
         return true;
     });
 }
@@ -209,22 +241,28 @@ bool norm_fast(const KernelCall& c) {
         const ReduceLoops<T>& loops = reduce_loops<T>();
         T* out = c.out[0].data<T>();
         bool regular = true;
+        Scratch<uint8_t> irregular(static_cast<size_t>(p.outer * p.inner));
         const double least = sizeof(T) == 4 ? 1e-24 : 1e-280, most = sizeof(T) == 4 ? 1e36 : 1e300;
         sums(
             p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.powers(from, n, order); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.power_columns(from, rows, width, stride, order, totals);
             },
+            [&](int64_t, const T* from, int64_t n, int64_t width, int64_t stride, double* totals) {
+                loops.powers_across(from, n, width, stride, order, totals);
+            },
             [&](int64_t o, double total) {
+                const bool is_irregular = order != 0 && !(total > least && total < most);
+                irregular[static_cast<size_t>(o)] = is_irregular;
                 // Threads have different results, and write the same single value.
-                if (order != 0 && !(total > least && total < most))
-                    std::atomic_ref(regular).store(false, std::memory_order_relaxed);
+                if (is_irregular) std::atomic_ref(regular).store(false, std::memory_order_relaxed);
                 out[o] = static_cast<T>(order == 0 || order == 1 ? total
                                         : order == 2             ? std::sqrt(total)
                                                                  : std::pow(total, 1 / order));
-            });
+            },
+            order < 0 ? std::numeric_limits<T>::infinity() : T(0));
         // Computed here rather than declined: the way for a layout must not depend on elements seen before.
-        return regular || vector_norm_plain(c);
+        return regular || vector_norm_of(c, irregular.data());
     });
 }
 
@@ -266,6 +304,13 @@ bool extremum_fast(const KernelCall& c) {
             }
             return true;
         }
+        const bool short_rows = over_short_rows(p, x, T(0), [&](int64_t first, int64_t rows, const T* tile) {
+            T* const best = out + first;
+            std::copy_n(tile, rows, best);
+            columns(tile + kRowsAside, p.n - 1, rows, kRowsAside, best);
+            std::transform(best, best + rows, best, without_sign_of_zero<T>);
+        });
+        if (short_rows) return true;
         parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
             for (int64_t o = begin; o < end; ++o) out[o] = without_sign_of_zero(row(x + o * p.n, p.n));
         });
@@ -287,8 +332,16 @@ bool first_extremum_fast(const KernelCall& c) {
         int64_t* at = c.out[only_index ? 0 : 1].data<int64_t>();
         std::vector<T> scratch(static_cast<size_t>(only_index && p.inner > 1 ? p.inner : 0));
         T* values = only_index ? nullptr : c.out[0].data<T>();
+        auto columns = largest ? loops.first_largest_columns : loops.first_smallest_columns;
+        const bool short_rows = over_short_rows(p, x, T(0), [&](int64_t first, int64_t rows, const T* tile) {
+            T some[kRowsAside];
+            T* const best = values ? values + first : some;
+            std::copy_n(tile, rows, best);
+            std::fill_n(at + first, rows, 0);
+            columns(tile + kRowsAside, p.n - 1, rows, kRowsAside, 1, best, at + first);
+        });
+        if (short_rows) return true;
         if (p.inner > 1) {
-            auto columns = largest ? loops.first_largest_columns : loops.first_smallest_columns;
             int64_t part = std::max<int64_t>(64, kThreadElements / p.n);
             for (int64_t o = 0; o < p.outer; ++o)
                 parallel_for(p.inner, part, 16, [&](int64_t begin, int64_t end) {

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/operator/expansion.h"
 #include "core/ops/layout.h"
+#include "core/tensor/turned.h"
 
 namespace lunaria {
 
@@ -381,9 +382,10 @@ Value index_get(Builder& builder, const Value& x, const Index& index) {
     SliceArgs slice = basic(whole);
     // Eager mode records nothing, so that the view is made without a call; negative strides are left to the operator.
     if (&builder == &eager_builder() && x.is_tensor()) {
-        Layout layout = slice.layout(x.tensor());
+        const Tensor whole = row_major(x.tensor());
+        Layout layout = slice.layout(whole);
         if (std::all_of(layout.strides.begin(), layout.strides.end(), [](int64_t s) { return s >= 0; }))
-            return Value(x.tensor().view(layout.shape, layout.strides, layout.offset));
+            return Value(whole.view(layout.shape, layout.strides, layout.offset));
     }
     const Expr e = builder.constant(x);
     return (slice.trivial() ? builder.call("identity", {e}) : slice.get(e)).value();

@@ -11,9 +11,12 @@
 #include "core/ops/reduce.h"
 #include "core/run/consume.h"
 #include "core/run/draws.h"
+#include "core/run/memory_order.h"
 #include "core/run/observer.h"
+#include "core/run/operand_layouts.h"
 #include "core/run/placement.h"
 #include "core/tensor/element.h"
+#include "core/tensor/turned.h"
 
 namespace lunaria {
 
@@ -92,6 +95,35 @@ bool can_hold_result(const Tensor& t, DType dtype, const Shape& shape) {
            !t.parameter() && t.shape() == shape;
 }
 
+bool holds_turned(const Value& v) {
+    return v.is_tensor() ? is_turned(v.tensor()) : v.is_list() && std::ranges::any_of(v.items(), holds_turned);
+}
+
+Value without_turned(const Value& v) {
+    if (v.is_tensor()) return Value(row_major(v.tensor()));
+    if (!v.is_list()) return v;
+    Args items;
+    for (const Value& item : v.items()) items.push_back(without_turned(item));
+    return Value::list(std::move(items));
+}
+
+// Whether the strides of operands show neither in the bits of the results nor in their strides.
+bool hides_strides(const Op& op) {
+    return op.fuses_as == Fusion::cast || reads_any_strides(op) || op.writes() || op.returns_operand ||
+           (op.expand_fn && !(op.infer_fn && has_kernel(op)));
+}
+
+// For operands whose memory has another order than their axes: the result of compute(operands in that order), laid out
+// as they are. False: they are in order.
+template <class Compute>
+bool run_in_memory_order(std::span<const Value> args, const Shape& shape, Compute compute, Value& result) {
+    if (!has_views(args) || current_place()) return false;
+    const MemoryOrder order(args, shape);
+    if (order.is_row_major()) return false;
+    result = Value(order.restored(compute(order.arranged(args)).tensor()));
+    return true;
+}
+
 // Elementwise operators, on which loops over small tensors spend their time: no lists, no copies of shapes. `spare`:
 // arguments whose memory may be reused.
 Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value> spare = {}) {
@@ -115,6 +147,8 @@ Value run_elementwise(const Op& op, std::span<const Value> args, std::span<Value
         joint = broadcast(op.name(), *shape, t.shape());
         shape = &joint;
     }
+    auto run_arranged = [&op](const Args& arranged) { return run_elementwise(op, arranged); };
+    if (Value turned; run_in_memory_order(args, shape ? *shape : joint, run_arranged, turned)) return turned;
     Args converted;
     if (!ready) {
         converted.assign(args.begin(), args.end());
@@ -224,8 +258,8 @@ bool are_ready(const Op& op, std::span<const Value> args, DType dtype) {
         const Tensor& t = args[i].tensor();
         if ((type == ArgType::same || type == ArgType::real) && t.dtype() != dtype) return false;
         if (type == ArgType::index && t.dtype() != DType::i64) return false;
-        if (!op.takes_strides && !t.is_contiguous()) return false;
-        if (is_half(t.dtype()) && !takes_halves(op)) return false;
+        if (!t.is_contiguous() && !takes_any_strides(op)) return false;
+        if (is_half(t.dtype()) && !takes_any_floats(op, args)) return false;
     }
     return true;
 }
@@ -336,16 +370,31 @@ namespace {
 
 Value run_here(const Op& op, std::span<const Value> given);
 
+// With operands in the order that the operator takes. A conversion is elementwise, too.
+Value run_ordered(const Op& op, std::span<const Value> given) {
+    if (op.is_elementwise) return run_here(op, given);
+    if (std::ranges::any_of(given, holds_turned) && !hides_strides(op)) [[unlikely]] {
+        Args dense;
+        for (const Value& v : given) dense.push_back(without_turned(v));
+        return run_here(op, dense);
+    }
+    auto convert = [&op](const Args& arranged) { return run_here(op, arranged); };
+    Value result;
+    const bool converts = op.fuses_as == Fusion::cast && given[0].is_tensor();
+    if (converts && run_in_memory_order(given, given[0].tensor().shape(), convert, result)) return result;
+    return run_here(op, given);
+}
+
 Value run_on(Device* place, const Op& op, std::span<const Value> given) {
     Value result;
     if (place && place->run(op, given, result)) return result;
-    return run_here(op, given);
+    return run_ordered(op, given);
 }
 
 Value run_unwatched(const Op& op, std::span<const Value> given) {
     poll_interrupt();
     if (!has_places()) [[likely]]
-        return run_here(op, given);
+        return run_ordered(op, given);
     const Placement placement(op, given);
     const PlaceScope scope(placement.place);
     if (placement.travellers.empty()) return run_on(placement.place, op, given);
@@ -376,15 +425,16 @@ Value run_here(const Op& op, std::span<const Value> given) {
     if (op.expand_fn && !(op.infer_fn && has_kernel(op))) return expand_checked(call);
 
     Types types = op.infer_fn(call);
+    const bool any_floats = takes_any_floats(op, args);
     bool widen = false;
     if (!ready) {
-        if (!takes_halves(op))
+        if (!any_floats)
             for (const Value& v : args) {
                 widen |= v.is_tensor() && is_half(v.tensor().dtype());
                 if (v.is_list())
                     for (const Value& item : v.items()) widen |= item.is_tensor() && is_half(item.tensor().dtype());
             }
-        if (widen || !op.takes_strides)
+        if (widen || !takes_any_strides(op))
             for (Value& v : converted) v = make_dense(v, widen);
     }
 
@@ -393,12 +443,12 @@ Value run_here(const Op& op, std::span<const Value> given) {
     std::span<Tensor> out = types.size() == 1 ? std::span<Tensor>(&single, 1) : std::span<Tensor>(several);
     for (size_t i = 0; i < out.size(); ++i)
         if (types[i].shape.known())
-            out[i] = Tensor::empty(is_half(types[i].dtype) && !takes_halves(op) ? DType::f32 : types[i].dtype,
+            out[i] = Tensor::empty(is_half(types[i].dtype) && !any_floats ? DType::f32 : types[i].dtype,
                                    types[i].shape, current_place());
     KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
     if (op.draws()) set_stream(kernel_call);
     Value result = run_kernels(op, kernel_call);
-    if ((ready && types.size() == 1 && !is_half(types[0].dtype)) || takes_halves(op)) return result;
+    if ((ready && types.size() == 1 && !is_half(types[0].dtype)) || any_floats) return result;
     if (result.is_tensor()) return Value(result.tensor().cast(types[0].dtype));
     Args narrowed;
     for (size_t i = 0; i < types.size(); ++i) narrowed.emplace_back(result.items()[i].tensor().cast(types[i].dtype));

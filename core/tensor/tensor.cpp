@@ -9,6 +9,7 @@
 #include "core/memory/free_list.h"
 #include "core/tensor/device.h"
 #include "core/tensor/parameter_watch.h"
+#include "core/tensor/turned.h"
 
 namespace lunaria {
 
@@ -19,6 +20,8 @@ constinit thread_local FreeList<Storage> free_storages;
 
 void drop_storage(Storage* storage) noexcept {
     if (!drop_reference(storage->refs)) return;
+    if (storage->foreign) [[unlikely]]
+        forget_turned(*storage);
     if (storage->release_foreign)
         storage->release_foreign(*storage);
     else if (storage->device)
@@ -288,10 +291,14 @@ Tensor Tensor::view(const Shape& shape, const Strides& strides, int64_t offset) 
 
 Tensor Tensor::reshaped(const Shape& shape) const {
     Strides strides;
-    return strides_for(*this, shape, strides) ? view(shape, strides) : contiguous().reshaped(shape);
+    return !is_turned(*this) && strides_for(*this, shape, strides) ? view(shape, strides)
+                                                                   : contiguous().reshaped(shape);
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : copy(); }
+Tensor Tensor::contiguous() const {
+    if (is_contiguous()) return *this;
+    return is_turned(*this) ? row_major(*this) : copy();
+}
 
 Tensor Tensor::copy() const {
     Tensor result = empty(dtype(), shape(), device());

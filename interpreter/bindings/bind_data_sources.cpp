@@ -9,6 +9,7 @@
 #include "core/data/files/fixed.h"
 #include "core/data/files/mindrecord.h"
 #include "core/data/files/tfrecord.h"
+#include "core/tensor/turned.h"
 #include "interpreter/protect.h"
 #include "interpreter/values/values.h"
 #include "interpreter/workers/data_handles.h"
@@ -45,9 +46,10 @@ int make_table(lua_State* L) {
     for (size_t i = 0; i < names.size(); ++i) {
         Column column{names[i], {}, {}};
         lua_geti(L, 3, static_cast<lua_Integer>(i) + 1);
-        if (const Tensor* t = tensor_at(L, -1))
-            column.tensor = t->device() ? t->to_host() : t->view(t->shape(), t->strides());
-        else
+        if (const Tensor* given = tensor_at(L, -1)) {
+            const Tensor t = row_major(*given);
+            column.tensor = t.device() ? t.to_host() : t.view(t.shape(), t.strides());
+        } else
             for (const std::string& text : names_at(L, -1)) column.texts.emplace_back(std::string_view(text));
         lua_pop(L, 1);
         columns.push_back(std::move(column));

@@ -9,6 +9,7 @@
 #include "core/tensor/device.h"
 #include "core/tensor/element.h"
 #include "core/tensor/tensor_text.h"
+#include "core/tensor/turned.h"
 #include "interpreter/bindings/libraries.h"
 #include "interpreter/bindings/parallel_layout.h"
 #include "interpreter/protect.h"
@@ -28,7 +29,8 @@ struct Property {
     void (*push)(lua_State*, const Tensor&);
 };
 
-Tensor transposed(const Tensor& t, std::string_view name, bool last_two) {
+Tensor transposed(const Tensor& given, std::string_view name, bool last_two) {
+    const Tensor t = row_major(given);
     const int rank = t.rank();
     if (last_two && rank < 2) throw shape_error(name, str("needs two axes or more, the tensor has shape ", t.shape()));
     Shape shape = t.shape(), strides = t.strides();
@@ -71,7 +73,7 @@ constexpr Property kProperties[] = {
      }},
     {"strides",
      [](lua_State* L, const Tensor& t) {
-         Shape bytes = t.strides();
+         Shape bytes = shown_strides(t);
          for (int i = 0; i < bytes.rank(); ++i) bytes[i] *= static_cast<int64_t>(size_of(t.dtype()));
          push(L, bytes);
      }},

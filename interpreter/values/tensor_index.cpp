@@ -1,6 +1,7 @@
 #include "interpreter/values/tensor_index.h"
 
 #include "core/ops/indexing.h"
+#include "core/tensor/turned.h"
 #include "interpreter/values/table_tensor.h"
 #include "interpreter/values/values.h"
 
@@ -15,11 +16,7 @@ Tensor row(const Tensor& t, int64_t i) {
     check_indexable(t.shape());
     const int64_t n = t.dim(0);
     check_index(i, 0, n);
-    Shape shape = t.shape();
-    Strides strides = t.strides();
-    shape.erase(0);
-    strides.erase(0);
-    return t.view(shape, strides, (i < 0 ? i + n : i) * t.strides()[0]);
+    return part_of(t, 0, i < 0 ? i + n : i);
 }
 
 bool has_metatable(lua_State* L, int index, const char* name) {

@@ -5,6 +5,7 @@
 
 #include "core/tensor/element.h"
 #include "core/tensor/tensor_text.h"
+#include "core/tensor/turned.h"
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 #include "interpreter/values/devices.h"
@@ -94,12 +95,14 @@ int copy(lua_State* L) {
 }
 
 int contiguous(lua_State* L) {
-    push(L, to_copy(L, "contiguous").contiguous());
+    const Tensor& t = to_copy(L, "contiguous");
+    push(L, is_turned(t) ? t : t.contiguous());
     return 1;
 }
 
 int is_contiguous(lua_State* L) {
-    lua_pushboolean(L, check_tensor(L, 1, "is_contiguous").is_contiguous());
+    const Tensor& t = check_tensor(L, 1, "is_contiguous");
+    lua_pushboolean(L, t.is_contiguous() || is_turned(t));
     return 1;
 }
 
@@ -140,11 +143,12 @@ int ask_dtype(lua_State* L) {
 
 int stride(lua_State* L) {
     const Tensor& t = check_tensor(L, 1, "stride");
+    const Strides strides = shown_strides(t);
     if (lua_isnoneornil(L, 2)) {
-        push(L, t.strides());
+        push(L, strides);
         return 1;
     }
-    lua_pushinteger(L, t.strides()[normal_axis("stride", integer_at(L, 2, "stride", "axis"), t.rank())]);
+    lua_pushinteger(L, strides[normal_axis("stride", integer_at(L, 2, "stride", "axis"), t.rank())]);
     return 1;
 }
 
@@ -154,7 +158,7 @@ int storage_offset(lua_State* L) {
 }
 
 int data_address(lua_State* L) {
-    const Tensor& t = check_tensor(L, 1, "data_ptr");
+    const Tensor t = row_major(check_tensor(L, 1, "data_ptr"));
     lua_pushinteger(L, static_cast<lua_Integer>(reinterpret_cast<uintptr_t>(t.data<char>())));
     return 1;
 }
@@ -167,8 +171,8 @@ int bytes(lua_State* L) {
 
 // All elements of the memory that the tensor and its views share, in order.
 Tensor whole_storage(lua_State* L, const char* method) {
-    const Tensor& t = check_tensor(L, 1, method);
-    const auto count = static_cast<int64_t>((*tensor_place(L, 1))->storage->bytes / size_of(t.dtype()));
+    const Tensor t = row_major(check_tensor(L, 1, method));
+    const auto count = static_cast<int64_t>(t.body()->storage->bytes / size_of(t.dtype()));
     return t.view({count}, {1}, -t.offset());
 }
 
@@ -303,11 +307,7 @@ int next_row(lua_State* L) {
         push_element(L, t, i);
         return 2;
     }
-    Shape shape = t.shape();
-    Strides strides = t.strides();
-    shape.erase(0);
-    strides.erase(0);
-    push(L, t.view(shape, strides, i * t.strides()[0]));
+    push(L, part_of(t, 0, i));
     return 2;
 }
 
@@ -388,11 +388,7 @@ int select(lua_State* L) {
     const int64_t i = integer_at(L, 3, "select", "index"), n = t.dim(axis);
     if (i < -n || i >= n)
         throw index_error("select", str("index ", i, " is out of range for axis ", axis, " with size ", n));
-    Shape shape = t.shape();
-    Strides strides = t.strides();
-    shape.erase(axis);
-    strides.erase(axis);
-    push(L, t.view(shape, strides, (i < 0 ? i + n : i) * t.strides()[axis]));
+    push(L, part_of(t, axis, i < 0 ? i + n : i));
     return 1;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/interrupt.h"
 #include "core/ir/verifier.h"
+#include "core/tensor/turned.h"
 #include "interpreter/jit/hot.h"
 #include "interpreter/watchers/tracing_host.h"
 #include "jit/saving/loaded_program.h"
@@ -16,7 +17,8 @@ std::vector<Value> follow_inputs(TracingHost& tracing, std::span<const Value> in
     std::vector<Value> args;
     for (size_t i = 0; i < inputs.size(); ++i) {
         // A body of its own, which is neither a parameter of a network nor the same input twice.
-        args.emplace_back(inputs[i].tensor().view(inputs[i].tensor().shape(), inputs[i].tensor().strides()));
+        const Tensor input = row_major(inputs[i].tensor());
+        args.emplace_back(input.view(input.shape(), input.strides()));
         tracing.add_input(args.back().tensor(), inputs.size() == 1 ? "x" : str("x", i));
     }
     return args;

@@ -6,6 +6,7 @@
 
 #include "core/ir/builder.h"
 #include "core/operator/open.h"
+#include "core/tensor/turned.h"
 #include "jit/autodiff/pullback.h"
 #include "jit/language.h"
 #include "jit/number.h"
@@ -466,7 +467,7 @@ void handle_reshape(Machine& m, const Instr& i) {
 void handle_transpose(Machine& m, const Instr& i) {
     const Value& v = m.operand(i, 0);
     if (!v.is_tensor() || v.tensor().rank() != 2 || watcher()) return handle_operator(m, i);
-    const Tensor& t = v.tensor();
+    const Tensor t = row_major(v.tensor());
     Shape shape = t.shape();
     Strides strides = t.strides();
     std::swap(shape[0], shape[1]);

@@ -68,7 +68,24 @@ void bf16_to_f32(const void* in, void* out, int64_t count) {
 void f32_to_bf16(const void* in, void* out, int64_t count) {
     auto* from = static_cast<const uint32_t*>(in);
     auto* to = static_cast<uint16_t*>(out);
-    for (int64_t i = 0; i < count; ++i) {
+    int64_t i = 0;
+#if defined(__AVX2__)
+    constexpr int64_t kLanes = Pack<float>::lanes;
+    auto upper = [&](int64_t at) __attribute__((always_inline)) {
+        const Pack<float> x = Pack<float>::load(reinterpret_cast<const float*>(from) + at);
+        return (Pack<int32_t>::V)((Pack<int32_t>::U)rounded_upper(x).v >> 16);
+    };
+    for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
+#if defined(__AVX512BW__)
+        _mm256_storeu_si256((__m256i*)(to + i), _mm512_cvtepi32_epi16((__m512i)upper(i)));
+        _mm256_storeu_si256((__m256i*)(to + i + kLanes), _mm512_cvtepi32_epi16((__m512i)upper(i + kLanes)));
+#else
+        const __m256i both = _mm256_packus_epi32((__m256i)upper(i), (__m256i)upper(i + kLanes));
+        _mm256_storeu_si256((__m256i*)(to + i), _mm256_permute4x64_epi64(both, 0xd8));
+#endif
+    }
+#endif
+    for (; i < count; ++i) {
         uint32_t u = from[i];
         uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
         to[i] = static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);

@@ -6,6 +6,7 @@ namespace lunaria::cpu::LUNARIA_ISA {
 
 namespace {
 constexpr auto kRows0 = float_rows(formula::CheapMath{});
+constexpr auto kHalves = half_rows(formula::CheapMath{});
 
 // The bits of numbers of one sign count up with their magnitudes; those of NaN and of equal numbers are not used.
 struct Nextafter : formula::Real {
@@ -30,6 +31,7 @@ constexpr auto kNeighbours = Rows<2>{{entry<Nextafter, float>(), entry<Nextafter
 
 void visit_arithmetic(const LoopVisitor& visitor) {
     visit(visitor, kRows0, 1);
+    visit(visitor, kHalves, 1);
     visit(visitor, kNeighbours, 1);
 }
 

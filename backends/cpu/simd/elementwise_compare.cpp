@@ -10,6 +10,8 @@ using namespace formula;
 
 constexpr auto kTests = float_rows(Tests{});
 constexpr auto kFloats = float_rows(Comparisons{});
+constexpr auto kHalfTests = half_rows(Tests{});
+constexpr auto kHalves = half_rows(Comparisons{});
 constexpr auto kU8 = rows_for<uint8_t>(Comparisons{});
 constexpr auto kI8 = rows_for<int8_t>(Comparisons{});
 constexpr auto kI16 = rows_for<int16_t>(Comparisons{});
@@ -40,6 +42,8 @@ constexpr auto kSelection = Rows<8>{{
 void visit_comparisons(const LoopVisitor& visitor) {
     visit(visitor, kTests, 1);
     visit(visitor, kFloats, 1);
+    visit(visitor, kHalfTests, 1);
+    visit(visitor, kHalves, 1);
     visit(visitor, kU8, 1);
     visit(visitor, kI8, 1);
     visit(visitor, kI16, 1);

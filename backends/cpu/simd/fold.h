@@ -1,6 +1,7 @@
 // Folds of a row into one pack, and of a pack into one number, for reductions of integers and of floats.
 #pragma once
 
+#include <limits>
 #include <utility>
 
 #include "backends/cpu/simd/math.h"
@@ -101,10 +102,11 @@ template <class V>
     return x;
 }
 
-// kSumLanes numbers: a step of all lanes of a sum, or their accumulators (core/loops/sum_order.h).
-template <class T>
+// kSumLanes numbers: a step of all lanes of a sum, or their accumulators (core/loops/sum_order.h). With another number
+// of parts, as many of them.
+template <class T, int Parts = kSumLanes / Pack<double>::lanes>
 struct Step {
-    static constexpr int kWidth = Pack<double>::lanes, kParts = kSumLanes / kWidth;
+    static constexpr int kWidth = Pack<double>::lanes, kParts = Parts, kCount = Parts * kWidth;
     Vector<T> part[kParts];
 
     [[gnu::always_inline]] static Step of(T x) {
@@ -119,12 +121,12 @@ struct Step {
     }
     // The first `count`; the others hold `fill`.
     [[gnu::always_inline]] static Step load(const T* x, int64_t count, T fill) {
-        if (count >= kSumLanes) return load(x);
-        alignas(64) T some[kSumLanes];
-        if constexpr (kBytes == 16)
-            copy_filled(x, count, fill, some, kSumLanes);
+        if (count >= kCount) return load(x);
+        alignas(64) T some[kCount];
+        if constexpr (kBytes == 16 || kCount % Pack<T>::lanes != 0)
+            copy_filled(x, count, fill, some, kCount);
         else
-            for (int k = 0; k < kSumLanes; k += Pack<T>::lanes) load_rest(x + k, count - k, fill).store(some + k);
+            for (int k = 0; k < kCount; k += Pack<T>::lanes) load_rest(x + k, count - k, fill).store(some + k);
         return load(some);
     }
     [[gnu::always_inline]] void store(T* to) const {
@@ -132,7 +134,7 @@ struct Step {
     }
     // The first `count`; the others are 0.
     [[gnu::always_inline]] Step first(int64_t count) const {
-        alignas(64) T some[kSumLanes];
+        alignas(64) T some[kCount];
         store(some);
         return load(some, count, T(0));
     }
@@ -151,10 +153,10 @@ struct Step {
 };
 using Lanes = Step<double>;
 
-template <class T>
-[[gnu::always_inline]] inline Lanes widen(Step<T> x) {
-    Lanes l;
-    for (int k = 0; k < Lanes::kParts; ++k) l.part[k] = widen(x.part[k]);
+template <class T, int Parts>
+[[gnu::always_inline]] inline Step<double, Parts> widen(Step<T, Parts> x) {
+    Step<double, Parts> l;
+    for (int k = 0; k < Parts; ++k) l.part[k] = widen(x.part[k]);
     return l;
 }
 
@@ -304,6 +306,47 @@ inline constexpr int64_t kTileColumns = 1024;
 template <class F>
 [[gnu::always_inline]] inline void tiles(int64_t width, F f) {
     for (int64_t j = 0; j < width; j += kTileColumns) f(j, width - j < kTileColumns ? width - j : kTileColumns);
+}
+
+// A later element only replaces an earlier one when it is really better, or the first NaN.
+template <bool Largest, class T>
+void first_best_of_part(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best, int64_t* at) {
+    constexpr int lanes = Pack<T>::lanes;
+    using Place = BitsOf<T>;
+    alignas(64) Place place[kTileColumns];
+    tiles(
+        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
+            T* b = best + first;
+            // Positions relative to the first row, in integers as wide as T: -1 where the earlier best one still holds.
+            for (int64_t j = 0; j < columns; ++j) place[j] = -1;
+            for (int64_t r = 0; r < rows; ++r) {
+                const T* p = x + r * stride + first;
+                Pack<Place> here = spread(static_cast<Place>(r));
+                int64_t j = 0;
+                for (; j + lanes <= columns; j += lanes) {
+                    Pack<T> v = Pack<T>::load(p + j), old = Pack<T>::load(b + j);
+                    Mask<T> wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
+                    select(wins, v, old).store(b + j);
+                    select(Mask<Place>(wins.v), here, Pack<Place>::load(place + j)).store(place + j);
+                }
+                for (; j < columns; ++j)
+                    if ((Largest ? p[j] > b[j] : p[j] < b[j]) || (p[j] != p[j] && b[j] == b[j])) {
+                        b[j] = p[j];
+                        place[j] = static_cast<Place>(r);
+                    }
+            }
+            for (int64_t j = 0; j < columns; ++j)
+                if (place[j] >= 0) at[first + j] = row + place[j];
+        });
+}
+
+template <bool Largest, class T>
+void first_best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best, int64_t* at) {
+    // Parts in which the number of a row fits an integer as wide as T.
+    constexpr int64_t kMost = std::numeric_limits<BitsOf<T>>::max();
+    for (int64_t r = 0; r < rows; r += kMost)
+        first_best_of_part<Largest>(x + r * stride, rows - r < kMost ? rows - r : kMost, width, stride, row + r, best,
+                                    at);
 }
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

@@ -108,7 +108,8 @@ TruthLoops<T> truth_loops() {
 template <class T>
 IntegerRows<T> rows() {
     return {{sum_row<T>, product_row<T>, best_row<true, T>, best_row<false, T>, find<T>, total_columns<false, T>,
-             total_columns<true, T>, best_columns<true, T>, best_columns<false, T>},
+             total_columns<true, T>, best_columns<true, T>, best_columns<false, T>, first_best_columns<true, T>,
+             first_best_columns<false, T>},
             truth_loops<T>()};
 }
 

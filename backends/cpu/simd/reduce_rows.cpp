@@ -26,8 +26,8 @@ double sum_row(const T* x, int64_t n) {
 }
 
 // NaN counts as 0.
-template <class T>
-[[gnu::always_inline]] inline Step<T> numbers_or_zeros(Step<T> x) {
+template <class T, int Parts>
+[[gnu::always_inline]] inline Step<T, Parts> numbers_or_zeros(Step<T, Parts> x) {
     for (auto& p : x.part) p = p == p ? p : Vector<T>{};
     return x;
 }
@@ -60,6 +60,14 @@ void sum_rows(const T* x, int64_t rows, int64_t n, double* totals) {
     for (; r < rows; ++r) totals[r] = sum_row<Far>(x + r * n, n);
 }
 
+template <int Parts>
+[[gnu::always_inline]] inline void store_first(const Step<double, Parts>& l, double* to, int64_t count) {
+    if (count >= l.kCount) return l.store(to);
+    alignas(64) double some[l.kCount];
+    l.store(some);
+    for (int64_t i = 0; i < count; ++i) to[i] = some[i];
+}
+
 // Squares of differences in T; if large ones leave its range, all are computed in float64.
 template <class S, class T>
 [[gnu::always_inline]] inline double squares_in(const T* x, int64_t n, T centre) {
@@ -89,15 +97,16 @@ struct Power {
     [[gnu::noinline]] static Pack<T> of(Pack<T> x, T order) {
         return order == T(0) ? select(x != Pack<T>(0), Pack<T>(1), Pack<T>(0)) : pow(abs(x), spread(order));
     }
-    [[gnu::always_inline]] Step<T> operator()(Step<T> x, int64_t = 0) const {
+    template <int Parts>
+    [[gnu::always_inline]] Step<T, Parts> operator()(Step<T, Parts> x, int64_t = 0) const {
         if constexpr (O == Order::two) return x * x;
         if constexpr (O == Order::one)
             for (auto& p : x.part) p = p < 0 ? -p : p;
         if constexpr (O == Order::other) {
-            alignas(64) T some[kSumLanes];
+            alignas(64) T some[kSumLanes] = {};
             x.store(some);
-            for (int k = 0; k < kSumLanes; k += Pack<T>::lanes) of(Pack<T>::load(some + k), order).store(some + k);
-            x = Step<T>::load(some);
+            for (int k = 0; k < x.kCount; k += Pack<T>::lanes) of(Pack<T>::load(some + k), order).store(some + k);
+            x = Step<T, Parts>::load(some);
         }
         return x;
     }
@@ -238,6 +247,162 @@ void sum_number_columns(const T* x, int64_t rows, int64_t width, int64_t stride,
         [](Step<T> v, int64_t) __attribute__((always_inline)) { return numbers_or_zeros(v); });
 }
 
+// Columns that are computed at a time, as rows side by side: two registers of float64 for each of a row's lanes.
+template <class T>
+using Aside = Step<T, 2>;
+inline constexpr int64_t kAside = Aside<double>::kCount;
+
+// The totals of kAside columns of elements `begin` to `end`, joined in the order of a row: lane l of a column has its
+// elements l, l + 16, … group(lane, k, left): what the lane has so far (null: nothing) and elements k, k + 16, … of the
+// columns, of which there are `left`.
+template <class Group, class Join>
+[[gnu::always_inline]] inline Aside<double> lanes_across(int64_t begin, int64_t end, int64_t step, Group group,
+                                                         Join join) {
+    Aside<double> lane[kSumLanes];
+    const int64_t count = end - begin < kSumLanes ? end - begin : kSumLanes;
+    for (int64_t l = 0; l < count; ++l)
+        lane[l] = group(static_cast<const Aside<double>*>(nullptr), begin + l, end - begin - l);
+    for (int64_t i = begin + step; i < end; i += step)
+        for (int64_t l = 0; l < count && i + l < end; ++l) lane[l] = group(&lane[l], i + l, end - i - l);
+    for (int64_t half = kSumLanes / 2; half >= 1; half /= 2)
+        for (int64_t l = 0; l < half && l + half < count; ++l)
+            for (int k = 0; k < Aside<double>::kParts; ++k)
+                lane[l].part[k] = join(lane[l].part[k], lane[l + half].part[k]);
+    return lane[0];
+}
+
+// The same for N elements, whose loops are unrolled: of(k) is element k of the columns.
+template <int N, class Of, class Join>
+[[gnu::always_inline]] inline Aside<double> few_across(Of of, Join join) {
+    Aside<double> lane[N];
+#pragma GCC unroll 16
+    for (int l = 0; l < N; ++l) lane[l] = of(l);
+#pragma GCC unroll 4
+    for (int half = N / 2; half >= 1; half /= 2)
+#pragma GCC unroll 8
+        for (int l = 0; l < half; ++l)
+            for (int k = 0; k < Aside<double>::kParts; ++k)
+                lane[l].part[k] = join(lane[l].part[k], lane[l + half].part[k]);
+    return lane[0];
+}
+// Calls f with a power of two up to kSumLanes as a constant; false: n is none.
+template <class F>
+[[gnu::always_inline]] inline bool with_few(int64_t n, F f) {
+    if (n == 2) return f(std::integral_constant<int, 2>()), true;
+    if (n == 4) return f(std::integral_constant<int, 4>()), true;
+    if (n == 8) return f(std::integral_constant<int, 8>()), true;
+    if (n == 16) return f(std::integral_constant<int, 16>()), true;
+    return false;
+}
+
+// totals[j] = the sum of column j. value(k, j, columns): element k of the columns from j on.
+template <class Value>
+[[gnu::always_inline]] inline void add_across(int64_t n, int64_t width, double* totals, Value value) {
+    auto add = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
+    const bool few = with_few(
+        n, [&](auto count) __attribute__((always_inline)) {
+            for (int64_t j = 0; j < width; j += kAside) {
+                auto of = [&](int64_t k) __attribute__((always_inline)) {
+                    return Aside<double>::of(0) + widen(value(k, j, width - j));
+                };
+                store_first(few_across<count>(of, add), totals + j, width - j);
+            }
+        });
+    if (few) return;
+    for (int64_t j = 0; j < width; j += kAside) {
+        const int64_t columns = width - j;
+        auto group = [&](const Aside<double>* lane, int64_t k, int64_t left) __attribute__((always_inline)) {
+            auto leaf = value(k, j, columns);
+            if (left > kSumLanes) leaf = leaf + value(k + kSumLanes, j, columns);
+            if (left > 2 * kSumLanes) {
+                auto second = value(k + 2 * kSumLanes, j, columns);
+                if (left > 3 * kSumLanes) second = second + value(k + 3 * kSumLanes, j, columns);
+                leaf = leaf + second;
+            }
+            return (lane ? *lane : Aside<double>::of(0)) + widen(leaf);
+        };
+        Aside<double> total = Aside<double>::of(0);
+        for (int64_t block = 0; block < n; block += kSumBlock) {
+            const int64_t end = n - block < kSumBlock ? n : block + kSumBlock;
+            total = total + lanes_across(block, end, kSumLeaf * kSumLanes, group, add);
+        }
+        store_first(total, totals + j, columns);
+    }
+}
+
+// Element k of the columns from j on.
+template <class T>
+struct Across {
+    const T* x;
+    int64_t stride;
+    [[gnu::always_inline]] Aside<T> operator()(int64_t k, int64_t j, int64_t columns) const {
+        return Aside<T>::load(x + k * stride + j, columns, T(0));
+    }
+};
+
+template <class T>
+void sum_across(const T* x, int64_t n, int64_t width, int64_t stride, double* totals) {
+    add_across(n, width, totals, Across<T>{x, stride});
+}
+
+template <class T>
+void sum_numbers_across(const T* x, int64_t n, int64_t width, int64_t stride, double* totals) {
+    const Across<T> at{x, stride};
+    add_across(
+        n, width, totals, [at](int64_t k, int64_t j, int64_t columns) __attribute__((always_inline)) {
+            return numbers_or_zeros(at(k, j, columns));
+        });
+}
+
+template <class T>
+void squares_across(const T* x, int64_t n, int64_t width, int64_t stride, const double* from, double* totals) {
+    for (int64_t j = 0; j < width; j += kAside) {
+        const int64_t columns = width - j < kAside ? width - j : kAside;
+        alignas(64) T centre[kAside] = {};
+        for (int64_t i = 0; i < columns; ++i) centre[i] = static_cast<T>(from[j + i]);
+        const Across<T> at{x + j, stride};
+        add_across(
+            n, columns, totals + j,
+            [ at, middle = Aside<T>::load(centre) ](int64_t k, int64_t first, int64_t some)
+                __attribute__((always_inline)) {
+                    const Aside<T> d = at(k, first, some) - middle;
+                    return d * d;
+                });
+    }
+}
+
+template <class T>
+void powers_across(const T* x, int64_t n, int64_t width, int64_t stride, double order, double* totals) {
+    const Across<T> at{x, stride};
+    with_power<T>(order, [=](auto power) {
+        add_across(
+            n, width, totals, [ at, power ](int64_t k, int64_t j, int64_t columns) __attribute__((always_inline)) {
+                return power(at(k, j, columns));
+            });
+    });
+}
+
+template <class T>
+void product_across(const T* x, int64_t n, int64_t width, int64_t stride, double* totals) {
+    const Across<T> at{x, stride};
+    auto multiply = [](auto a, auto b) __attribute__((always_inline)) { return a * b; };
+    const bool few = with_few(
+        n, [&](auto count) __attribute__((always_inline)) {
+            for (int64_t j = 0; j < width; j += kAside) {
+                auto of = [&](int64_t k) __attribute__((always_inline)) { return widen(at(k, j, width - j)); };
+                store_first(few_across<count>(of, multiply), totals + j, width - j);
+            }
+        });
+    if (few) return;
+    for (int64_t j = 0; j < width; j += kAside) {
+        auto group = [&](const Aside<double>* lane, int64_t k, int64_t) __attribute__((always_inline)) {
+            const Aside<double> here = widen(at(k, j, width - j));
+            return lane ? *lane * here : here;
+        };
+        store_first(lanes_across(0, n, kSumLanes, group, multiply), totals + j, width - j);
+    }
+}
+
 template <class T>
 void product_columns(const T* x, int64_t rows, int64_t width, int64_t stride, double* totals) {
     tiles(width, [&](int64_t first, int64_t columns) {
@@ -301,38 +466,6 @@ void best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, T* be
         });
 }
 
-// A later element only replaces an earlier one when it is really better, or the first NaN.
-template <bool Largest, class T>
-void first_best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best, int64_t* at) {
-    constexpr int lanes = Pack<T>::lanes;
-    using Place = BitsOf<T>;
-    alignas(64) Place place[kTileColumns];
-    tiles(
-        width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
-            T* b = best + first;
-            // Positions relative to the first row, in integers as wide as T: -1 where the earlier best one still holds.
-            for (int64_t j = 0; j < columns; ++j) place[j] = -1;
-            for (int64_t r = 0; r < rows; ++r) {
-                const T* p = x + r * stride + first;
-                Pack<Place> here = spread(static_cast<Place>(r));
-                int64_t j = 0;
-                for (; j + lanes <= columns; j += lanes) {
-                    Pack<T> v = Pack<T>::load(p + j), old = Pack<T>::load(b + j);
-                    Mask<T> wins = (Largest ? v > old : v < old) | ((v != v) & (old == old));
-                    select(wins, v, old).store(b + j);
-                    select(Mask<Place>(wins.v), here, Pack<Place>::load(place + j)).store(place + j);
-                }
-                for (; j < columns; ++j)
-                    if ((Largest ? p[j] > b[j] : p[j] < b[j]) || (p[j] != p[j] && b[j] == b[j])) {
-                        b[j] = p[j];
-                        place[j] = static_cast<Place>(r);
-                    }
-            }
-            for (int64_t j = 0; j < columns; ++j)
-                if (place[j] >= 0) at[first + j] = row + place[j];
-        });
-}
-
 template <class T>
 ReduceLoops<T> loops() {
     ReduceLoops<T> l;
@@ -354,6 +487,11 @@ ReduceLoops<T> loops() {
     l.square_columns = square_columns<T, T>;
     l.wide_square_columns = square_columns<double, T>;
     l.power_columns = power_columns<T>;
+    l.sum_across = sum_across<T>;
+    l.sum_numbers_across = sum_numbers_across<T>;
+    l.squares_across = squares_across<T>;
+    l.powers_across = powers_across<T>;
+    l.product_across = product_across<T>;
     l.largest_columns = best_columns<true, T>;
     l.smallest_columns = best_columns<false, T>;
     l.first_largest_columns = first_best_columns<true, T>;

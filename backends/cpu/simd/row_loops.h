@@ -37,6 +37,13 @@ struct ReduceLoops {
     void (*wide_square_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, const double* from,
                                 double* totals);
     void (*power_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double order, double* totals);
+    // totals[j] = the sum (of the numbers, squares, powers; the product) of column j, in the order of a row: for rows
+    // that lie side by side.
+    void (*sum_across)(const T* x, int64_t n, int64_t width, int64_t stride, double* totals);
+    void (*sum_numbers_across)(const T* x, int64_t n, int64_t width, int64_t stride, double* totals);
+    void (*squares_across)(const T* x, int64_t n, int64_t width, int64_t stride, const double* from, double* totals);
+    void (*powers_across)(const T* x, int64_t n, int64_t width, int64_t stride, double order, double* totals);
+    void (*product_across)(const T* x, int64_t n, int64_t width, int64_t stride, double* totals);
     // best[j] = the extremum of column j and of best[j] before.
     void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
     void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
@@ -108,6 +115,10 @@ struct IntegerLoops {
     void (*product_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals);
     void (*largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
     void (*smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, T* best);
+    void (*first_largest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best,
+                                  int64_t* at);
+    void (*first_smallest_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t row, T* best,
+                                   int64_t* at);
 };
 
 // Tests for 0. T is a type of numbers.

@@ -107,10 +107,44 @@ inline void transpose_plain(const T* from, int64_t from_stride, T* to, int64_t t
         for (int64_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
 }
 
+// Rows of N columns that follow one another: the compiler loads whole registers and sorts their lanes.
+template <int N, class T>
+inline void split_columns(const T* __restrict from, T* __restrict to, int64_t to_stride, int64_t rows) {
+#pragma GCC ivdep
+    for (int64_t r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int c = 0; c < N; ++c) to[c * to_stride + r] = from[r * N + c];
+}
+template <int N, class T>
+inline void join_rows(const T* __restrict from, int64_t from_stride, T* __restrict to, int64_t columns) {
+#pragma GCC ivdep
+    for (int64_t c = 0; c < columns; ++c)
+#pragma GCC unroll 8
+        for (int r = 0; r < N; ++r) to[c * N + r] = from[r * from_stride + c];
+}
+// Dense rows of few columns, and the way back; false: not these.
+template <class T>
+inline bool transpose_narrow(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows,
+                             int64_t columns) {
+    if (from_stride == columns) {
+        if (columns == 2) return split_columns<2>(from, to, to_stride, rows), true;
+        if (columns == 3) return split_columns<3>(from, to, to_stride, rows), true;
+        if (columns == 4) return split_columns<4>(from, to, to_stride, rows), true;
+        if (columns == 8) return split_columns<8>(from, to, to_stride, rows), true;
+    }
+    if (to_stride == rows) {
+        if (rows == 2) return join_rows<2>(from, from_stride, to, columns), true;
+        if (rows == 3) return join_rows<3>(from, from_stride, to, columns), true;
+        if (rows == 4) return join_rows<4>(from, from_stride, to, columns), true;
+    }
+    return false;
+}
+
 inline void transpose_f32(const void* in, int64_t from_stride, void* out, int64_t to_stride, int64_t rows,
                           int64_t columns, bool stream) {
     auto* from = static_cast<const float*>(in);
     auto* to = static_cast<float*>(out);
+    if (transpose_narrow(from, from_stride, to, to_stride, rows, columns)) return;
     int64_t r = 0;
     for (; r + kTile <= rows; r += kTile) {
         int64_t c = 0;
@@ -131,6 +165,7 @@ void transpose_any(const void* in, int64_t from_stride, void* out, int64_t to_st
     constexpr int64_t kSide = 64 / static_cast<int64_t>(sizeof(T)) < 32 ? 64 / static_cast<int64_t>(sizeof(T)) : 32;
     auto* from = static_cast<const T*>(in);
     auto* to = static_cast<T*>(out);
+    if (transpose_narrow(from, from_stride, to, to_stride, rows, columns)) return;
     T buffer[kSide * kSide];
     for (int64_t r = 0; r < rows; r += kSide)
         for (int64_t c = 0; c < columns; c += kSide) {

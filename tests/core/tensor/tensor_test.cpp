@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/memory/watched_memory.h"
+#include "core/tensor/turned.h"
 #include "core/tensor/value.h"
 
 namespace lunaria {
@@ -38,6 +39,32 @@ TEST(Tensor, transposed_views_become_dense_on_demand) {
     for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(dense.at(i), v.at(i));
     EXPECT_EQ(dense.at(1), 3);
     EXPECT_EQ(v.reshaped({6}).at(1), 3);
+}
+
+TEST(Tensor, a_turned_tensor_shows_row_major_strides_and_keeps_one_dense_copy) {
+    Tensor t = turned(counting({2, 3}), {3, 2}, {1, 3});
+    EXPECT_TRUE(is_turned(t));
+    EXPECT_EQ(shown_strides(t), (Strides{2, 1}));
+    const Tensor dense = row_major(t);
+    EXPECT_FALSE(is_turned(dense));
+    EXPECT_TRUE(dense.is_contiguous());
+    EXPECT_TRUE(dense.shares_storage(row_major(t)));
+    for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(dense.at(i), t.at(i));
+    EXPECT_EQ(part_of(t, 0, 1).strides(), (Strides{1}));
+    EXPECT_TRUE(t.reshaped({6}).is_contiguous());
+    EXPECT_TRUE(is_turned(t.apart()));
+    // A write to either shows in it alone.
+    Tensor other = row_major(t);
+    other.own_storage();
+    other.set_at(0, 99);
+    EXPECT_EQ(t.at(0), 0);
+    EXPECT_EQ(row_major(t).at(0), 0);
+    t.assign("test", Tensor::full(DType::f32, {}, 7));
+    EXPECT_FALSE(is_turned(t));
+    EXPECT_EQ(row_major(t).at(5), 7);
+    EXPECT_EQ(dense.at(5), 5);
+    // One order of axes of size 1 is as good as another.
+    EXPECT_FALSE(is_turned(turned(counting({1, 3}), {3, 1}, {1, 3})));
 }
 
 TEST(Tensor, casts_saturate_into_int64_and_map_nan_to_zero) {
