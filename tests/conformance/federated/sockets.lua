@@ -97,7 +97,7 @@ function sockets.run(seed, rounds, clients, strategy, faults)
   local folder = os.tmpname()
   os.remove(folder)
   ms.io.make_folder(folder)
-  local program = require("lunaria.federated_client_core").program()
+  local program = require("lunaria.registry").program()
   -- A program that is killed starts again.
   local function start(name, ...)
     local words = { quoted(program), SCRIPT }
