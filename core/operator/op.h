@@ -117,8 +117,7 @@ class Registry;
 
 class Op {
   public:
-    Op(SignatureText text, Registry& registry)
-        : signature(parse_signature(text)), place(text.place), registry_(&registry) {}
+    Op(SignatureText text, Registry& registry) : signature(parse_signature(text)), registry_(&registry) {}
     Op(const Op&) = delete;
     virtual ~Op() = default;
 
@@ -204,7 +203,6 @@ class Op {
         const char *lua, *result;
     };
     Signature signature;
-    SourcePlace place;  // of the entry
     const char* doc_text = "";
     std::vector<Example> examples;
     InferFn infer_fn = nullptr;

@@ -7,10 +7,7 @@
 // After `)` an operator with several results names them: `-> (values, indices)`.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -164,24 +161,10 @@ struct SignatureScan {
 };
 }  // namespace detail
 
-// The file, without its folders, and the line of a literal in the sources.
-struct SourcePlace {
-    std::array<char, 32> file{};
-    uint32_t line;
-    consteval SourcePlace(std::source_location at) : line(at.line()) {
-        const char* name = at.file_name();
-        for (const char* p = name; *p; ++p)
-            if (*p == '/') name = p + 1;
-        for (size_t i = 0; i + 1 < file.size() && name[i]; ++i) file[i] = name[i];
-    }
-};
-
-// A literal text that has been checked by the compiler, and where it stands.
+// A literal text that has been checked by the compiler.
 struct SignatureText {
     const char* text;
-    SourcePlace place;
-    consteval SignatureText(const char* t, std::source_location at = std::source_location::current())
-        : text(t), place(at) {
+    consteval SignatureText(const char* t) : text(t) {
         if (!detail::SignatureScan{t}.whole()) throw "malformed operator signature";
     }
 };

@@ -100,9 +100,6 @@ void push_entry(lua_State* L, const Op& op) {
     set_text(L, "name", op.name());
     set_text(L, "signature", op.signature.text);
     set_text(L, "doc", op.doc_text);
-    set_text(L, "file", op.place.file.data());
-    lua_pushinteger(L, op.place.line);
-    lua_setfield(L, -2, "line");
     set_text(L, "effect", kEffects[static_cast<size_t>(op.declared_effect())]);
     set_flag(L, "method", op.is_method);
     set_flag(L, "host", op.host_fn != nullptr);

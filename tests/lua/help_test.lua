@@ -87,25 +87,6 @@ t.test("every entry of the index says what it is, and where it is written", func
   t.equal(missing, {})
   assert(#entries.all() > 1000, #entries.all())
 end)
-t.test("the place of an operator is the line of its entry", function()
-  local root, files, wrong, count = (arg[0]:match "^(.*/)" or "./") .. "../../", {}, {}, 0
-  for _, entry in ipairs(entries.all()) do
-    local path, number = entry.source:match "^(core/ops/[%w_]+%.cpp):(%d+)$"
-    if path then
-      if not files[path] then
-        files[path] = {}
-        for line in io.lines(root .. path) do table.insert(files[path], line) end
-      end
-      count = count + 1
-      local line = files[path][tonumber(number)] or ""
-      if not line:find(entry.name:match "[%w_]+$" .. "(", 1, true) then wrong[#wrong + 1] = entry.name .. " " .. entry.source end
-    elseif entry.kind == "operator" and entry.source ~= "ms.op" then
-      wrong[#wrong + 1] = entry.name .. " " .. entry.source
-    end
-  end
-  t.equal(wrong, {})
-  assert(count > 500, count)
-end)
 t.test("every parameter of a public name has a type and a whole meaning", function()
   local wrong, count = {}, 0
   for _, entry in ipairs(entries.all()) do

@@ -100,7 +100,7 @@ local function operator_entry(op)
   local entry = {
     name = "ms.ops." .. op.name, kind = "operator", head = op.signature, doc = op.doc, parameters = parameters_of_operator(op),
     results = op.results, also = op.aliases, notes = {}, examples = op.examples,
-    source = family and ("core/ops/%s:%d"):format(op.file, op.line) or "ms.op", family = family and family.title or "Your own operators",
+    source = family and "core/ops/" .. family.file .. ".cpp" or "ms.op", family = family and family.title or "Your own operators",
   }
   if op.method then entry.notes[1] = ("Method of tensors: x:%s(...)"):format(op.name) end
   if op.no_gradient then entry.notes[#entry.notes + 1] = "Without gradient: " .. op.no_gradient end
