@@ -443,8 +443,8 @@ Value run_here(const Op& op, std::span<const Value> given) {
     std::span<Tensor> out = types.size() == 1 ? std::span<Tensor>(&single, 1) : std::span<Tensor>(several);
     for (size_t i = 0; i < out.size(); ++i)
         if (types[i].shape.known())
-            out[i] = Tensor::empty(is_half(types[i].dtype) && !any_floats ? DType::f32 : types[i].dtype,
-                                   types[i].shape, current_place());
+            out[i] = Tensor::empty(is_half(types[i].dtype) && !any_floats ? DType::f32 : types[i].dtype, types[i].shape,
+                                   current_place());
     KernelCall kernel_call{op, args, out, widen && is_half(dtype) ? DType::f32 : dtype};
     if (op.draws()) set_stream(kernel_call);
     Value result = run_kernels(op, kernel_call);
