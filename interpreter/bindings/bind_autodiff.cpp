@@ -51,9 +51,8 @@ int left(lua_State* L) {
         // Each is dropped when it is done.
         const Value rule = std::move(one.closure);
         const auto& closure = *static_cast<vm::Closure*>(rule.object());
+        if (!vm::is_unchanged(closure)) throw vm::changed_in_place(closure);
         const ir::Graph& graph = closure.function->graph;
-        if (!vm::is_unchanged(closure))
-            throw state_error(graph.name, "a tensor that its gradient needs was changed in place after it was used");
         const auto& parameters = graph.parameters();
         vm::Values given = std::move(one.cotangents);
         given.resize(parameters.size() - graph.captures);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/error.h"
 #include "jit/vm/machine.h"
 #include "jit/vm/watcher.h"
 
@@ -40,6 +39,12 @@ bool is_unchanged(const Closure& rule) {
     for (const Value& v : rule.captures)
         if (v.is_tensor()) versions += v.tensor().version();
     return versions == rule.versions;
+}
+
+Error changed_in_place(const Closure& rule) {
+    return state_error(rule.function->graph.name,
+                       "a tensor that its gradient needs was changed in place after it was used")
+        .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
 }
 
 void leave_parameters(Context& context) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/operator/op.h"
 #include "jit/vm/object.h"
 
@@ -23,8 +24,9 @@ class Leavings final : public Object {
     std::vector<Rule> rules;
 };
 
-// Whether what the rule keeps has not been written into since.
+// Whether what the rule keeps has not been written into since; the error where it has, and its content is lost.
 bool is_unchanged(const Closure& rule);
+Error changed_in_place(const Closure& rule);
 
 // From now on rules of the context leave what parameters get.
 void leave_parameters(Context& context);

@@ -1,8 +1,8 @@
 #include "jit/vm/write_log.h"
 
-#include "core/base/error.h"
 #include "jit/vm/code.h"
 #include "jit/vm/handlers.h"
+#include "jit/vm/split_rule.h"
 
 namespace lunaria::vm {
 
@@ -38,20 +38,13 @@ bool WriteLog::restore(uint64_t clock, uint64_t expected, Values& captures) cons
 }
 
 void WriteLog::check(Closure& pullback) const {
-    auto sum = [](const Values& captures) {
-        uint64_t versions = 0;
-        for (const Value& v : captures)
-            if (v.is_tensor()) versions += v.tensor().version();
-        return versions;
-    };
-    if (sum(pullback.captures) == pullback.versions) return;
+    if (is_unchanged(pullback)) return;
     Values captures = pullback.captures;
-    if (!restore(pullback.clock, pullback.versions, captures))
-        throw state_error(pullback.function->graph.name,
-                          "a tensor that its gradient needs was changed in place after it was used")
-            .hint("make a new tensor instead (y = x + 1, not x:add_(1)), or call the gradient before the change");
+    if (!restore(pullback.clock, pullback.versions, captures)) throw changed_in_place(pullback);
     pullback.captures = std::move(captures);
-    pullback.versions = sum(pullback.captures);
+    pullback.versions = 0;
+    for (const Value& v : pullback.captures)
+        if (v.is_tensor()) pullback.versions += v.tensor().version();
     pullback.clock = write_clock();
 }
 
