@@ -99,7 +99,7 @@ class Browser:
             raise AssertionError(f"{expression}: {json.dumps(answer['exceptionDetails'])[:800]}")
         return answer["result"].get("value")
 
-    def wait(self, what, expression, patience=20):
+    def wait(self, what, expression, patience=60):
         end = time.monotonic() + patience
         while time.monotonic() < end:
             value = self.evaluate(expression)

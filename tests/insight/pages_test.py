@@ -61,7 +61,7 @@ class Check:
             if name == "graph" and not (HERE.parents[1] / "core/insight/pages/graph.js").exists():
                 continue
             self.browser.evaluate(f"document.querySelector('nav a[href^=\"#/{name}\"]').click()")
-            self.browser.wait(f"the page {name}", f"location.hash.startsWith('#/{name}') && {READY}")
+            self.browser.wait(f"the page {name}", f"document.querySelector('nav a[aria-current]').hash.startsWith('#/{name}') && location.hash.startsWith('#/{name}') && {READY}")
             if self.pictures:
                 time.sleep(0.8)
             for dark in (False, True) if self.pictures else (i % 2 == 1,):
@@ -210,6 +210,24 @@ class Check:
         b.wait("the other colours", "document.documentElement.dataset.theme === 'dark'")
         b.key("k")
 
+    def addresses(self):
+        """A view that writes to its link late does not lead a user back who has just gone elsewhere: the address is new before its event comes."""
+        b = self.browser
+        self.visit("scalars")
+        assert b.evaluate("""(async () => {
+            const slider = document.querySelector('main input[type=range]');
+            const moved = value => { slider.value = value; slider.dispatchEvent(new Event('input')); };
+            moved(slider.max / 2);
+            await new Promise(done => { setTimeout(done, 400); });
+            const written = location.hash;
+            moved(slider.max / 4);
+            history.pushState(null, '', '#/texts');
+            await new Promise(done => { setTimeout(done, 400); });
+            return written.includes('smooth=') && location.hash === '#/texts';
+        })()"""), f"the address is {self.hash()}"
+        b.evaluate("dispatchEvent(new HashChangeEvent('hashchange'))")
+        b.wait("the texts", f"document.querySelector('nav a[aria-current]').hash.startsWith('#/texts') && {READY}")
+
     def speed(self):
         """A chart of 10^5 points, drawn again and again."""
         seconds = self.browser.evaluate("""(async () => {
@@ -252,7 +270,7 @@ def main():
                     server.stdin.flush()
 
                 check = Check(browser, url, point, Path(folder), pictures)
-                for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.curves, check.embedding, check.keys, check.speed, check.requests):
+                for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.curves, check.embedding, check.keys, check.addresses, check.speed, check.requests):
                     start = time.monotonic()
                     part()
                     print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)

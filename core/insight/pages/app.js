@@ -30,7 +30,7 @@ const CHOSEN_AT_FIRST = 10; // runs
 const AGAIN = 2000; // ms until a server that does not answer is asked again
 
 const shell = {
-  runs: [], version: -1, chosen: new Set(), allChosen: true, page: null, shown: null, visit: 0, filter: "",
+  runs: [], version: -1, chosen: new Set(), allChosen: true, page: null, shown: null, visit: 0, filter: "", hash: "",
 };
 
 const parts = {};
@@ -59,7 +59,7 @@ class View {
     }
     // Browsers take few changes of an address in a short time, and a slider makes many.
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => { if (shell.shown?.view === this) history.replaceState(null, "", address(this.page.name, this.state)); }, 120);
+    this.timer = setTimeout(() => { if (shell.shown?.view === this) keepAddress(this.page, this.state); }, 120);
   }
   go(name, state = {}) { location.hash = address(name, state).slice(1); }
   link(name, state = {}) { return address(name, state); }
@@ -82,6 +82,13 @@ function address(name, state) {
   return `#/${name}${text ? `?${text}` : ""}`;
 }
 
+// The address follows what a view shows, unless the user has gone elsewhere and the event that says so is still to come.
+function keepAddress(page, state) {
+  if (location.hash !== shell.hash) return;
+  history.replaceState(null, "", address(page.name, state));
+  shell.hash = location.hash;
+}
+
 function parse(hash) {
   const [name, query] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return [name || "runs", Object.fromEntries(new URLSearchParams(query ?? ""))];
@@ -96,7 +103,7 @@ function chooseAtFirst() {
 function choose(ids) {
   shell.chosen = ids;
   shell.allChosen = false;
-  history.replaceState(null, "", address(shell.page.name, shell.shown?.view.state ?? {}));
+  keepAddress(shell.page, shell.shown?.view.state ?? {});
   drawChooser();
   drawNav();
   if (shell.shown?.choose) shell.shown.choose();
@@ -104,14 +111,15 @@ function choose(ids) {
 }
 
 async function show() {
-  const [name, state] = parse(location.hash);
+  shell.hash = location.hash;
+  const [name, state] = parse(shell.hash);
   const page = PAGES.find(p => p.name === name) ?? PAGES[0];
   if (state.runs !== undefined) {
     shell.chosen = new Set(state.runs.split("~").filter(Boolean));
     shell.allChosen = false;
     delete state.runs;
   }
-  else if (!shell.allChosen) history.replaceState(null, "", address(page.name, state)); // the runs are part of every link
+  else if (!shell.allChosen) keepAddress(page, state); // the runs are part of every link
   const visit = ++shell.visit;
   close();
   shell.page = page;

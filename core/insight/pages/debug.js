@@ -65,24 +65,26 @@ class Debugger {
       return;
     }
     if (!this.body.isConnected) fill(this.view.main, this.note, this.head, this.body);
+    const stands = told.state === "stands";
+    if (stands) await this.fetchNodes();
+    // One turn draws all of a stop: what is pressed belongs to the stop that the head names.
     this.drawHead();
     this.drawHits();
-    if (told.state !== "stands") return;
-    if (this.step !== told.about.step || this.nodes.length > told.about.count) this.nodes = [];
-    this.step = told.about.step;
-    await this.fetchNodes();
+    if (!stands) return;
+    this.drawNodes();
     this.drawKept();
     await this.choose(told.about.node?.name ?? null);
   }
 
   // The nodes since the last stop of this step.
   async fetchNodes() {
+    if (this.step !== this.about.step || this.nodes.length > this.about.count) this.nodes = [];
+    this.step = this.about.step;
     while (this.nodes.length < this.about.count) {
       const { nodes } = await command({ command: "nodes", from: this.nodes.length + 1 });
       if (!nodes.length) break;
       this.nodes.push(...nodes);
     }
-    this.drawNodes();
   }
 
   async say(body) {
