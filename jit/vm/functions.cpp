@@ -10,6 +10,7 @@
 #include "jit/batch/operator.h"
 #include "jit/number.h"
 #include "jit/vm/machine.h"
+#include "jit/vm/split_rule.h"
 #include "jit/vm/watcher.h"
 
 namespace lunaria::vm {
@@ -252,7 +253,6 @@ Value make_pullback(const Op& op, std::span<const Value> given, const Value& res
     auto [rule, function] = rule_of(op, args, result, active);
     const auto count = static_cast<int>(op.signature.params.size());
     Values captures;
-    uint64_t versions = 0;
     for (size_t j = 0; j < rule->saved.size(); ++j) {
         const int i = rule->saved[j], m = rule->saved_item[j];
         if (i < count) {
@@ -261,8 +261,8 @@ Value make_pullback(const Op& op, std::span<const Value> given, const Value& res
         } else {
             captures.push_back(result.is_list() ? result.items().at(static_cast<size_t>(i - count)) : result);
         }
-        if (captures.back().is_tensor()) versions += captures.back().tensor().version();
     }
+    const uint64_t versions = versions_of(captures);
     // The rule's graph lives as long as the rule.
     Value v = make_object<Closure>(*function, std::shared_ptr<const void>(std::move(rule)), std::move(captures));
     static_cast<Closure*>(v.object())->versions = versions;

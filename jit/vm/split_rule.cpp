@@ -34,12 +34,14 @@ Value part(const Op& op, std::span<const Value> args, const Value& result, uint6
 
 }  // namespace
 
-bool is_unchanged(const Closure& rule) {
+uint64_t versions_of(const Values& captures) {
     uint64_t versions = 0;
-    for (const Value& v : rule.captures)
+    for (const Value& v : captures)
         if (v.is_tensor()) versions += v.tensor().version();
-    return versions == rule.versions;
+    return versions;
 }
+
+bool is_unchanged(const Closure& rule) { return versions_of(rule.captures) == rule.versions; }
 
 Error changed_in_place(const Closure& rule) {
     return state_error(rule.function->graph.name,

@@ -24,6 +24,8 @@ class Leavings final : public Object {
     std::vector<Rule> rules;
 };
 
+// The versions of kept tensors, added up: a write makes the sum larger.
+uint64_t versions_of(const Values& captures);
 // Whether what the rule keeps has not been written into since; the error where it has, and its content is lost.
 bool is_unchanged(const Closure& rule);
 Error changed_in_place(const Closure& rule);

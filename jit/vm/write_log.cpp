@@ -42,9 +42,7 @@ void WriteLog::check(Closure& pullback) const {
     Values captures = pullback.captures;
     if (!restore(pullback.clock, pullback.versions, captures)) throw changed_in_place(pullback);
     pullback.captures = std::move(captures);
-    pullback.versions = 0;
-    for (const Value& v : pullback.captures)
-        if (v.is_tensor()) pullback.versions += v.tensor().version();
+    pullback.versions = versions_of(pullback.captures);
     pullback.clock = write_clock();
 }
 
