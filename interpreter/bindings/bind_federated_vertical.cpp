@@ -1,5 +1,7 @@
 // The module behind lunaria/federated/vertical/: channels between parties, their messages, the intersection of ids,
 // products of shares.
+#include <map>
+
 #include "core/base/error.h"
 #include "core/federated/compression.h"
 #include "core/federated/vertical/channel.h"
