@@ -28,6 +28,18 @@ t.test("tables are in alphabetical order, lists in theirs, whatever order they w
   t.equal(FeatureMap(list):vector():tolist()[7], 7.0)
 end)
 
+t.test("bytes and back are the same map, to the bit", function()
+  local map = FeatureMap { { "h", ms.randn({ 3, 2 }):astype(ms.float16) }, { "d", ms.randn({ 2 }):astype(ms.float64) },
+    { "n", ms.tensor { 1, 2 } }, { "e", ms.zeros { 0, 4 } }, { "head.w", ms.tensor { 0.0, 0.1, 1e-40 } }, { "body.w", ms.ones { 2 } } }
+  map = map:without({ "head" }):without({ "body" }, { frozen = true })
+  local again = FeatureMap(map:bytes())
+  for _, kind in ipairs { "all", "aggregated", "personal", "frozen" } do t.equal(again:names(kind), map:names(kind)) end
+  for _, name in ipairs(map:names()) do t.equal({ again:get(name), again:get(name).dtype }, { map:get(name), map:get(name).dtype }) end
+  t.equal(again:bytes() == map:bytes(), true)
+  t.equal(FeatureMap(map:with({ ["head.w"] = ms.tensor { 0.0, 0.1, 2e-40 } })):bytes() == map:bytes(), false)
+  for _, bytes in ipairs { "", "no map", map:bytes():sub(1, -2), map:bytes():sub(2) } do t.equal(pcall(FeatureMap, bytes), false) end
+end)
+
 t.test("a vector and back is the same, in each dtype", function()
   local map = FeatureMap { { "h", ms.randn({ 3, 2 }):astype(ms.float16) }, { "s", ms.tensor(2.5) }, { "n", ms.tensor { 1, 2 } },
     { "e", ms.zeros { 0, 4 } } }

@@ -35,6 +35,16 @@ function chances.of(seed, purpose, round, client)
   return setmetatable({ _key = chances.key(seed, purpose, round, client), _at = 0, _have = 0 }, Stream)
 end
 
+--- What f gives, where the session's random numbers are those of a seed; afterwards they go on as they were.
+function chances.with_seed(seed, f)
+  local before = ms.get_rng_state()
+  ms.set_seed(seed)
+  local results = table.pack(pcall(f))
+  ms.set_rng_state(before)
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
 local function generator(self)
   self._generator = self._generator or ms.Generator():manual_seed(self._key)
   return self._generator

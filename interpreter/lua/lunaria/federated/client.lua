@@ -3,6 +3,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local cells = require "lunaria.nn.cell"
+local chances = require "lunaria.federated.chances"
 local class = require "lunaria.nn.class"
 local core = require "lunaria.federated_client_core"
 local FeatureMap = require("lunaria.federated.feature_map").FeatureMap
@@ -70,16 +71,6 @@ local function named_tensors(extra)
   return list
 end
 
--- Random numbers of a training are those of the job's seed, the iteration and the client, and the session's go on as they were.
-local function with_numbers_of(self, f)
-  local before = ms.get_rng_state()
-  ms.set_seed(core.seed(self._job))
-  local results = table.pack(pcall(f))
-  ms.set_rng_state(before)
-  if not results[1] then error(results[2], 0) end
-  return table.unpack(results, 2, results.n)
-end
-
 local function train(self)
   local plan, features = core.plan(self._job), core.model(self._job)
   local state, kept, was_here = kept_state(self)
@@ -90,7 +81,8 @@ local function train(self)
   end
   if self.callbacks.on_train_begin then self.callbacks.on_train_begin(self, plan) end
   local settings = settings_of(plan, self.rule)
-  local update = with_numbers_of(self, function()
+  -- What a training draws is of the job's seed, the iteration and the client.
+  local update = chances.with_seed(core.seed(self._job), function()
     local data = self.data
     if type(data) == "function" then data = data(plan) end
     self.network:set_train(true)

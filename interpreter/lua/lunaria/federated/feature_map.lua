@@ -16,7 +16,7 @@ method's is
 read by map:get(name). Tensors are copied in and must not be written to.
 
 source: a cell, whose parameters come in their order; a table from names to tensors, in alphabetical order; a list of pairs
-{ name, tensor }; another feature map; nil for an empty one. Integer tensors are not aggregated.
+{ name, tensor }; another feature map; a text that map:bytes() gave; nil for an empty one. Integer tensors are not aggregated.
 
   > map = ms.federated.FeatureMap(ms.nn.Dense(2, 3))
   > table.concat(map:names(), " ") --> weight bias
@@ -48,6 +48,14 @@ local function of_map(map, other)
   end
 end
 
+local function of_bytes(map, bytes)
+  local features, text = require("lunaria.federated_server_core").unpack(bytes)
+  local frozen = ms.json.decode(text)
+  for _, feature in ipairs(features) do
+    map:add_feature(feature.name, feature.tensor, { require_aggr = feature.aggregated, frozen = frozen[feature.name] })
+  end
+end
+
 local function of_table(map, source)
   local list = {}
   if source[1] ~= nil then
@@ -75,6 +83,8 @@ function FeatureMap:init(source)
     of_cell(self, source)
   elseif class.is_a(source, FeatureMap) then
     of_map(self, source)
+  elseif type(source) == "string" then
+    of_bytes(self, source)
   elseif type(source) == "table" and getmetatable(source) == nil then
     of_table(self, source)
   else
@@ -163,17 +173,19 @@ function FeatureMap:vector(dtype)
 end
 
 --- A vector as tensors of the aggregated features' shapes and dtypes: a list in their order, and a table by name. It is made of operators
---- alone, so that it can be differentiated and mapped over many vectors. vector: (size,).
+--- alone, so that it can be differentiated and mapped over many vectors. vector: (size,). dtype: of all tensors, in place of their own.
 ---     > parts, named = ms.federated.FeatureMap({ a = ms.ones { 2, 2 } }):split(ms.ones { 4 } * 3)
 ---     > parts[1].shape, named.a[{ 0, 0 }]:item() --> (2, 2)	3.0
-function FeatureMap:split(vector)
+function FeatureMap:split(vector, dtype)
+  dtype = arguments.named("split", { "dtype" }, dtype)
   if not ms.is_tensor(vector) or vector.ndim ~= 1 or vector.shape[1] ~= self:size() then
     fail("split", ("a vector of %d numbers is expected, got %s"):format(self:size(), describe(vector)))
   end
   local list, named, first = {}, {}, 0
   for i, feature in ipairs(aggregated(self)) do
     local part = vector[{ ms.slice(first, first + feature.tensor.size) }]:reshape(feature.tensor.shape)
-    if part.dtype ~= feature.tensor.dtype then part = part:astype(feature.tensor.dtype) end
+    local wanted = dtype or feature.tensor.dtype
+    if part.dtype ~= wanted then part = part:astype(wanted) end
     list[i], named[feature.name] = part, part
     first = first + feature.tensor.size
   end
@@ -208,6 +220,26 @@ end
 function FeatureMap:with_vector(vector)
   local _, named = self:split(vector)
   return self:with(named)
+end
+
+-- As the messages of clients and servers have them (core/federated/messages.proto).
+local function features_of(map)
+  local list = {}
+  for i, feature in ipairs(map._features) do
+    list[i] = { name = feature.name, tensor = feature.tensor, aggregated = feature.require_aggr }
+  end
+  return list
+end
+
+--- The map as a text, from which FeatureMap(text) makes an equal one: names, order, shapes, dtypes and every bit, the same on every
+--- machine.
+---     > map = ms.federated.FeatureMap { a = ms.ones { 2 }, count = ms.tensor(3) }
+---     > again = ms.federated.FeatureMap(map:bytes())
+---     > again.count:item(), again:bytes() == map:bytes() --> 3	true
+function FeatureMap:bytes()
+  local frozen = {}
+  for _, name in ipairs(self:names "frozen") do frozen[name] = true end
+  return require("lunaria.federated_server_core").pack(features_of(self), ms.json.encode(frozen))
 end
 
 --- The features of another map in the order, the form and the dtypes of this one. other: a feature map that refusal has nothing against.
@@ -312,4 +344,4 @@ function FeatureMap:refusal(other, limit)
   return nil
 end
 
-return { FeatureMap = FeatureMap }
+return { FeatureMap = FeatureMap, features_of = features_of }

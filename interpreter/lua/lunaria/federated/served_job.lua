@@ -8,7 +8,8 @@ local core = require "lunaria.federated_server_core"
 local packed = require "lunaria.federated.packed"
 local strategies = require "lunaria.federated.strategies"
 local base = require "lunaria.federated.strategies.strategy"
-local FeatureMap = require("lunaria.federated.feature_map").FeatureMap
+local feature_map = require "lunaria.federated.feature_map"
+local FeatureMap, features_of = feature_map.FeatureMap, feature_map.features_of
 
 local fail, describe = arguments.fail, arguments.describe
 
@@ -134,15 +135,6 @@ function Job:begin_instance(name, overrides)
   if fine then return end
   self:apply(before)
   error(problem, 0)
-end
-
-local function features_of(map)
-  local list, aggregated = {}, {}
-  for _, name in ipairs(map:names "aggregated") do aggregated[name] = true end
-  for i, name in ipairs(map:names()) do
-    list[i] = { name = name, tensor = map:get(name), aggregated = aggregated[name] or false }
-  end
-  return list
 end
 
 -- The model's map with the tensors of features.
@@ -318,4 +310,4 @@ function Job:aggregate(iteration)
   return true
 end
 
-return { Job = Job, features_of = features_of }
+return { Job = Job }

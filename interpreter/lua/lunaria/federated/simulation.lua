@@ -153,12 +153,8 @@ function Run:by_mean(round, received)
   for i, one in ipairs(used) do vectors[i], shares[i] = one.w, one.samples / total end
   local mean = weighted_mean(vectors, shares)
   -- In float64: the strategy rounds once.
-  local list, first = {}, 0
-  for i, name in ipairs(self.global:names "aggregated") do
-    local shape, size = self.global:get(name).shape, self.global:get(name).size
-    list[i] = { name, ops.reshape(ops.narrow(mean, 0, first, size), shape) }
-    first = first + size
-  end
+  local list, parts = {}, self.global:split(mean, ms.float64)
+  for i, name in ipairs(self.global:names "aggregated") do list[i] = { name, parts[i] } end
   for name, tensor in pairs(self.personal) do list[#list + 1] = { name, tensor } end
   local update = { id = 0, samples = total, weights = FeatureMap(list), metrics = {}, extra = {}, staleness = 0 }
   local map, wrong = strategies.aggregate(self.c.given, round, self.global, { update }, { limit = limit })

@@ -49,10 +49,9 @@ function Turns:train(jobs, rule, settings, round, initial_loss, each)
     own.steps = job.most
     self.states[job.client] = self.states[job.client] or {}
     -- What the client draws is its own.
-    local before = ms.get_rng_state()
-    ms.set_seed(chances.key(self.seed, "training", round, job.client) >> 31)
-    local update = client_rules.train(trained, self:batches(job.client, round, job.epochs), own, self.states[job.client])
-    ms.set_rng_state(before)
+    local update = chances.with_seed(chances.key(self.seed, "training", round, job.client) >> 31, function()
+      return client_rules.train(trained, self:batches(job.client, round, job.epochs), own, self.states[job.client])
+    end)
     local shared = {}
     for _, name in ipairs(self.map:names "aggregated") do shared[name] = update.weights:get(name) end
     done[i] = { self.map:with(shared):vector(), update.extra, update.metrics }

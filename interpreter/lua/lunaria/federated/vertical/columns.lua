@@ -18,6 +18,15 @@ function columns.checked(where, x, n, may_lack)
   return x
 end
 
+--- The leader's labels as float64 (n,). is_binary: they must be 0 or 1; hint: what takes others.
+function columns.labels(where, y, is_binary, hint)
+  if not ms.is_tensor(y) or y.size == 0 then fail(where, "the leader needs labels, a tensor (n,), got " .. describe(y)) end
+  y = y:reshape { y.size }:astype(f64)
+  if not ops.all(ops.isfinite(y)):item() then fail(where, "labels hold nan or infinity") end
+  if is_binary and not ops.all(ops.logical_or(ops.equal(y, 0), ops.equal(y, 1))):item() then fail(where, "labels must be 0 or 1", hint) end
+  return y
+end
+
 --- Upper edges of at most `bins` intervals with about as many of the column's values each: increasing values of the column, the last one
 --- infinite.
 function columns.quantiles(column, bins)

@@ -12,7 +12,7 @@ local ops, i64, f64 = ms.ops, ms.int64, ms.float64
 -- The last argument is a table of links by name.
 local take_fit, take_predict = { "x", "y", "links", last_has_names = true }, { "x", "links", last_has_names = true }
 
-local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local fail, check = arguments.fail, arguments.check
 
 -- Bits behind the point: of columns, of residuals, and of scores.
 local column_point, residual_point, score_point = 20, 36, 32
@@ -96,12 +96,10 @@ local function begin(self, followers, n, batches)
   return askers
 end
 
-local function lead(self, x, y, links)
+local function lead(self, x, links, y)
   local where = "fit"
-  if not ms.is_tensor(y) or y.size == 0 then fail(where, "the leader needs labels, a tensor (n,), got " .. describe(y)) end
+  y = columns.labels(where, y, true)
   local n = y.size
-  y = y:reshape { n }:astype(f64)
-  if not ops.all(ops.logical_or(ops.equal(y, 0), ops.equal(y, 1))):item() then fail(where, "labels must be 0 or 1") end
   x = columns.checked(where, x, n, true)
   local followers = products.others(links, self._dealer)
   if not x and #followers == 0 then fail(where, "there are no columns: the leader has none, and there are no followers") end
@@ -187,8 +185,7 @@ end
 function LogisticRegression:fit(x, y, links)
   x, y, links = arguments.named("fit", take_fit, x, y, links)
   links = links or {}
-  if self.role == "follower" then return messages.guarded(links, follow, self, x, links) end
-  return messages.guarded(links, lead, self, x, y, links)
+  return messages.guarded(links, self.role == "follower" and follow or lead, self, x, links, y)
 end
 
 local function predict(self, x, links)

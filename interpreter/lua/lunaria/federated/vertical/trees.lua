@@ -13,7 +13,7 @@ local ops, i64, f64 = ms.ops, ms.int64, ms.float64
 -- The last argument is a table of links by name.
 local take_fit, take_predict = { "x", "y", "links", last_has_names = true }, { "x", "links", last_has_names = true }
 
-local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local fail, check = arguments.fail, arguments.check
 
 -- Bits behind the point of gradients, which are at most about 1: sums over 2^20 rows have room.
 local point = 40
@@ -230,27 +230,13 @@ local function grow(self, sources, g, h, scores)
   return tree, scores
 end
 
-local function check_labels(self, y, n)
-  local where = "fit"
-  if not ms.is_tensor(y) or y.size ~= n or n == 0 then
-    fail(where, ("labels must be a tensor with one for each of %d rows, got %s"):format(n, describe(y)))
-  end
-  y = y:reshape { n }:astype(f64)
-  if not ops.all(ops.isfinite(y)):item() then fail(where, "labels hold nan or infinity") end
-  if self.objective == "binary" and not ops.all(ops.logical_or(ops.equal(y, 0), ops.equal(y, 1))):item() then
-    fail(where, "labels must be 0 or 1", "objective = \"regression\" takes any numbers")
-  end
+local function lead(self, x, links, y)
+  y = columns.labels("fit", y, self.objective == "binary", "objective = \"regression\" takes any numbers")
   if self.objective == "regression" and ops.max(ops.abs(y)):item() > 1024 then
-    fail(where, "labels must lie within 1024 of 0", "divide them by their standard deviation first")
+    fail("fit", "labels must lie within 1024 of 0", "divide them by their standard deviation first")
   end
-  return y
-end
-
-local function lead(self, x, y, links)
-  if y == nil then fail("fit", "the leader needs labels") end
-  local n = ms.is_tensor(y) and y.size or 0
+  local n = y.size
   x = columns.checked("fit", x, n, true)
-  y = check_labels(self, y, n)
   local sources = {}
   if x then sources[1] = own_source(self, x) end
   local followers = products.others(links, self._dealer)
@@ -312,8 +298,7 @@ end
 function BoostedTrees:fit(x, y, links)
   x, y, links = arguments.named("fit", take_fit, x, y, links)
   links = links or {}
-  if self.role == "follower" then return messages.guarded(links, follow, self, x, links) end
-  return messages.guarded(links, lead, self, x, y, links)
+  return messages.guarded(links, self.role == "follower" and follow or lead, self, x, links, y)
 end
 
 -- Which rows lie on the left side of splits: (splits, n), bool.
