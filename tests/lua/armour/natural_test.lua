@@ -40,7 +40,21 @@ t.test("a perspective brings points where they are to be", function()
     t.near(seen[{ to[i][2], to[i][1] }]:item(), 1, 1e-4)
   end
   t.near(I.Perspective(from, from)(x), x, 1e-4)
-  t.fails({ "three lie on a line" }, I.Perspective({ { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 3 } }, from), x)
+  -- Also where the first pixel comes from infinitely far away, and far from it.
+  -- (u, v) shows ((u + 1) / (u + v), (v + 1) / (u + v)).
+  local far = I.Perspective({ { 2, 1 }, { 1, 2 }, { 1, 1 }, { 0.75, 0.75 } }, { { 1, 0 }, { 0, 1 }, { 1, 1 }, { 2, 2 } })(x)
+  t.equal({ ops.all(ops.isfinite(far)):item(), far[{ 0, 0, 0 }]:item() }, { true, 0.0 })
+  t.near(far[{ 0, 1, 3 }]:item(), (x[{ 0, 0, 1 }] + x[{ 0, 1, 1 }]):item() / 2, 1e-4)
+  local big, line = 800, { { 0, 0 }, { 100, 100.00001 }, { 300, 300 }, { 0, 800 } }
+  local square = { { 0, 0 }, { 0, big }, { big, 0 }, { big, big } }
+  t.fails({ "dst_pos: of the four points three lie on a line" }, I.Perspective, square, line)
+  t.fails({ "ori_pos: of the four points three lie on a line" }, I.Perspective, line, square)
+end)
+
+t.test("places beyond all numbers are black", function()
+  for _, change in ipairs { I.Translate(1e300, 0), I.Shear(1e300), I.Curve(1e300, 1), I.Scale(1e-300, 1) } do
+    t.equal(ops.all(ops.isfinite(change(x))):item(), true)
+  end
 end)
 
 t.test("lines become waves", function()
@@ -97,6 +111,7 @@ t.test("noise is as strong as it says", function()
   local function share(value) return ops.mean(ops.equal(salted, value):astype(ms.float32)):item() end
   t.equal(math.abs(share(0) - 0.1) < 0.015 and math.abs(share(1) - 0.1) < 0.015, true)
   t.near(I.SaltAndPepperNoise()(grey), grey, 0)
+  t.fails({ "factor must be a probability" }, I.SaltAndPepperNoise, 2)
   local specks = I.NaturalNoise(0.01, { 1, 3 }, { 2, 5 }, { seed = 1 })(ms.ones { 3, 50, 50 })
   local touched = ops.less(specks, 1)
   t.equal(ops.max(ops.where(touched, specks, ops.zeros_like(specks))):item() < 100 / 255, true)
@@ -180,12 +195,93 @@ t.test("corruptions are what they are called", function()
   t.near(R.corrupt(pixel, "brightness", 2):reshape { 3 }, ms.tensor { 0.3, 0.6, 0.15 }, 1e-5)
   t.near(R.corrupt(scene, "contrast", 3)[{ 0, 0, 3, 4 }]:item(),
     (scene[{ 0, 0, 3, 4 }] - ops.mean(scene[{ 0, 0 }])):item() * 0.2 + ops.mean(scene[{ 0, 0 }]):item(), 1e-5)
+  local line = ms.tensor({ 0.1, 0.3, 0.9, 0.4, 0.6 }):reshape { 1, 1, 1, 5 }
+  t.near(R.corrupt(line, "pixelate", 1):reshape { 5 }, ms.tensor { 0.2, 0.2, 0.9, 0.5, 0.5 }, 1e-6)
   local small = R.corrupt(scene, "pixelate", 2)
   t.near(small[{ 1, 2, 0, 0 }]:item(), ops.mean(scene[{ 1, 2, ms.slice(0, 2), ms.slice(0, 2) }]):item(), 1e-5)
   t.near(R.corrupt(grey, "zoom_blur", 3)[{ 0, 0, 30, 30 }]:item(), 0.5, 1e-6)
   t.fails({ "there is no corruption the string 'fogg'", "did you mean 'fog'" }, R.corrupt, grey, "fogg", 1)
   t.fails({ "severity must be from 1 to 5, got 6" }, R.corrupt, grey, "fog", 6)
   t.fails({ "has no saturation" }, R.corrupt, grey, "saturate", 1)
+end)
+
+-- How the light of a single pixel in the middle of a picture is spread: the sum, the means of rows and columns from there, and the mean
+-- square of both.
+local function spread(name, severity, side)
+  local point, middle = ms.zeros { 1, 1, side, side }, side // 2
+  point[{ 0, 0, middle, middle }] = 1.0
+  local got = R.corrupt(point, name, severity, 5)[{ 0, 0 }]:astype(ms.float64)
+  local place = ops.arange(side):astype(ms.float64) - middle
+  local rows, columns = place:reshape { -1, 1 }, place:reshape { 1, -1 }
+  local function mean(z) return ops.sum(got * z):item() end
+  return mean(1.0), mean(rows), mean(columns), mean(ops.square(rows)), mean(ops.square(columns))
+end
+
+-- The mean and the mean square of weights w(k) at k = from, ..., to.
+local function moments(w, from, to)
+  local sum, first, second = 0.0, 0.0, 0.0
+  for k = from, to do sum, first, second = sum + w(k), first + k * w(k), second + k * k * w(k) end
+  return first / sum, second / sum
+end
+
+t.test("at 224 pixels filters of corruptions are as wide as those of ImageNet-C", function()
+  -- A disc of radius 3: on whole pixels 29 of them, of mean square 68 / 29; between pixels a sixth more, less by the size of the disc.
+  local sum, row, column, down, across = spread("defocus_blur", 1, 224)
+  t.near(sum, 1, 1e-4)
+  t.near(row, 0, 1e-3)
+  t.near(column, 0, 1e-3)
+  t.near(down / (68 / 29), 1, 0.05)
+  t.near(across, down, 1e-3)
+  local function bell(deviation) return function(k) return math.exp(-k * k / (2 * deviation * deviation)) end end
+  local _, width = moments(bell(3), -9, 9)
+  sum, row, column, down = spread("gaussian_blur", 3, 224)
+  t.near(sum, 1, 1e-4)
+  t.near(row, 0, 1e-3)
+  t.near(column, 0, 1e-3)
+  t.near(down, width, 1e-2)
+  -- In motion a pixel leaves a trail to one side: half a bell, whose mean lies so far away, whatever the direction.
+  sum, row, column = spread("motion_blur", 3, 224)
+  local away = moments(bell(8), 0, 30)
+  t.near(sum, 1, 1e-4)
+  t.near(math.sqrt(row * row + column * column), away, 1e-2)
+  t.equal(math.abs(row) < math.abs(column), true)
+end)
+
+t.test("each picture of a batch is corrupted by itself", function()
+  local twice = ops.concat({ scene[{ ms.slice(0, 1) }], scene[{ ms.slice(0, 1) }] }, 0)
+  for _, name in ipairs { "glass_blur", "motion_blur", "elastic_transform", "snow", "fog", "frost", "spatter", "gaussian_noise" } do
+    local got = R.corrupt(twice, name, 4, 3)
+    t.equal({ name, ops.all(ops.equal(got[0], got[1])):item() }, { name, false })
+  end
+end)
+
+t.test("elastic pictures move as three corners of a square by chance", function()
+  -- Columns as grey levels: what a pixel shows tells where it comes from. The move of the middle is half the sum of two draws from -0.02 to
+  -- 0.02 of the side.
+  local side, count = 32, 150
+  local ramp = ops.broadcast_to((ops.arange(side):astype(ms.float32) / side):reshape { 1, 1, 1, side }, { count, 1, side, side })
+  local got = R.corrupt(ramp, "elastic_transform", 3, 11)[{ ms.slice(), 0, ms.slice(8, 24), ms.slice(8, 24) }]
+  local moves = ops.mean(got:reshape { count, -1 }, 1) * side - 15.5
+  t.near(ops.std(moves):item() / (0.02 * side / math.sqrt(6)), 1, 0.15)
+  t.near(ops.mean(moves):item(), 0, 0.1)
+  -- What comes from outside is the mirror image, not black.
+  t.equal(ops.min(R.corrupt(ms.full({ 1, 1, 32, 32 }, 0.5), "elastic_transform", 1, 2)):item() > 0.49, true)
+end)
+
+t.test("snow is on the lightness, water is added, mud covers", function()
+  local dark = ms.tensor({ 0.2, 0.1, 0.4 }):reshape { 1, 3, 1, 1 } * ms.ones { 1, 3, 40, 40 }
+  -- No flake falls where the picture stays least: there it is whitened by its lightness alone.
+  local light = 0.299 * 0.2 + 0.587 * 0.1 + 0.114 * 0.4
+  local snowy = R.corrupt(dark, "snow", 1, 4)
+  for c, value in ipairs { 0.2, 0.1, 0.4 } do
+    t.near(ops.min(snowy[{ 0, c - 1 }]):item(), 0.8 * value + 0.2 * math.max(value, light * 1.5 + 0.5), 1e-5)
+  end
+  local water, mud = R.corrupt(dark, "spatter", 1, 4) - dark, R.corrupt(dark, "spatter", 5, 4)
+  t.equal({ ops.min(water):item() >= 0, ops.max(water[{ 0, 0 }]):item() <= 0.6 * 175 / 255 + 1e-5 }, { true, true })
+  -- A muddy pixel has 0.8 of mud at least: red is between 0.2 and mud's 63 / 255 and never less than 0.8 of the way.
+  local share = (mud[{ 0, 2 }] - 0.4) / (20 / 255 - 0.4)
+  t.equal(ops.all(ops.logical_or(ops.less(share, 1e-5), ops.greater(share, 0.8 - 1e-5))):item(), true)
+  t.equal(ops.max(share):item() > 0.8, true)
 end)
 
 t.test("what is wrong is said", function()

@@ -58,6 +58,30 @@ function filters.correlated(x, kernel)
   return back(ops.conv2d(padded, kernel:astype(x.dtype):reshape { 1, 1, h, w }, nil, 1, "valid"))
 end
 
+--- A kernel of side 2 reach + 1 whose weights sum to 1. points: a list of { row, column, weight }, places from the middle; between pixels a
+--- weight is divided by the distances, and what lies outside is lost.
+function filters.kernel(reach, points)
+  local side = 2 * reach + 1
+  local weights = {}
+  for i = 1, side * side do weights[i] = 0.0 end
+  local function add(row, column, weight)
+    if row >= 0 and row < side and column >= 0 and column < side then
+      weights[row * side + column + 1] = weights[row * side + column + 1] + weight
+    end
+  end
+  for _, point in ipairs(points) do
+    local row, column, weight = reach + point[1], reach + point[2], point[3]
+    local i, j = math.floor(row), math.floor(column)
+    local p, q = row - i, column - j
+    add(i, j, weight * (1 - p) * (1 - q))
+    add(i, j + 1, weight * (1 - p) * q)
+    add(i + 1, j, weight * p * (1 - q))
+    add(i + 1, j + 1, weight * p * q)
+  end
+  local kernel = ms.tensor(weights, ms.float64):reshape { side, side }
+  return kernel / ops.sum(kernel)
+end
+
 --- The weights of a Gaussian of a standard deviation at size places, which sum to 1.
 function filters.gaussian(size, deviation, dtype)
   local place = ops.arange(size):astype(ms.float64) - (size - 1) / 2

@@ -358,6 +358,11 @@ function check.number_not_negative(where, name, value)
   return value
 end
 
+-- From 0 up, but no infinity.
+function check.finite_not_negative(where, name, value)
+  return check.finite(where, name, check.number_not_negative(where, name, value))
+end
+
 -- Above 0; infinity and nan are none of these.
 function check.number_positive(where, name, value)
   value = check.number(where, name, value)

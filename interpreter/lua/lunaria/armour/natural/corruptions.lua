@@ -1,13 +1,12 @@
 -- Corruptions of pictures by which robustness is measured: the fifteen of ImageNet-C and its four further ones (Hendrycks and Dietterich,
 -- 2019), at five severities. Strengths are those of ImageNet-C for pictures of 224 pixels; what is a number of pixels there is a share of
--- the shorter side here. Frost and the noise under fog and snow are made, not photographed, and glass moves pixels all at once instead of
--- one after the other.
+-- the shorter side here. Frost and the noise under fog and snow are made, not photographed, drops of water have soft edges instead of those
+-- that an edge detector finds, and glass moves pixels all at once instead of one after the other.
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local common = require "lunaria.armour.common"
 local filters = require "lunaria.armour.filters"
 local jpeg = require "lunaria.armour.natural.jpeg"
-local line_kernel = require "lunaria.armour.natural.quality".line_kernel
 local picture = require "lunaria.armour.natural.picture"
 
 local ops = ms.ops
@@ -39,13 +38,25 @@ local function poisson(rate, draws)
   return count
 end
 
--- A disc with a soft edge as a kernel.
+-- A disc as a kernel, also one of less than a pixel: of places that lie close together those that are inside.
 local function disc(radius)
-  local reach = math.ceil(radius + 1)
-  local place = ops.arange(-reach, reach + 1):astype(ms.float64)
-  local distance = ops.sqrt(ops.square(place):reshape { -1, 1 } + ops.square(place):reshape { 1, -1 })
-  local kernel = ops.clamp(radius + 1 - distance, 0.0, 1.0)
-  return kernel / ops.sum(kernel)
+  local points, steps = {}, math.max(4, math.ceil(4 * radius))
+  for i = -steps, steps do
+    for j = -steps, steps do
+      if i * i + j * j <= steps * steps then points[#points + 1] = { radius * i / steps, radius * j / steps, 1.0 } end
+    end
+  end
+  return filters.kernel(math.ceil(radius), points)
+end
+
+-- The trail of a pixel in motion as a kernel: half a Gaussian of 2 radius + 1 pixels, from the pixel on. Angle 0 is upwards, against the
+-- clock.
+local function trail(radius, deviation, angle, scale)
+  local points, sine, cosine = {}, math.sin(math.rad(angle)), math.cos(math.rad(angle))
+  local reach = math.max(1, math.floor(2 * radius * scale + 0.5))
+  deviation = math.max(0.5, deviation * scale)
+  for t = 0, reach do points[t + 1] = { -t * cosine, -t * sine, math.exp(-t * t / (2 * deviation * deviation)) } end
+  return filters.kernel(reach, points)
 end
 
 local function zoomed(x, factor)
@@ -79,14 +90,19 @@ local function with_value(x, f)
   return ops.where(is_black, changed, x * (changed / ops.where(is_black, ops.ones_like(value), value)))
 end
 
-local function grey(x) return ops.mean(x, 1, true) end
+-- How light pixels are (ITU-R BT.601).
+local function grey(x)
+  if x.shape[2] ~= 3 then return x end
+  return ops.sum(x * ms.tensor({ 0.299, 0.587, 0.114 }, x.dtype):to(x.device):reshape { 1, 3, 1, 1 }, 1, true)
+end
 
 local rows = {}
 local order = {}
 
 -- strengths: of the five severities. change(x, c, draws, scale): c: a strength; scale: the shorter side as a share of ImageNet-C's.
-local function corruption(group, name, strengths, change)
-  rows[name] = { group = group, strengths = strengths, change = change }
+-- one_by_one: whether it draws something that is the same for all pictures which it gets, so that it must get them one by one.
+local function corruption(group, name, strengths, change, one_by_one)
+  rows[name] = { group = group, strengths = strengths, change = change, one_by_one = one_by_one }
   order[#order + 1] = name
 end
 
@@ -117,12 +133,11 @@ corruption("blur", "glass_blur", { { 0.7, 1, 2 }, { 0.9, 2, 1 }, { 1, 2, 3 }, { 
     y = y:reshape({ count, channels, -1 }):index_select(2, index):reshape { count, channels, height, width }
   end
   return smoothed(y, c[1] * scale)
-end)
+end, true)
 
 corruption("blur", "motion_blur", { { 10, 3 }, { 15, 5 }, { 15, 8 }, { 15, 12 }, { 20, 15 } }, function(x, c, draws, scale)
-  local degree = math.max(3, math.floor((2 * c[1] + 1) * scale + 0.5))
-  return filters.correlated(x, line_kernel(degree, 90 + picture.between(draws, -45, 45), math.max(0.5, c[2] * scale)))
-end)
+  return filters.correlated(x, trail(c[1], c[2], picture.between(draws, -45, 45) - 90, scale))
+end, true)
 
 corruption("blur", "zoom_blur", { { 1.11, 0.01 }, { 1.16, 0.01 }, { 1.21, 0.02 }, { 1.26, 0.02 }, { 1.31, 0.03 } }, function(x, c)
   local sum, count = x, 1
@@ -133,13 +148,12 @@ end)
 corruption("weather", "snow", { { 0.1, 0.3, 3, 0.5, 10, 4, 0.8 }, { 0.2, 0.3, 2, 0.5, 12, 4, 0.7 }, { 0.55, 0.3, 4, 0.9, 12, 8, 0.7 },
   { 0.55, 0.3, 4.5, 0.85, 12, 8, 0.65 }, { 0.55, 0.3, 2.5, 0.85, 12, 12, 0.55 } }, function(x, c, draws, scale)
   local flakes = c[1] + c[2] * draws:normal({ x.shape[1], 1, x.shape[3], x.shape[4] }, x.dtype)
-  local layer = zoomed(flakes, math.max(1, c[3] * math.min(1, scale)))
+  local layer = zoomed(flakes, math.max(1, c[3] * scale))
   layer = ops.clamp(ops.where(ops.less(layer, c[4]), ops.zeros_like(layer), layer), 0.0, 1.0)
-  local degree = math.max(3, math.floor((2 * c[5] + 1) * scale + 0.5))
-  layer = filters.correlated(layer, line_kernel(degree, picture.between(draws, -45, 45), math.max(0.5, c[6] * scale)))
+  layer = filters.correlated(layer, trail(c[5], c[6], picture.between(draws, -45, 45), scale))
   local whiter = c[7] * x + (1 - c[7]) * ops.maximum(x, grey(x) * 1.5 + 0.5)
   return whiter + layer + ops.flip(layer, { 2, 3 })
-end)
+end, true)
 
 corruption("weather", "frost", { { 1, 0.4 }, { 0.8, 0.6 }, { 0.7, 0.7 }, { 0.65, 0.7 }, { 0.6, 0.75 } }, function(x, c, draws)
   -- Ridges between clouds, as ice grows along lines.
@@ -168,40 +182,52 @@ corruption("digital", "elastic_transform", { { 2, 0.7, 0.1 }, { 2, 0.08, 0.2 }, 
   local function shift()
     return smoothed(draws:uniform({ 1, 1, height, width }, -1.0, 1.0, x.dtype), c[2] * side)[{ 0, 0 }] * (c[1] * side)
   end
-  local dx, dy, a = shift(), shift(), {}
-  for k = 1, 6 do a[k] = picture.between(draws, -c[3], c[3]) end
+  -- The affine map that moves three corners of a square of a third of the side by chance: what it adds to a place (s, t) from the middle.
+  local third = side / 3
+  local function moves()
+    local d = {}
+    for k = 1, 3 do d[k] = picture.between(draws, -c[3], c[3]) * side end
+    return function(s, t) return (d[2] - d[3]) / (2 * third) * s + (d[1] - d[2]) / (2 * third) * t + (d[1] + d[3]) / 2 end
+  end
+  local dx, dy, along, down = shift(), shift(), moves(), moves()
   local cx, cy = (width - 1) / 2, (height - 1) / 2
   return picture.warped(x, height, width, function(u, v)
     local s, t = u - cx, v - cy
-    return u + a[1] * s + a[2] * t + a[3] * side / 3 + dx, v + a[4] * s + a[5] * t + a[6] * side / 3 + dy
-  end)
-end)
+    return u + along(s, t) + dx, v + down(s, t) + dy
+  end, "reflection")
+end, true)
 
 corruption("digital", "pixelate", { 0.6, 0.5, 0.4, 0.3, 0.25 }, function(x, c)
-  local height, width = x.shape[3], x.shape[4]
-  local h, w = math.max(1, math.floor(height * c)), math.max(1, math.floor(width * c))
-  local small = ops.adaptive_avg_pool2d(x, { h, w })
-  local function back(few, many)
-    local list = {}
-    for i = 0, many - 1 do list[i + 1] = i * few // many end
-    return ms.tensor(list, ms.int64)
+  -- Each block is the mean of the pixels whose middle lies in it: a product with the matrix of means, for rows and for columns.
+  local function means(many)
+    local few = math.max(1, math.floor(many * c))
+    local block = ops.floor((ops.arange(many):astype(ms.float64) + 0.5) * (few / many))
+    local is_same = ops.equal(block:reshape { -1, 1 }, block:reshape { 1, -1 }):astype(x.dtype)
+    return (is_same / ops.sum(is_same, 1, true)):to(x.device)
   end
-  return small:index_select(2, back(h, height)):index_select(3, back(w, width))
+  return ops.matmul(ops.matmul(means(x.shape[3]), x), ops.swapaxes(means(x.shape[4]), 0, 1))
 end)
 
 corruption("digital", "jpeg_compression", { 25, 18, 15, 10, 7 }, function(x, c) return jpeg("jpeg_compression", x, c) end)
 
 corruption("extra", "speckle_noise", { 0.15, 0.2, 0.35, 0.45, 0.6 }, function(x, c, draws) return x + x * normal(x, draws) * c end)
 
-corruption("extra", "gaussian_blur", { 1, 2, 3, 4, 6 }, function(x, c, _, scale) return smoothed(x, 0.25 + c * scale) end)
+corruption("extra", "gaussian_blur", { 1, 2, 3, 4, 6 }, function(x, c, _, scale)
+  -- What is below the size of a pixel would change nothing: small pictures get a quarter of a pixel more.
+  return smoothed(x, c * scale + 0.25 * (1 - math.min(1, scale)))
+end)
 
-corruption("extra", "spatter", { { 0.65, 0.3, 4, 0.69, false }, { 0.65, 0.3, 3, 0.68, false }, { 0.65, 0.3, 2, 0.68, false },
-  { 0.65, 0.3, 1, 0.65, true }, { 0.67, 0.4, 1, 0.65, true } }, function(x, c, draws, scale)
+corruption("extra", "spatter", { { 0.65, 0.3, 4, 0.69, 0.6, false }, { 0.65, 0.3, 3, 0.68, 0.6, false },
+  { 0.65, 0.3, 2, 0.68, 0.5, false }, { 0.65, 0.3, 1, 0.65, 1.5, true }, { 0.67, 0.4, 1, 0.65, 1.5, true } }, function(x, c, draws, scale)
   local drops = smoothed(c[1] + c[2] * draws:normal({ x.shape[1], 1, x.shape[3], x.shape[4] }, x.dtype), math.max(0.5, c[3] * scale))
-  local mask = smoothed(ops.greater(drops, c[4]):astype(x.dtype), math.max(0.3, scale))
-  local tint = c[5] and { 63, 42, 20 } or { 175, 238, 238 }
-  if x.shape[2] ~= 3 then tint = { (tint[1] + tint[2] + tint[3]) / 3 } end
-  return x * (1 - mask) + mask * ms.tensor(tint, x.dtype):reshape { 1, -1, 1, 1 } / 255
+  local mask, is_mud = ops.greater(drops, c[4]):astype(x.dtype), c[6]
+  local tint = is_mud and { 63, 42, 20 } or { 175, 238, 238 }
+  tint = ms.tensor(tint, x.dtype):to(x.device):reshape { 1, 3, 1, 1 } / 255
+  if x.shape[2] ~= 3 then tint = grey(tint) end
+  if not is_mud then return x + smoothed(mask, math.max(0.3, scale)) * c[5] * tint end
+  mask = smoothed(mask, math.max(0.3, c[5] * scale))
+  mask = ops.where(ops.less(mask, 0.8), ops.zeros_like(mask), mask)
+  return x * (1 - mask) + mask * tint
 end)
 
 corruption("extra", "saturate", { { 0.3, 0 }, { 0.1, 0 }, { 2, 0 }, { 5, 0.1 }, { 20, 0.2 } }, function(x, c)
@@ -233,8 +259,8 @@ end
 
 --- Pictures, corrupted as in ImageNet-C (Hendrycks and Dietterich, 2019). images: a picture (H, W), (C, H, W) or (H, W, C) with 1 or 3
 --- channels, or a batch of them, of floats from 0 to 1 or uint8; the result is of the same form. name: one of corruptions(). severity:
---- from 1 to 5. seed: of what is drawn (nil: from the session's random numbers). Strengths are those of ImageNet-C for 224 pixels; what
---- is a number of pixels grows and shrinks with the shorter side.
+--- from 1 to 5. seed: of what is drawn, anew for each picture (nil: from the session's random numbers). Strengths are those of ImageNet-C
+--- for 224 pixels; what is a number of pixels grows and shrinks with the shorter side.
 ---     > x = ms.full({ 1, 3, 16, 16 }, 0.5)
 ---     > ms.armour.natural_robustness.corrupt(x, "brightness", 2)[{ 0, 0, 0, 0 }]:item() - 0.7 < 1e-6 --> true
 function M.corrupt(images, name, severity, seed)
@@ -249,7 +275,8 @@ function M.corrupt(images, name, severity, seed)
   if severity < 1 or severity > 5 then fail(where, ("severity must be from 1 to 5, got %d"):format(severity)) end
   local x, back = picture.planes(where, images)
   local scale = math.min(x.shape[3], x.shape[4]) / own_side
-  return back(row.change(x, row.strengths[severity], common.generator(seed, where), scale))
+  local draws, count = common.generator(seed, where), row.one_by_one and 1 or x.shape[1]
+  return back((common.in_batches(function(part) return row.change(part, row.strengths[severity], draws, scale) end, x, nil, count)))
 end
 
 return M

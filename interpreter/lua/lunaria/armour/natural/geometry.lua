@@ -101,19 +101,30 @@ local function points(where, name, value)
   return list
 end
 
--- The perspective map that brings four points to four others: the eight numbers of its matrix, whose ninth is 1.
-local function perspective(where, from, to)
-  local rows, right = {}, {}
+-- Four points { x, y } of which no three lie on a line.
+local function corners(where, name, value)
+  local list = points(where, name, value)
   for i = 1, 4 do
-    local x, y, u, v = from[i][1], from[i][2], to[i][1], to[i][2]
-    rows[#rows + 1], right[#right + 1] = { x, y, 1, 0, 0, 0, -u * x, -u * y }, u
-    rows[#rows + 1], right[#right + 1] = { 0, 0, 0, x, y, 1, -v * x, -v * y }, v
+    local p, q, r = list[i], list[i % 4 + 1], list[(i + 1) % 4 + 1]
+    local a, b, c, d = q[1] - p[1], q[2] - p[2], r[1] - p[1], r[2] - p[2]
+    -- The sine of an angle of the triangle; rounding of points far away is not more.
+    if math.abs(a * d - b * c) <= 1e-6 * math.sqrt((a * a + b * b) * (c * c + d * d)) then
+      fail(where, name .. ": of the four points three lie on a line, so that no perspective brings them there")
+    end
   end
-  local matrix = ms.tensor(rows, ms.float64)
-  if math.abs(ops.det(matrix):item()) < 1e-9 then
-    fail(where, "of the four points three lie on a line, so that no perspective brings them there")
-  end
-  return ops.solve(matrix, ms.tensor(right, ms.float64):reshape { 8, 1 }):reshape({ 8 }):tolist()
+  return list
+end
+
+-- The matrix that brings (1, 0, 0), (0, 1, 0), (0, 0, 1) and (1, 1, 1) to four points, in homogeneous coordinates.
+local function basis(four)
+  local matrix = ms.tensor({ { four[1][1], four[2][1], four[3][1] }, { four[1][2], four[2][2], four[3][2] }, { 1, 1, 1 } }, ms.float64)
+  local last = ms.tensor({ four[4][1], four[4][2], 1 }, ms.float64):reshape { 3, 1 }
+  return matrix * ops.solve(matrix, last):reshape { 1, 3 }
+end
+
+-- The perspective map that brings four points to four others: the nine numbers of its matrix.
+local function perspective(from, to)
+  return ops.matmul(basis(to), ops.inverse(basis(from))):reshape({ 9 }):tolist()
 end
 
 M.Perspective = picture.define("Perspective", "ori_pos=nil, dst_pos=nil", doc("A picture as it is seen from elsewhere.",
@@ -122,7 +133,7 @@ auto_param.]],
   "Perspective({ { 0, 0 }, { 0, 7 }, { 7, 0 }, { 7, 7 } }, { { 1, 0 }, { 0, 7 }, { 6, 0 }, { 7, 7 } })"),
   function(a, where)
     if a.auto_param and a.ori_pos == nil and a.dst_pos == nil then return a end
-    return { ori_pos = points(where, "ori_pos", a.ori_pos), dst_pos = points(where, "dst_pos", a.dst_pos) }
+    return { ori_pos = corners(where, "ori_pos", a.ori_pos), dst_pos = corners(where, "dst_pos", a.dst_pos) }
   end,
   function(a, draws, height, width)
     local from, to = {}, {}
@@ -133,9 +144,9 @@ auto_param.]],
     a.ori_pos, a.dst_pos = from, to
   end,
   function(x, a, _, height, width)
-    local m = perspective("Perspective", a.dst_pos, a.ori_pos)
+    local m = perspective(a.dst_pos, a.ori_pos)
     return picture.warped(x, height, width, function(u, v)
-      local depth = m[7] * u + m[8] * v + 1
+      local depth = m[7] * u + m[8] * v + m[9]
       return (m[1] * u + m[2] * v + m[3]) / depth, (m[4] * u + m[5] * v + m[6]) / depth
     end)
   end)
@@ -145,8 +156,8 @@ M.Curve = picture.define("Curve", "curves=3, depth=10, mode=\"vertical\"", doc("
 or "horizontal".]],
   "Curve(2, 1)"),
   function(a, where)
-    check.number_not_negative(where, "curves", a.curves)
-    check.number_not_negative(where, "depth", a.depth)
+    check.finite_not_negative(where, "curves", a.curves)
+    check.finite_not_negative(where, "depth", a.depth)
     check.choice(where, "mode", a.mode, { "vertical", "horizontal" })
     return a
   end,

@@ -89,10 +89,10 @@ function picture.one_of(draws, list) return list[picture.integer(draws, 1, #list
 
 --- { x, y } as numbers, checked.
 function picture.pair(where, name, value)
-  if type(value) ~= "table" or #value ~= 2 or not math.type(value[1]) or not math.type(value[2]) then
+  if type(value) ~= "table" or #value ~= 2 then
     fail(where, ("%s must be a list of two numbers, got %s"):format(name, describe(value)))
   end
-  return { value[1], value[2] }
+  return { check.finite(where, name .. "[1]", value[1]), check.finite(where, name .. "[2]", value[2]) }
 end
 
 --- The columns and rows of pixels: two tensors (H, W) from 0.
@@ -102,14 +102,16 @@ function picture.places(x, height, width)
   return xs, ys
 end
 
---- Planes whose pixel at column x and row y is that of the place (u, v) that from(x, y) gives, between pixels by their distances, 0
---- outside.
-function picture.warped(x, height, width, from)
+--- Planes whose pixel at column x and row y is that of the place (u, v) that from(x, y) gives, between pixels by their distances. outside:
+--- as grid_sample's padding_mode, nil for 0.
+function picture.warped(x, height, width, from, outside)
   local u, v = from(picture.places(x, height, width))
   local function share(place, size) return place * (2 / math.max(1, size - 1)) - 1 end
   local grid = ops.stack({ share(u, x.shape[4]), share(v, x.shape[3]) }, -1)
+  -- Beyond a horizon, or where numbers overflow, is nothing.
+  grid = ops.where(ops.isfinite(grid), grid, 1e6)
   grid = ops.broadcast_to(ops.expand_dims(grid, 0), { x.shape[1], height, width, 2 })
-  return ops.grid_sample(x, grid, { mode = "bilinear", padding_mode = "zeros", align_corners = true })
+  return ops.grid_sample(x, grid, { mode = "bilinear", padding_mode = outside or "zeros", align_corners = true })
 end
 
 return picture

@@ -21,31 +21,14 @@ M.GaussianBlur = picture.define("GaussianBlur", "ksize=2", doc("A picture under 
   function(a, draws) a.ksize = integer(draws, 0, 5) end,
   function(x, a) return a.ksize == 0 and x or filters.gaussian_blur(x, 2 * a.ksize + 1) end)
 
--- A line of so many pixels as a kernel; angle 0 is upright, against the clock. deviation: of a Gaussian along it; nil for a line of one
--- strength.
-local function line_kernel(degree, angle, deviation)
-  local side = 2 * (degree // 2) + 1
-  local middle, weights = side // 2, {}
-  for i = 1, side * side do weights[i] = 0.0 end
-  local sine, cosine = math.sin(math.rad(angle)), math.cos(math.rad(angle))
-  local function add(row, column, weight)
-    if row >= 0 and row < side and column >= 0 and column < side then
-      weights[row * side + column + 1] = weights[row * side + column + 1] + weight
-    end
-  end
+-- A line of so many pixels as a kernel, its middle in the middle; angle 0 is upright, against the clock.
+local function line_kernel(degree, angle)
+  local points, sine, cosine = {}, math.sin(math.rad(angle)), math.cos(math.rad(angle))
   for k = 1, degree do
     local t = (k - 1) - (degree - 1) / 2
-    local row, column = middle - t * cosine, middle - t * sine
-    local i, j = math.floor(row), math.floor(column)
-    local p, q = row - i, column - j
-    local weight = deviation and math.exp(-t * t / (2 * deviation * deviation)) or 1
-    add(i, j, weight * (1 - p) * (1 - q))
-    add(i, j + 1, weight * (1 - p) * q)
-    add(i + 1, j, weight * p * (1 - q))
-    add(i + 1, j + 1, weight * p * q)
+    points[k] = { -t * cosine, -t * sine, 1.0 }
   end
-  local kernel = ms.tensor(weights, ms.float64):reshape { side, side }
-  return kernel / ops.sum(kernel)
+  return filters.kernel(degree // 2, points)
 end
 
 M.MotionBlur = picture.define("MotionBlur", "degree=5, angle=45", doc("A picture that was taken in motion.",
@@ -96,7 +79,7 @@ M.GradientBlur = picture.define("GradientBlur", "point=nil, kernel_num=3, center
 M.Contrast = picture.define("Contrast", "alpha=1, beta=0", doc("A picture with more or less contrast: alpha times a pixel plus beta.",
   "alpha: about 0.2 to 2. beta: in levels of which there are 255.", "Contrast(0.5, 10)"),
   function(a, where)
-    check.number_not_negative(where, "alpha", a.alpha)
+    check.finite_not_negative(where, "alpha", a.alpha)
     check.finite(where, "beta", a.beta)
     return a
   end,
@@ -143,7 +126,7 @@ mode "circle". pattern: "light" (bright_rate of the light is added) or "dark" (b
     return { color_start = color(where, "color_start", a.color_start or { 0, 0, 0 }),
       color_end = color(where, "color_end", a.color_end or { 255, 255, 255 }),
       start_point = picture.pair(where, "start_point", a.start_point or { 10, 10 }),
-      scope = check.number_not_negative(where, "scope", a.scope),
+      scope = check.finite_not_negative(where, "scope", a.scope),
       pattern = check.choice(where, "pattern", a.pattern, { "light", "dark" }),
       bright_rate = check.probability(where, "bright_rate", a.bright_rate),
       mode = check.choice(where, "mode", a.mode, { "circle", "horizontal", "vertical" }) }
@@ -169,10 +152,10 @@ mode "circle". pattern: "light" (bright_rate of the light is added) or "dark" (b
     return x * a.bright_rate + light * (1 - a.bright_rate)
   end)
 
-local function noise(name, signature, what, more, call, change)
+local function noise(name, signature, what, more, call, change, check_factor)
   M[name] = picture.define(name, signature, doc(what, more, call),
     function(a, where)
-      check.number_not_negative(where, "factor", a.factor)
+      check[check_factor or "finite_not_negative"](where, "factor", a.factor)
       return a
     end,
     function(a, draws) a.factor = between(draws, 0, 0.15) end, change)
@@ -182,8 +165,8 @@ noise("UniformNoise", "factor=0.1", "A picture with noise of equal chances.",
   "factor: the largest change, a share of the range, not negative, about 0.001 to 0.15.", "UniformNoise(0.1)",
   function(x, a, draws) return x + draws:uniform({ table.unpack(x.shape) }, -1.0, 1.0, x.dtype) * a.factor end)
 
-noise("GaussianNoise", "factor=0.1", "A picture with normal noise.", [[factor: the square root of three standard deviations, a share of
-the range, not negative, so that it is as strong as uniform noise of this factor; about 0.001 to 0.15.]], "GaussianNoise(0.1)",
+noise("GaussianNoise", "factor=0.1", "A picture with normal noise.", [[factor: a share of the range, not negative; the standard deviation
+is factor / sqrt(3), that of uniform noise of the same factor; about 0.001 to 0.15.]], "GaussianNoise(0.1)",
   function(x, a, draws) return x + draws:normal({ table.unpack(x.shape) }, x.dtype) * (a.factor / math.sqrt(3)) end)
 
 noise("SaltAndPepperNoise", "factor=0", "A picture with black and white pixels.",
@@ -192,7 +175,7 @@ noise("SaltAndPepperNoise", "factor=0", "A picture with black and white pixels."
     local chance = ops.broadcast_to(draws:uniform({ x.shape[1], 1, height, width }, -1.0, 1.0, x.dtype), { table.unpack(x.shape) })
     local salted = ops.where(ops.greater(chance, 1 - a.factor), ops.ones_like(x), x)
     return ops.where(ops.less(chance, a.factor - 1), ops.zeros_like(x), salted)
-  end)
+  end, "probability")
 
 -- A mask (N, 1, H, W) moved down and right, with nothing coming in.
 local function moved(mask, down, right, height, width)
@@ -249,4 +232,4 @@ of their height and width in pixels, integers (nil: { 1, 5 } and { 3, 25 }).]], 
     return y
   end)
 
-return { transforms = M, line_kernel = line_kernel }
+return { transforms = M }
