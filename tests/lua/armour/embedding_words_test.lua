@@ -122,6 +122,80 @@ t.test("parts of speech and how alike words are bind what may stand in a place",
   t.equal(found:item(), true)
 end)
 
+-- Three classes; a model that only knows some texts: the words that are left, and the logarithms of the probabilities.
+local function chances(table_of)
+  return function(texts)
+    local rows = {}
+    for i, list in ipairs(texts) do
+      local p = table_of[table.concat(list, " ")] or table_of.other
+      rows[i] = { math.log(p[1]), math.log(p[2]), math.log(p[3]) }
+    end
+    return ms.tensor(rows)
+  end
+end
+
+t.test("the words that count most change first, those without which the verdict is another one the more", function()
+  -- Without either word class 0 falls by 0.15; without "bad" class 1 comes before it, surer by 0.25.
+  local known = { ["good bad"] = { 0.55, 0.25, 0.2 }, bad = { 0.4, 0.3, 0.3 }, good = { 0.4, 0.5, 0.1 }, other = { 0.5, 0.3, 0.2 } }
+  local first = {}
+  local function model(texts)
+    if #texts > 1 or #texts[1] == 2 then
+      for _, list in ipairs(texts) do first[#first + 1] = table.concat(list, " ") end
+    end
+    return chances(known)(texts)
+  end
+  local one = attacks.black.WordSubstitutionAttack(model, { "good", "fine", "bad", "poor" },
+    ms.tensor { { 1.0, 0.0 }, { 0.9, 0.3 }, { -1.0, 0.0 }, { -0.9, 0.3 } }, { max_changes = 1.0, min_text_similarity = -1 })
+  local function importance(without)
+    local before, after = known["good bad"], known[without]
+    local class_of = 1
+    for k = 2, 3 do if after[k] > after[class_of] then class_of = k end end
+    local falls = before[1] - after[1]
+    return class_of == 1 and falls or falls + after[class_of] - before[class_of]
+  end
+  assert(importance "good" > importance "bad" + 0.2)
+  local _, texts = one:generate { "good bad" }
+  -- "bad" is the word that counts most; what is tried first is a text with another word in its place.
+  t.equal({ first[4], texts[1] }, { "good poor", "good poor" })
+end)
+
+t.test("words of any alphabet, in quotes, in capitals, and texts of a word", function()
+  local seen
+  local function model(texts)
+    seen = seen or texts[1]
+    local rows = {}
+    for i, list in ipairs(texts) do
+      local sum = -0.5
+      for _, word in ipairs(list) do sum = sum + ((word == "хорошо" or word == "good") and 1 or 0) end
+      rows[i] = { -sum, sum }
+    end
+    return ms.tensor(rows)
+  end
+  local function changed(text, options)
+    seen = nil
+    local found, texts = attacks.black.WordSubstitutionAttack(model, { "Good", "fine", "хорошо", "неплохо" },
+      ms.tensor { { 1.0, 0.0 }, { 0.9, 0.3 }, { -1.0, 0.0 }, { -0.9, 0.3 } }, options):generate { text }
+    return texts[1], found:item()
+  end
+  t.equal({ changed "“Хорошо”, — сказал он." }, { "“неплохо”, — сказал он.", true })
+  t.equal(seen, { "хорошо", "сказал", "он" })
+  t.equal({ changed "It was 'good'" }, { "It was 'fine'", true })
+  t.equal(changed "don't B2B — well-made (GOOD)…", "don't B2B — well-made (FINE)…")
+  t.equal(seen, { "don't", "b2b", "well-made", "good" })
+  t.equal({ changed "Good" }, { "Fine", true })
+  t.equal({ changed("Good", { stop_words = { "GOOD" } }) }, { "Good", false })
+  t.equal({ changed "" }, { "", false })
+  t.equal({ changed "?!" }, { "?!", false })
+  local made = attacks.black.WordSubstitutionAttack
+  t.fails({ "words has 'good' twice, as numbers 1 and 2" }, made, model, { "good", "Good" }, ms.ones { 2, 2 })
+  t.fails({ "words[2] must be a word, got 3" }, made, model, { "good", 3 }, ms.ones { 2, 2 })
+  t.fails({ "embeddings hold nan" }, made, model, { "good", "fine" }, ms.full({ 2, 2 }, 0 / 0))
+  t.fails({ "max_changes must be above 0" }, made, model, { "good", "fine" }, ms.ones { 2, 2 }, { max_changes = 0 })
+  t.fails({ "text 1 is no text in UTF-8" }, changed, "good \xff")
+  t.fails({ "word 2 of text 1 must be a string in UTF-8, got 7" }, changed, { "good", 7 })
+  t.fails({ "text_similarity must give a number, got nil" }, changed, "so good", { text_similarity = function() end })
+end)
+
 t.test("several words change where one does not suffice, as many as may", function()
   local text = { "very", "good", "film", "was", "very", "nice" }
   t.equal(attack({ max_changes = 0.2 }):generate({ text }):item(), false)

@@ -19,14 +19,14 @@ function Weighted:_keep(a)
   self.classes = check.positive(name, "num_classes", a.num_classes)
   self.low, self.high = common.bounds(name, { check.number(name, "box_min", a.box_min), check.number(name, "box_max", a.box_max) })
   for _, option in ipairs { "bin_search_steps", "max_iterations" } do self[option] = check.positive(name, option, a[option]) end
-  self.confidence = check.number_not_negative(name, "confidence", a.confidence)
+  self.confidence = check.finite_not_negative(name, "confidence", a.confidence)
   for _, option in ipairs { "learning_rate", "initial_const" } do self[option] = check.number_positive(name, option, a[option]) end
   self.abort_early_check_ratio = check.number_positive(name, "abort_early_check_ratio", a.abort_early_check_ratio)
   for _, option in ipairs { "targeted", "abort_early" } do self[option] = check.boolean(name, option, a[option]) end
   if not self.abort_early then
     arguments.without_effect(name, getmetatable(self)._signature, a, { "abort_early_check_ratio" }, "where abort_early is false")
   end
-  self.sparse = a.sparse
+  self.sparse = margins.sparse(name, a.sparse)
   self.classifier = common.classifier(name, a.network)
   self._step = common.compiled(function(...) return self:_one_step(...) end)
 end
@@ -82,10 +82,7 @@ function Weighted:_generate(inputs, labels)
   local name = getmetatable(self)._name
   local x = common.images(name, inputs, self.low, self.high)
   local y = margins.labels(name, labels, x.shape[1], self.classes, self.sparse)
-  local given = self.classifier:classes(x)
-  if given ~= self.classes then
-    arguments.fail(name, ("num_classes is %d, and the network gives %d logits"):format(self.classes, given))
-  end
+  margins.check_classes(name, self.classifier, x, self.classes)
   return common.predicting(self.classifier.network, self._search, self, x, y)
 end
 
@@ -163,7 +160,7 @@ were.
 
 function ElasticNetAttack:setup(a)
   self:_keep(a)
-  self.beta = check.number_not_negative("ElasticNetAttack", "beta", a.beta)
+  self.beta = check.finite_not_negative("ElasticNetAttack", "beta", a.beta)
   self.decision_rule = check.choice("ElasticNetAttack", "decision_rule", a.decision_rule, { "EN", "L1", "L2" })
 end
 

@@ -33,12 +33,12 @@ local BEYOND = 1e-4
 function DeepFool:setup(a)
   self.classes = check.positive("DeepFool", "num_classes", a.num_classes)
   self.max_iters = check.positive("DeepFool", "max_iters", a.max_iters)
-  self.overshoot = check.number_not_negative("DeepFool", "overshoot", a.overshoot)
+  self.overshoot = check.finite_not_negative("DeepFool", "overshoot", a.overshoot)
   self.norm = common.norm_kind("DeepFool", a.norm_level)
   if self.norm == 1 then
     fail("DeepFool", "norm_level must be 2 or 'inf', got 1", "ms.armour.attacks.FastAdaptiveBoundary has the norm 1 too")
   end
-  self.sparse, self.beyond = a.sparse, BEYOND
+  self.sparse, self.beyond = margins.sparse("DeepFool", a.sparse), BEYOND
   detection.keep(self, a)
   self.low, self.high = common.bounds("DeepFool", a.bounds)
   self.classifier = common.classifier("DeepFool", a.network)
@@ -69,6 +69,7 @@ function DeepFool:_generate(inputs, labels)
     return common.predicting(self.classifier.network, self._hide, self, x, boxes, classes)
   end
   local y = margins.labels("DeepFool", labels, x.shape[1], self.classes, self.sparse)
+  margins.check_classes("DeepFool", self.classifier, x, self.classes)
   return common.predicting(self.classifier.network, self._search, self, x, y)
 end
 

@@ -37,7 +37,7 @@ function EmbeddingAttack:setup(a)
   self.mode = check.choice(name, "mode", a.mode, { "impersonation", "dodging" })
   for _, option in ipairs { "eps", "eps_iter" } do self[option] = check.number_positive(name, option, a[option]) end
   self.nb_iter = check.positive(name, "nb_iter", a.nb_iter)
-  self.decay_factor = check.number_not_negative(name, "decay_factor", a.decay_factor)
+  self.decay_factor = check.finite_not_negative(name, "decay_factor", a.decay_factor)
   self.low, self.high = common.bounds(name, a.bounds, { 0.0, 1.0 })
   if not math.type(self.low) then fail(name, "bounds must be two numbers, as { 0, 1 }") end
   if a.mask ~= nil and not ms.is_tensor(a.mask) then fail(name, "mask must be a tensor, got " .. describe(a.mask)) end

@@ -130,7 +130,7 @@ end
 
 local function keep_momentum(self, a)
   self:keep(a)
-  self.decay_factor, self._gradient_norm = check.number_not_negative(self._name_of, "decay_factor", a.decay_factor), 1
+  self.decay_factor, self._gradient_norm = check.finite_not_negative(self._name_of, "decay_factor", a.decay_factor), 1
 end
 
 local MI = define("MomentumIterativeMethod", Iterative,
@@ -236,7 +236,7 @@ function MDI:setup(a)
   local divisor = common.norm_kind("MomentumDiverseInputIterativeMethod", a.norm_level)
   a.norm_level = "inf"
   keep_diverse(self, a)
-  self.decay_factor = check.number_not_negative("MomentumDiverseInputIterativeMethod", "decay_factor", a.decay_factor)
+  self.decay_factor = check.finite_not_negative("MomentumDiverseInputIterativeMethod", "decay_factor", a.decay_factor)
   self._gradient_norm = divisor
   self._step = momentum_steps(self, nil, resized)
 end

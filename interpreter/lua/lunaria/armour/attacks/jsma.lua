@@ -29,7 +29,7 @@ function JSMAAttack:setup(a)
   self.max_iteration = check.positive("JSMAAttack", "max_iteration", a.max_iteration)
   self.max_count = check.not_negative("JSMAAttack", "max_count", a.max_count)
   self.increase = check.boolean("JSMAAttack", "increase", a.increase)
-  self.sparse = a.sparse
+  self.sparse = margins.sparse("JSMAAttack", a.sparse)
   self.classifier = common.classifier("JSMAAttack", a.network)
   self._jacobian = margins.jacobian(a.network, self.classes)
 end
@@ -73,6 +73,7 @@ end
 function JSMAAttack:_generate(inputs, labels)
   local x = common.images("JSMAAttack", inputs, self.low, self.high)
   local y = margins.labels("JSMAAttack", labels, x.shape[1], self.classes, self.sparse)
+  margins.check_classes("JSMAAttack", self.classifier, x, self.classes)
   return common.predicting(self.classifier.network, self._search, self, x, y)
 end
 

@@ -32,7 +32,7 @@ function LBFGS:setup(a)
   self.is_targeted = check.boolean("LBFGS", "is_targeted", a.is_targeted)
   self.nb_iter = check.positive("LBFGS", "nb_iter", a.nb_iter)
   self.search_iters = check.positive("LBFGS", "search_iters", a.search_iters)
-  self.sparse = a.sparse
+  self.sparse = margins.sparse("LBFGS", a.sparse)
   self.classifier = common.classifier("LBFGS", a.network, a.loss_fn)
 end
 

@@ -11,11 +11,25 @@ local margins = {}
 --- Labels as class numbers (N); with sparse = true only class numbers are taken, with false only one-hot rows, with nil either.
 function margins.labels(where, labels, count, classes, sparse)
   local rows = ms.is_tensor(labels) and labels.ndim == 2
-  if sparse ~= nil and check.boolean(where, "sparse", sparse) == rows then
+  if sparse ~= nil and sparse == rows then
     arguments.fail(where, ("with sparse = %s labels must be %s, got %s"):format(sparse, sparse and "class numbers" or "one-hot rows",
       arguments.describe(labels)))
   end
   return common.labels(where, labels, count, classes)
+end
+
+--- The option sparse of an attack, checked.
+function margins.sparse(where, value)
+  if value ~= nil then check.boolean(where, "sparse", value) end
+  return value
+end
+
+--- The network must have as many classes as num_classes says. x: inputs, of which one is asked about.
+function margins.check_classes(where, classifier, x, classes)
+  local given = classifier:classes(x)
+  if given ~= classes then
+    arguments.fail(where, ("num_classes is %d, and the network gives %d logits"):format(classes, given))
+  end
 end
 
 --- The samples where `mask` (N) holds from `a`, the others from `b`.

@@ -41,10 +41,10 @@ local function method(name, signature, what, row)
   end
   function made:_attack(x, y) return self._step(self.alpha and random_step(self, x) or x, y) end
   if row.least_likely then
-    function made:_checked(inputs)
+    function made:_checked(inputs, labels)
       local x = common.images("generate", inputs, self._lo, self._hi)
-      local y = ops.argmin(self._model:logits(x), 1):astype(ms.int32)
-      return x, y
+      if labels ~= nil then common.labels("generate", labels, x.shape[1], self._model:classes(x)) end
+      return x, ops.argmin(self._model:logits(x), 1):astype(ms.int32)
     end
   end
   M[name] = made
@@ -62,10 +62,10 @@ method("RandomFastGradientSignMethod", "network, eps=0.07, alpha=0.035, bounds=n
   [[Each pixel moves by alpha at random, then by eps - alpha as the gradient there says (Tramèr et al., 2018).]], { norm_level = "inf" })
 method("LeastLikelyClassMethod", "network, eps=0.07, alpha=nil, bounds=nil, loss_fn=nil, seed=nil",
   [[Each pixel moves by eps towards the class that the network finds least likely (Kurakin et al., 2017); labels are not asked
-for.]],
+for, only checked where they are given.]],
   { norm_level = "inf", least_likely = true })
 method("RandomLeastLikelyClassMethod", "network, eps=0.07, alpha=0.035, bounds=nil, loss_fn=nil, seed=nil",
   [[Each pixel moves by alpha at random, then by eps - alpha towards the class that the network finds least likely there; labels are not
-asked for (Tramèr et al., 2018).]], { norm_level = "inf", least_likely = true })
+asked for, only checked where they are given (Tramèr et al., 2018).]], { norm_level = "inf", least_likely = true })
 
 return M

@@ -113,7 +113,7 @@ function BlackAttack:_keep(a)
   self.is_targeted = check.boolean(name, "is_targeted", a.is_targeted)
   self.max_queries = a.max_queries and check.positive(name, "max_queries", a.max_queries) or math.maxinteger
   self.batch_size, self.seed = check.positive(name, "batch_size", a.batch_size), check.not_negative(name, "seed", a.seed)
-  self.sparse = a.sparse
+  self.sparse = margins.sparse(name, a.sparse)
 end
 
 --- The labels of inputs, checked: nil, or values that _aim gets.
@@ -150,16 +150,24 @@ end
 --- For a single point.
 function BlackAttack:_is_adversarial(sample, point) return self:_ask(sample, ops.expand_dims(point, 0))[1] end
 
--- Labels must be among the model's classes, whose number its first answer tells where it is scores.
+--- A sample's label must be among so many classes; columns of a sample: those that its one-hot label had.
+function asking.check_label(where, sample, classes)
+  if sample.columns and sample.columns ~= classes then
+    fail(where, ("one-hot labels have %d columns, and the model has %d classes"):format(sample.columns, classes))
+  end
+  if sample.label and sample.label >= classes then
+    fail(where, ("the label of sample %d is %d, and the model has %d classes, from 0"):format(sample.index - 1, sample.label, classes))
+  end
+end
+
+-- The number of classes is told by the model's first answer where that is scores.
 local function check_label(attack, sample, answers)
   if sample.label == nil or answers.ndim ~= 2 then return end
   local name, columns = getmetatable(attack)._name, answers.shape[2]
   if attack.num_class and attack.num_class ~= columns then
     fail(name, ("num_class is %d, and the model has %d classes"):format(attack.num_class, columns))
   end
-  if sample.label >= columns then
-    fail(name, ("the label of sample %d is %d, and the model has %d classes, from 0"):format(sample.index - 1, sample.label, columns))
-  end
+  asking.check_label(name, sample, columns)
 end
 
 -- The samples of a call: each has x, best, found, index, draws, and what asking.run adds. The first question of each is the sample itself;
@@ -168,9 +176,11 @@ function BlackAttack:_generate(inputs, labels)
   local name = getmetatable(self)._name
   local x = common.images(name, inputs, self.low, self.high)
   local samples, aims = {}, table.pack(self:_labels(x, labels))
+  local columns = ms.is_tensor(labels) and labels.ndim == 2 and labels.shape[2] or nil
   for i = 1, x.shape[1] do
     -- Seeds that lie far apart, so that the samples of attacks with neighbouring seeds have none in common.
-    samples[i] = { x = x[i - 1], best = x[i - 1], found = false, index = i, draws = common.generator(self.seed * 1000003 + i) }
+    samples[i] = { x = x[i - 1], best = x[i - 1], found = false, index = i, columns = columns,
+      draws = common.generator(self.seed * 1000003 + i) }
     self:_aim(samples[i], table.unpack(aims, 1, aims.n))
   end
   if self._prepare then self:_prepare(samples, x, labels) end

@@ -21,7 +21,7 @@ function Evolution:_keep_population(a)
   end
   for _, option in ipairs { "pop_size", "max_steps" } do self[option] = check.positive(name, option, a[option]) end
   for _, option in ipairs { "per_bounds", "step_size" } do self[option] = check.number_positive(name, option, a[option]) end
-  self.c = check.number_not_negative(name, "c", a.c)
+  self.c = check.finite_not_negative(name, "c", a.c)
   self.range = self.high - self.low
   self.wide, self.step = self.per_bounds * self.range, self.step_size * self.range
 end
@@ -195,7 +195,7 @@ at most. batch_size: points that the model is asked for at once. seed: of the ra
 function PSOAttack:setup(a)
   a.max_steps = check.positive("PSOAttack", "t_max", a.t_max)
   self:_keep_population(a)
-  for _, option in ipairs { "c1", "c2" } do self[option] = check.number_not_negative("PSOAttack", option, a[option]) end
+  for _, option in ipairs { "c1", "c2" } do self[option] = check.finite_not_negative("PSOAttack", option, a[option]) end
   self.pm = check.probability("PSOAttack", "pm", a.pm)
 end
 

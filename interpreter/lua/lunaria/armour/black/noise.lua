@@ -2,6 +2,7 @@
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
+local common = require "lunaria.armour.common"
 local asking = require "lunaria.armour.black.asking"
 
 local ops = ms.ops
@@ -64,7 +65,7 @@ function PointWiseAttack:setup(a)
   self:_keep(a)
   self.max_iter = check.positive("PointWiseAttack", "max_iter", a.max_iter)
   self.search_iter = check.not_negative("PointWiseAttack", "search_iter", a.search_iter)
-  if a.init_attack ~= nil and type(a.init_attack.generate) ~= "function" then
+  if a.init_attack ~= nil and not class.is_a(a.init_attack, common.Attack) then
     fail("PointWiseAttack", "init_attack must be an attack, got " .. arguments.describe(a.init_attack))
   end
   self.init_attack = a.init_attack
