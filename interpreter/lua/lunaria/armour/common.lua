@@ -289,6 +289,9 @@ function Classifier:losses_of(logits, y)
   if loss_fn == nil then return ops.cross_entropy(logits, y, { reduction = "none" }) end
   local n = logits.shape[1]
   local losses = loss_fn(logits, y)
+  if not ms.is_tensor(losses) or losses.ndim > 0 and losses.shape[1] ~= n then
+    fail(self._where, ("loss_fn must give a number, or one for each of %d samples, got %s"):format(n, describe(losses)))
+  end
   if losses.ndim == 0 then
     -- A sum or a mean over the batch: of one sample at a time it is that sample's.
     return ms.vmap(function(l, t) return loss_fn(l:reshape { 1, -1 }, ops.expand_dims(t, 0)) end)(logits, y)

@@ -58,6 +58,7 @@ local function make_eval_network(self, a)
     end
     return a.eval_network, a.eval_indexes
   end
+  if a.eval_indexes ~= nil then fail("Model", "eval_indexes has no effect without eval_network", "leave eval_indexes out") end
   if self.loss_fn ~= nil then return ms.nn.WithEvalCell(self.network, self.loss_fn), { 0, 1, 2 } end
   return self.network, nil
 end

@@ -69,8 +69,13 @@ function Defense:_checked(inputs, labels)
   -- A ball around a sample outside of the bounds would not hold it.
   local ball = rawget(self, "_ball")
   common.images(name, inputs, ball and ball.lo, ball and ball.hi)
-  local y = common.labels(name, labels, inputs.shape[1])
-  return inputs, self._loss_fn and labels or y
+  -- A loss of the user's takes labels of its own kind.
+  if self._loss_fn then
+    common.labels(name, labels, inputs.shape[1])
+    return inputs, labels
+  end
+  if not rawget(self, "_asked") then rawset(self, "_asked", common.classifier(name, self.network)) end
+  return inputs, common.labels(name, labels, inputs.shape[1], self._asked:classes(inputs))
 end
 
 --- What a step is made with: the samples and labels, changed as the defence does it.
@@ -154,6 +159,7 @@ local function keep_attacks(self, a, attacks)
     end
   end
   local lo, hi = common.bounds(name, a.bounds, { 0.0, 1.0 })
+  rawset(self, "_ball", { lo = lo, hi = hi })
   rawset(self, "_own", { attacks = attacks, lo = lo, hi = hi, draws = common.generator(a.seed, name),
     ratio = check.probability(name, "replace_ratio", a.replace_ratio) })
 end

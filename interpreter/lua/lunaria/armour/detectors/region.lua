@@ -25,6 +25,9 @@ the points.
   > radius = detector:fit(x, ms.ops.argmax(net(x), 1):astype(ms.int32))
   > detector:detect(x):tolist()[1] --> 0]])
 
+-- What fit tries.
+local most_radii = 1000000
+
 function Region:setup(a)
   local name = "RegionBasedDetector"
   self._model = common.classifier(name, a.model)
@@ -35,6 +38,10 @@ function Region:setup(a)
   self._limit = check.probability(name, "degrade_limit", a.degrade_limit)
   if self._initial > self._most then
     fail(name, ("initial_radius is %g and max_radius is %g: it must be the smaller one"):format(self._initial, self._most))
+  end
+  if (self._most - self._initial) / self._step > most_radii then
+    fail(name, ("from initial_radius %g to max_radius %g in steps of %g are more than %d radii to try"):format(self._initial, self._most,
+      self._step, most_radii))
   end
   self._lo, self._hi = common.bounds(name, a.bounds, { 0.0, 1.0 })
   self._seed = check.not_negative(name, "seed", a.seed)
@@ -68,7 +75,7 @@ end
 ---     > detector:fit(x, ms.ops.argmax(net(x), 1):astype(ms.int32)) >= 0 --> true
 function Region:fit(inputs, labels)
   local where = "fit"
-  common.images(where, inputs)
+  common.images(where, inputs, self._lo, self._hi)
   local own = self._model:logits(inputs)
   labels = common.labels(where, labels, inputs.shape[1], own.shape[2])
   local function accuracy(classes) return ops.mean(ops.equal(classes, labels):astype(ms.float64)):item() end
@@ -116,7 +123,7 @@ end
 ---     > select(2, detector:detect_diff(ms.rand { 2, 4 })).shape --> (2,)
 function Region:detect_diff(inputs)
   local radius = radius_of(self, "detect_diff")
-  common.images("detect_diff", inputs)
+  common.images("detect_diff", inputs, self._lo, self._hi)
   return self._model:logits(inputs), self:_classes(inputs, radius)
 end
 
@@ -126,7 +133,7 @@ end
 ---     > detector:transform(ms.rand { 2, 4 }).shape --> (2, 5, 4)
 function Region:transform(inputs)
   local radius = radius_of(self, "transform")
-  common.images("transform", inputs)
+  common.images("transform", inputs, self._lo, self._hi)
   return ops.swapaxes(self:_cube(inputs, radius), 0, 1)
 end
 

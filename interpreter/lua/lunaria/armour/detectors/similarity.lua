@@ -43,7 +43,13 @@ function Similarity:_encoded(inputs)
   if not ms.is_tensor(codes) or codes.ndim == 0 or codes.shape[1] ~= inputs.shape[1] then
     fail("SimilarityDetector", "trans_model must give a tensor (N, ...), got " .. arguments.describe(codes))
   end
-  return codes:reshape { inputs.shape[1], -1 }
+  codes = codes:reshape { inputs.shape[1], -1 }
+  local width = self._width or codes.shape[2]
+  if codes.shape[2] ~= width then
+    fail("SimilarityDetector", ("encodings of earlier samples have %d numbers, these have %d"):format(width, codes.shape[2]))
+  end
+  self._width = width
+  return codes
 end
 
 --- Sets threshold and number of neighbours by clean samples; gives a list of numbers of neighbours and a list of the thresholds for them,
@@ -83,10 +89,7 @@ function Similarity:_mean_distance(code)
 end
 
 function Similarity:_remember(code)
-  if not self._buffer or self._buffer.shape[2] ~= code.shape[2] then
-    self._buffer = ops.zeros({ self._room, code.shape[2] }, code.dtype)
-    self._filled, self._next = 0, 0
-  end
+  self._buffer = self._buffer or ops.zeros({ self._room, code.shape[2] }, code.dtype)
   self._buffer[{ ms.slice(self._next, self._next + 1) }] = code
   self._next = (self._next + 1) % self._room
   self._filled = math.min(self._room, self._filled + 1)

@@ -62,7 +62,7 @@ function ImageInversionAttack:setup(a)
   end
   local weights = a.loss_weights == nil and { 1.0, 0.2, 5.0 } or a.loss_weights
   if type(weights) ~= "table" or #weights ~= 3 then fail(where, "loss_weights must be three numbers, got " .. describe(weights)) end
-  for _, weight in ipairs(weights) do check.number_not_negative(where, "loss_weights", weight) end
+  for _, weight in ipairs(weights) do check.finite_not_negative(where, "loss_weights", weight) end
   local middle = 0.5 * (self._lo + self._hi)
   local network, count = self._network, 1
   for _, size in ipairs(self._shape) do count = count * size end

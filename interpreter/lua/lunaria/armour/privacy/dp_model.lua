@@ -69,7 +69,8 @@ function DPModel:init(...)
   local name = "DPModel"
   a.norm_bound = check.number_positive(name, "norm_bound", a.norm_bound) + 0.0
   check.choice(name, "clipping", a.clipping, clipping.names)
-  check.boolean(name, "poisson_sampling", a.poisson_sampling)
+  for _, option in ipairs { "poisson_sampling", "secure" } do check.boolean(name, option, a[option]) end
+  check.not_negative(name, "seed", a.seed)
   for _, option in ipairs { "micro_batches", "expected_batch_size", "max_physical_batch_size" } do
     if a[option] ~= nil then a[option] = check.positive(name, option, a[option]) end
   end

@@ -140,7 +140,7 @@ function AdaClippingWithGaussianRandom:setup(a)
   self.decay_policy = check.choice(name, "decay_policy", a.decay_policy, { "Linear", "Geometric" })
   self.learning_rate = check.number_positive(name, "learning_rate", a.learning_rate) + 0.0
   self.target_unclipped_quantile = check.probability(name, "target_unclipped_quantile", a.target_unclipped_quantile) + 0.0
-  self.fraction_stddev = check.number_not_negative(name, "fraction_stddev", a.fraction_stddev) + 0.0
+  self.fraction_stddev = check.finite_not_negative(name, "fraction_stddev", a.fraction_stddev) + 0.0
   self._noise = NoiseGaussianRandom { seed = a.seed, secure = a.secure }
 end
 

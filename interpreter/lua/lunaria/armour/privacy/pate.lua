@@ -76,7 +76,9 @@ function PATE:answer(votes)
     fail("answer", "votes must be a tensor (queries, classes), got " .. describe(votes))
   end
   votes = votes:astype(f64)
-  if votes.size > 0 and not (ops.min(votes):item() >= 0) then fail("answer", "numbers of votes must not be negative") end
+  local is_count = ops.logical_and(ops.isfinite(votes), ops.equal(votes, ops.floor(votes)))
+  if not ops.all(is_count):item() then fail("answer", "numbers of votes must be whole numbers") end
+  if votes.size > 0 and ops.min(votes):item() < 0 then fail("answer", "numbers of votes must not be negative") end
   local n, classes = votes.shape[1], votes.shape[2]
   if n == 0 then return ms.zeros({ 0 }, ms.int32) end
   local noise = released.normal(self._uniform, n * classes):reshape { n, classes } * self.sigma

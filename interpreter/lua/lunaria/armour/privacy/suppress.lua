@@ -66,7 +66,7 @@ function SuppressCtrl:setup(a)
     fail(name, ("end_epoch must not be before start_epoch, %d, got %d"):format(self.start_epoch, self.end_epoch))
   end
   for _, option in ipairs { "sparse_start", "sparse_end" } do
-    self[option] = check.number_not_negative(name, option, a[option])
+    self[option] = check.finite_not_negative(name, option, a[option])
     if self[option] >= 1 then fail(name, ("%s is the share of zeros: below 1, got %s"):format(option, tostring(a[option]))) end
   end
   if self.sparse_end < self.sparse_start then fail(name, "sparse_end must not be less than sparse_start") end
