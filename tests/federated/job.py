@@ -1,5 +1,6 @@
 """A federated job for tests: a server, a proxy before it, and clients, all of them programs of their own."""
 import os
+import random
 import resource
 import socket
 import subprocess
@@ -14,14 +15,22 @@ HERE = Path(__file__).resolve().parent
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that neither connections nor listeners without a wish of their own are given, so that it is free until the server takes it."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Job:
-    def __init__(self, lunaria, encrypt="NOT_ENCRYPT", faults=(), clients=3, iterations=3, authority=None):
-        self.lunaria, self.encrypt, self.count, self.iterations = lunaria, encrypt, clients, iterations
+    """window: seconds of each phase but the first, for which clients also repeat a request."""
+
+    def __init__(self, lunaria, encrypt="NOT_ENCRYPT", faults=(), clients=3, iterations=3, authority=None, window=60):
+        self.lunaria, self.encrypt, self.count, self.iterations, self.window = lunaria, encrypt, clients, iterations, window
         self.authority, self.most_file = authority, None
         self.folder = tempfile.TemporaryDirectory()
         self.path = Path(self.folder.name)
@@ -58,7 +67,7 @@ class Job:
 
     def start_server(self):
         self.server = self.start("server", [self.lunaria, str(HERE / "server.lua"), str(self.port), str(self.path), str(self.iterations),
-                                            str(self.count), self.encrypt,
+                                            str(self.count), self.encrypt, str(self.window),
                                             *([str(self.authority.certificate)] if self.authority else [])])
 
     def launch(self, number, command):
@@ -69,7 +78,7 @@ class Job:
             party = ["signed", str(self.authority.folder)]
         self.launch(number, [self.lunaria, "federated", "client", str(HERE / "party.lua"), "--url", f"http://127.0.0.1:{self.proxy.port}",
                              "--fl-name", "faults", "--client-id", f"client-{number}", "--state", str(self.path / f"{number}.state"),
-                             "--patience", "20", "--seed", str(number), *words, "--", str(number), *party])
+                             "--patience", str(min(self.window, 20)), "--seed", str(number), *words, "--", str(number), *party])
 
     def kill_server(self, pause=0.2):
         self.server.kill()
@@ -82,6 +91,15 @@ class Job:
         self.clients[number].wait()
         self.start_client(number)
 
+    def wait_until_open(self, seconds=60):
+        """Until the server takes connections."""
+        end = time.time() + seconds
+        while time.time() < end and self.server.poll() is None:
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+
     def run(self, seconds=90):
         """The bits of the final model; None where the job did not end."""
         for number in range(1, self.count + 1):
@@ -91,7 +109,10 @@ class Job:
             if all(c.poll() not in (None, 0) for c in self.clients.values()):
                 break
             time.sleep(0.05)
-        file = self.path / "model.bin"
+        return self.model()
+
+    def model(self, name="model"):
+        file = self.path / f"{name}.bin"
         return file.read_bytes() if file.exists() else None
 
     def logs(self):

@@ -1,15 +1,15 @@
--- The server of tests over sockets: server.lua PORT FOLDER ITERATIONS CLIENTS ENCRYPT_TYPE [AUTHORITY]. Leaves the final
--- model's numbers in FOLDER/model.bin.
+-- The server of tests over sockets: server.lua PORT FOLDER ITERATIONS CLIENTS ENCRYPT_TYPE WINDOW [AUTHORITY]. WINDOW: seconds of
+-- a phase but the first. Leaves the first model's numbers in FOLDER/begin.bin, the final one's in FOLDER/model.bin.
 local ms = require "lunaria"
 
-local port, folder, iterations, clients, encrypt, authority = table.unpack(arg)
+local port, folder, iterations, clients, encrypt, seconds, authority = table.unpack(arg)
 ms.set_seed(1)
 local net = ms.nn.SequentialCell(ms.nn.Dense(6, 8), ms.nn.Tanh(), ms.nn.Dense(8, 3))
-local window = 60000
+local window = tonumber(seconds) * 1000
 local server = ms.federated.Server {
   config = {
     fl_name = "faults", fl_iteration_num = tonumber(iterations), server_mode = "FEDERATED_LEARNING", enable_ssl = false,
-    round = { start_fl_job_threshold = tonumber(clients), start_fl_job_time_window = window, update_model_ratio = 1.0,
+    round = { start_fl_job_threshold = tonumber(clients), start_fl_job_time_window = 60000, update_model_ratio = 1.0,
       update_model_time_window = window, global_iteration_time_window = 5 * window, poll = 50 },
     summary = { metrics_file = folder .. "/metrics.json", failure_event_file = folder .. "/failures.json" },
     encrypt = { encrypt_type = encrypt, pw_encrypt = { cipher_time_window = window, reconstruct_secrets_threshold = 2 } },
@@ -18,8 +18,11 @@ local server = ms.federated.Server {
   },
   model = net, address = "127.0.0.1:" .. port, checkpoint_dir = folder .. "/server",
 }
-local map = server:run(3)
-local parts = {}
-for i, number in ipairs(map:vector():tolist()) do parts[i] = string.pack("<d", number) end
-local file <close> = assert(io.open(folder .. "/model.bin", "wb"))
-assert(file:write(table.concat(parts)))
+local function keep(map, name)
+  local parts = {}
+  for i, number in ipairs(map:vector():tolist()) do parts[i] = string.pack("<d", number) end
+  local file <close> = assert(io.open(folder .. "/" .. name, "wb"))
+  assert(file:write(table.concat(parts)))
+end
+keep(ms.federated.FeatureMap(net), "begin.bin")
+keep(server:run(3), "model.bin")
