@@ -118,4 +118,17 @@ t.test("a saved program compares the values that it is given", function()
   os.remove(file .. ".mindir")
 end)
 
+t.test("the harness tells tensors apart that differ in dtype, shape or an element", function()
+  local x = tensor { { 1.0, 2.0 }, { 3.0, 4.0 } }
+  for _, same in ipairs { t.equal, t.near } do
+    same(x, x * 1)
+    same(tensor { 0 / 0 }, tensor { 0 / 0 })
+    for _, other in ipairs { x * 2, x:t(), x:reshape(4), tensor { { 1.0, 2.0 }, { 3.0, 4.5 } } } do
+      assert(not pcall(same, x, other) and not pcall(same, other, x))
+    end
+  end
+  t.equal(tensor { 0.0 }, tensor { -0.0 })
+  assert(not pcall(t.equal, x, x:astype(ms.float64)))
+end)
+
 t.finish()
