@@ -156,7 +156,7 @@ def kills(program, count, rng):
                 Path(folder, "check.lua").write_text(CHECK)
                 pairs = [word for k in kinds[:number + 1] for word in (folders[k], k)]
                 done = subprocess.run([program, folder + "/check.lua", *pairs], env=environment(folder), capture_output=True, text=True,
-                                      timeout=60, check=False)
+                                      timeout=600, check=False)
                 failures += [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
                 if done.returncode != 0:
                     failures.append(f"FAIL the check ended with {done.returncode}: {done.stderr[-400:]}")
@@ -179,15 +179,15 @@ def interrupts(program, count, rng):
             process.send_signal(signal.SIGINT)
             asked = time.monotonic()
             try:
-                _, text = process.communicate(timeout=10)
+                _, text = process.communicate(timeout=60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
-                failures.append(f"FAIL interrupt {number}: no answer in 10 s")
+                failures.append(f"FAIL interrupt {number}: no answer in 60 s")
                 continue
             took = time.monotonic() - asked
             slowest = max(slowest, took)
-            if process.returncode not in (1, 130, -signal.SIGINT) or (process.returncode == 1 and b"interrupted" not in text) or took > 2:
+            if process.returncode not in (1, 130, -signal.SIGINT) or (process.returncode == 1 and b"interrupted" not in text) or took > 20:
                 failures.append(f"FAIL interrupt {number}: ended with {process.returncode} after {took:.2f} s: {text[-400:]!r}")
         strange = [name for name in os.listdir(folder) if name not in {"script.lua", "cache", "net.ckpt", "net.onnx"}]
         if strange:

@@ -59,7 +59,7 @@ class CollectivesTest(unittest.TestCase):
         done = self.launch("killed")
         self.assertEqual(done.returncode, 137, done.stderr)
         self.assertRegex(done.stderr, r"rank 1 \(process \d+\) was killed by signal 9 \(Killed\) (in|after) all_reduce #\d+ .*collectives.lua:\d+")
-        self.assertLess(time.time() - begin, 10)
+        self.assertLess(time.time() - begin, 40)  # not the ten minutes of its patience
 
 
 if __name__ == "__main__":

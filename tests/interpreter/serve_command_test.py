@@ -114,7 +114,7 @@ class ServerTest(unittest.TestCase):
         with open(path, "ab") as file:
             file.write(record(2, 0.5))
         line = stream.readline()
-        self.assertLess(time.monotonic() - begun, 3)  # 0.5 s where the machine is not busy
+        self.assertLess(time.monotonic() - begun, 15)  # 0.5 s where the machine is not busy
         [run] = json.loads(line[6:])["runs"]
         [tag] = json.loads(self.get(f"/v1/lunaria/runs/{run}/tags")[1])["scalars"]
         self.assertEqual(json.loads(self.get(f"/v1/lunaria/runs/{run}/scalars/{tag['id']}")[1])["value"], [1.0, 0.5])

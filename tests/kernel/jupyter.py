@@ -129,6 +129,13 @@ class Kernel:
             if reply["parent_header"].get("msg_id") == request:
                 return Cell(reply, messages)
 
+    def wait_for(self, kind, request, timeout=PATIENCE):
+        """The first message of that kind on the way to a request; those before it are dropped."""
+        while True:
+            message = self.client.get_iopub_msg(timeout=timeout)
+            if message["parent_header"].get("msg_id") == request and message["msg_type"] == kind:
+                return message
+
     def skip_published(self):
         """Reads what was published so far, as a front end does all the time: who reads nothing for seconds loses messages."""
         try:
@@ -239,10 +246,15 @@ def holds(text, part):
     assert part in text, f"{part!r} is not in {text!r}"
 
 
+def crowd():
+    """How many times as long something takes where others compute as well."""
+    return max(1, os.getloadavg()[0] / os.cpu_count())
+
+
 def within(seconds, start, what):
     """An order of magnitude: where others compute as well, it takes as much longer as they are many."""
     took = time.monotonic() - start
-    assert took < seconds * max(1, os.getloadavg()[0] / os.cpu_count()), f"{what} took {took:.2f} s"
+    assert took < seconds * crowd(), f"{what} took {took:.2f} s"
 
 
 class Gate:

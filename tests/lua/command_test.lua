@@ -343,13 +343,17 @@ t.test("--docs writes a page for each family and an index", function()
 end)
 
 t.test("one interrupt that comes twice, as timeout sends it, is one", function()
-  local loop = quoted(program) .. " -e '" .. endless .. "' 2>&1 & p=$!; sleep 0.5; kill -INT $p $p; wait $p; echo code $?"
+  local begun = os.tmpname()
+  local loop = ("%s -e 'io.open(\"%s\", \"w\"):close() %s' 2>&1 & p=$!; until [ -e %s ]; do sleep 0.02; done; sleep 0.1; ")
+    :format(quoted(program), begun, endless, begun) .. "kill -INT $p $p; wait $p; echo code $?"
   for _ = 1, 3 do
+    os.remove(begun)
     local pipe = assert(io.popen(loop, "r"))
     local text = pipe:read("a")
     pipe:close()
     assert(text:find("interrupted!", 1, true) and text:find("code 130", 1, true), text)
   end
+  os.remove(begun)
 end)
 
 t.test("finalizers at the end of a program compute and differentiate", function()

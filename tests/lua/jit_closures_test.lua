@@ -77,7 +77,12 @@ t.test("a fresh closure costs its recording and no compilation", function()
     end
     return os.clock() - start
   end
-  local same, other = seconds(2.0, 0.0, 100), seconds(2.0, 0.125, 100)
-  assert(other < 8 * same, ("%g s with other numbers, %g s with the same"):format(other, same))
+  -- A machine that is busy may disturb a turn, but not three.
+  local same, other
+  for _ = 1, 3 do
+    same, other = seconds(2.0, 0.0, 100), seconds(2.0, 0.125, 100)
+    if other < 8 * same then return end
+  end
+  error(("%g s with other numbers, %g s with the same"):format(other, same))
 end)
 t.finish()

@@ -388,7 +388,8 @@ TEST(Communicator, tells_of_a_rank_that_ended_or_failed) {
         if (c.rank() == 0) c.run(r);
     });
     EXPECT_NE(received[0].find("but rank 1 has ended"), std::string::npos) << received[0];
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::seconds(20));  // not the ten minutes of its patience
 }
 
 TEST(Communicator, refuses_what_makes_no_sense) {

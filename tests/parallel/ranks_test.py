@@ -16,7 +16,6 @@ import unittest
 LUNARIA = os.path.abspath(sys.argv.pop(1))
 SCRIPT = "notebooks/ranks.lua"
 SECONDS = 120
-SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ  # whose programs are slow
 
 
 def free_port():
@@ -104,7 +103,7 @@ class RanksTest(unittest.TestCase):
             subprocess.run(words, check=True, timeout=SECONDS)
             best = min(best, time.time() - begin)
         print(f"4 ranks have started, met and ended in {best:.3f} s")
-        self.assertLess(best, 5 if SANITIZED else 0.5)
+        self.assertLess(best, 5)  # 0.2 s where a processor is free
 
 
 if __name__ == "__main__":

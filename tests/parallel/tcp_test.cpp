@@ -93,7 +93,8 @@ TEST(Tcp, RankThatHasGoneIsTold) {
             .find("waits for rank 1 in all_reduce #1 (float32, 1 element) of fc1.weight, a.lua:4; but rank 1 has left"),
         std::string::npos)
         << failures[0] << failures[2];
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin,
+              std::chrono::seconds(20));  // not the ten minutes of its patience
 }
 
 TEST(Tcp, RankThatDoesNotComeIsToldAfterAWhile) {

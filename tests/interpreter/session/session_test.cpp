@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -329,13 +330,17 @@ class InterruptTest : public SessionTest {
         // Of a signal from another thread ThreadSanitizer runs the handler at once only if it is one of those that tell
         // of a broken program; all others wait for the next library call, which an endless loop of Lua never makes.
         signal(SIGSYS, [](int) { active->interrupt(); });
+        std::atomic<bool> done = false;
         std::thread other([&] {
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
             asked = Clock::now();
-            pthread_kill(session_thread, SIGSYS);
+            // Where others compute as well, the cell may not have begun yet: then it is nothing.
+            for (; !done; std::this_thread::sleep_for(std::chrono::milliseconds(100)))
+                pthread_kill(session_thread, SIGSYS);
         });
         const Execution execution = session.execute(text);
         const auto stopped = Clock::now();
+        done = true;
         other.join();
         EXPECT_TRUE(execution.error && execution.error->kind == ErrorReport::Kind::interrupt) << text;
         EXPECT_NE(execution.error ? execution.error->message.find("interrupted!") : std::string::npos,
