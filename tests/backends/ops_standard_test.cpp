@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -14,6 +15,7 @@
 #include "core/ops/sample.h"
 #include "core/random/random.h"
 #include "tests/backends/graph_tools.h"
+#include "tests/today.h"
 
 namespace lunaria {
 namespace {
@@ -345,9 +347,12 @@ std::vector<Value> without(const Op& op, const std::vector<Value>& args, int64_t
     return changed;
 }
 
-// Whatever a call without elements gives has gradients, too.
+// Whatever a call without elements gives has gradients, too: there are many such calls, of a quarter of the operators a
+// day.
 TEST_P(OpTest, gradients_of_calls_without_elements_are_right) {
-    if (!has_gradient(op())) return;
+    const std::string_view name = op().name();
+    const size_t number = std::accumulate(name.begin(), name.end(), size_t{0});
+    if (!has_gradient(op()) || !testing::is_of_today(number, 4)) return;
     auto check = [&](const std::vector<Value>& args, const std::string& what) {
         try {
             run_seeded(op(), args);

@@ -1,9 +1,11 @@
 """The checks and the counting of tests are programs as well: each is shown something wrong here and must say so."""
 import contextlib
 import io
+import os
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import check
 import complexity as lizard
@@ -11,6 +13,7 @@ import fuzz
 import junit
 import quick
 import summary
+import today
 
 
 class Counting(unittest.TestCase):
@@ -66,6 +69,18 @@ class Fuzzing(unittest.TestCase):
             self.assertEqual(set().union(*days), set(names))
         self.assertLessEqual(len(fuzz.all_names()), 7 * fuzz.A_DAY)
         self.assertEqual(sorted(fuzz.of_the_day(["a", "b"], 3)), ["a", "b"])
+
+
+class Today(unittest.TestCase):
+    def of_day(self, day):
+        with mock.patch.dict(os.environ, {"LUNARIA_TEST_DAY": day}):
+            return {number for number in range(20) if today.is_of_today(number, 7)}
+
+    def test_as_many_days_as_parts_come_to_every_case_once(self):
+        days = [self.of_day(str(20800 + i)) for i in range(7)]
+        self.assertEqual(sum(map(len, days)), 20)
+        self.assertEqual(set().union(*days), set(range(20)))
+        self.assertEqual(self.of_day(""), set(range(20)))
 
 
 class FakeGraph:

@@ -6,17 +6,31 @@
 --
 -- finish() prints failures and, as the last line, "N passed, N failed", and leaves with the matching exit code.
 --
--- Random numbers are the same ones in every run; LUNARIA_TEST_SEED=n gives others.
+-- Random numbers are the same ones in every run; LUNARIA_TEST_SEED=n gives others. A long file whose tests do not depend on each
+-- other says t.each_day(n) before them: a day runs one n-th of the tests (support/today.lua).
 local compiled = dofile "tests/lua/support/compiled.lua"
+local today = dofile "tests/lua/support/today.lua"
 local harness = {}
 
 local seed = math.tointeger(tonumber(os.getenv "LUNARIA_TEST_SEED" or 1))
-math.randomseed(seed)
-require "lunaria".set_seed(seed)
+local function reseed(number)
+  math.randomseed(number)
+  require "lunaria".set_seed(number)
+end
+reseed(seed)
 
 local passed, failures = 0, {}
+local days, number = nil, 0
+
+-- From here on. 1: every test again. A test draws what it draws alone.
+function harness.each_day(n) days = n end
 
 function harness.test(name, f)
+  number = number + 1
+  if days then
+    if not today.has(number, days) then return end
+    reseed(seed + number)
+  end
   local ok, message = xpcall(f, function(e)
     return type(e) == "string" and debug.traceback(e, 2) or tostring(e)
   end)

@@ -49,6 +49,7 @@ end
 
 t.test("there are more than a hundred", function() assert(#mistakes > 100, #mistakes) end)
 
+t.each_day(4)
 for _, row in ipairs(mistakes) do
   t.test("script: " .. row.name, function()
     local path = base .. ".lua"
@@ -56,6 +57,8 @@ for _, row in ipairs(mistakes) do
     check(row, output_of(("timeout 60 %s %s"):format(program, path)):gsub("^lunaria: ", ""), row.first, row.hint)
   end)
 end
+
+t.each_day(1)
 
 -- All of them in one session; what stands between two marks is what one of them printed.
 local function in_session(name, command, texts, key, wrap)

@@ -7,6 +7,7 @@ local folder = arg[0]:match("^(.*/)") or "./"
 package.path = folder .. "?.lua;" .. package.path
 local t = require "harness"
 local others = require "lunaria.help.bits"
+local today = require "support.today"
 
 local caches = os.tmpname()
 os.remove(caches)
@@ -21,13 +22,17 @@ local function run(settings, words)
     lines[name], count = bits, count + 1
   end
   assert(pipe:close())
-  assert(count > 1000, "few calls: " .. count)
+  assert(count > (today.whole and 1000 or 100), "few calls: " .. count)
   return lines
 end
 
 local eager = run("OMP_NUM_THREADS=1", "eager")
 
--- The operators, by the first word of a call's name, that differ.
+-- The operators of today, by the first word of a call's name.
+local ran = {}
+for name in pairs(eager) do ran[name:match "^[%w_]+"] = true end
+
+-- Those that differ.
 local function compare(kind, settings, words)
   local other = run(settings, words)
   local differs, first = {}, {}
@@ -50,7 +55,8 @@ local function compare(kind, settings, words)
     if not known[operator] then wrong[#wrong + 1] = ("%s differs in %d calls, as in %s"):format(operator, count, first[operator]) end
   end
   for operator in pairs(certain) do
-    if not differs[operator] then wrong[#wrong + 1] = operator .. " does not differ, but the table has it" end
+    local has_run = ran[operator] or today.whole
+    if has_run and not differs[operator] then wrong[#wrong + 1] = operator .. " does not differ, but the table has it" end
   end
   table.sort(wrong)
   assert(#wrong == 0, kind .. ": " .. table.concat(wrong, "\n"))

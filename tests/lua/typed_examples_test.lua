@@ -53,11 +53,23 @@ local function expected_of(rows)
   return table.concat(lines, "\n")
 end
 
+local function in_order(list)
+  local names, at = {}, 0
+  for name in pairs(list) do names[#names + 1] = name end
+  table.sort(names)
+  return function()
+    at = at + 1
+    return names[at], list[names[at]]
+  end
+end
+
 local function expect(name, text, pattern)
   if not fits(text, pattern) then error(("%s gives\n%s\nand not\n%s"):format(name, text, pattern), 0) end
 end
 
-for name, rows in pairs(examples.prompt) do
+-- A quarter of the sessions a day.
+t.each_day(4)
+for name, rows in in_order(examples.prompt) do
   t.test(name, function()
     if rows[1][1]:find "^%%%%" then
       local cell = { cell_type = "code", source = rows[1][1], metadata = {}, outputs = ms.json.array {} }
@@ -70,12 +82,14 @@ for name, rows in pairs(examples.prompt) do
   end)
 end
 
-for name, rows in pairs(examples.shell) do
+for name, rows in in_order(examples.shell) do
   t.test(name, function()
     if name == "lunaria kernel" and not io.open((program:gsub("[^/]*$", "liblunaria_kernel.so"))) then return end
     for _, row in ipairs(rows) do expect(row[1], run(row[1]), row[2]) end
   end)
 end
+
+t.each_day(1)
 
 t.test("the debugger", function()
   local typed = {}

@@ -1,6 +1,6 @@
-"""Runs a notebook as a script and compares what it prints with the texts that are stored in it.
+"""Runs notebooks as scripts, of several a third a day, and compares what they print with the texts that are stored in them.
 
-usage: script.py LUNARIA NOTEBOOK
+usage: script.py LUNARIA NOTEBOOK...
 
 Cells between those of the notebook print where each begins. Of cells with the tag "timing" only that they end is
 looked at: progress and live plots are drawn elsewhere when nobody sees them. So it is of those about `__mime`, which is
@@ -13,6 +13,9 @@ import tempfile
 from pathlib import Path
 
 from comparison import compare_texts, joined
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "check"))
+from today import is_of_today
 
 MARK = "----- cell "
 # Every cell of the notebook is the second of two.
@@ -60,7 +63,8 @@ def failure_of(cell, printed, errors):
     return compare_texts(printed, stored_text(cell["outputs"]), tags)
 
 
-def main(program, path):
+def failures(program, path):
+    """Runs a notebook; whether anything is wrong, which is printed."""
     notebook = json.loads(Path(path).read_text())
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     answers = "".join(line + "\n" for cell in cells for line in cell["metadata"].get("answers", []))
@@ -79,6 +83,11 @@ def main(program, path):
         print(f"FAIL {Path(path).name}: exit code {done.returncode}\n{done.stderr[-2000:]}")
     print(f"{len(cells) - failed} passed, {failed} failed")
     return failed > 0 or done.returncode != 0
+
+
+def main(program, *paths):
+    of_today = [path for number, path in enumerate(paths) if len(paths) == 1 or is_of_today(number, 3)]
+    return any([failures(program, path) for path in of_today])
 
 
 if __name__ == "__main__":
