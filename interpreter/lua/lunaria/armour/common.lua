@@ -187,6 +187,7 @@ end
 function common.secret(where, name, value)
   local number = math.type(value) and math.tointeger(value)
   if not number or number < 0 then fail(where, name .. " must be an integer that is not negative (its value is a secret and not shown)") end
+  require "lunaria.common.secrets".keep()
   return number
 end
 

@@ -415,6 +415,7 @@ function check.optional_key(where, name, value)
   if #value ~= 16 and #value ~= 24 and #value ~= 32 then
     fail(where, ("%s must have 16, 24 or 32 bytes, got %d"):format(name, #value))
   end
+  require "lunaria.common.secrets".keep()
   return value
 end
 
