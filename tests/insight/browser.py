@@ -26,7 +26,7 @@ def served(folder, *command, **more):
             browser.close()
         server.stdin.close()
         try:
-            server.wait(20)
+            server.wait(120)  # it may have to finish an answer
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()

@@ -1,5 +1,6 @@
 """The graph page in a headless Chromium: groups open in place, nodes are found and followed, two graphs are compared, numbers become
-colours, links restore views, names are never markup, and 100,000 nodes are drawn and moved quickly.
+colours, links restore views, names are never markup, and of 100,000 nodes a frame draws only what can be seen. Times are printed, not
+judged: machines differ.
 
 usage: graph_test.py LUNARIA [FOLDER for pictures]"""
 import json
@@ -17,8 +18,8 @@ HOSTILE = '<img src=x onerror="window.hacked=1">'
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "tests/core/insight/graphs"
 PAGE = "document.querySelector('main')?.graphPage"
-# Times on a busy machine may be this much longer than what is aimed at.
-SLACK = 5
+# A frame draws at most 9,000 boxes one by one, those that are that small by two calls each.
+MOST_CALLS = 20000
 
 
 def varint(number):
@@ -175,7 +176,7 @@ class Check:
         b = self.browser
         first = self.visit("large.pb")
         print(f"100,000 nodes: {first:.2f} s from the address to the picture, the view alone {self.of('loaded'):.0f} ms")
-        assert first < 1 * SLACK
+        assert self.of("picture.count") < 1000, "the page begins with closed groups"
         times = []
         for i in range(6):
             begun = time.monotonic()
@@ -190,11 +191,12 @@ class Check:
         b.evaluate(f"{PAGE}.toggle({PAGE}.picture.itemOfGroup.get({PAGE}.picture.id[[...{PAGE}.picture.kind].lastIndexOf(2)]))")
         closed = 1000 * (time.monotonic() - begun)
         print(f"one of them closed: {closed:.0f} ms")
-        assert sorted(times)[3] < 100 * SLACK
         for scale in (1, 0.5, 0.25, 0.1, 0.04, 0.01):
-            rate, slowest = b.evaluate(f"""(async () => {{
-                const c = {PAGE}.canvas, i = Math.floor(c.view.count / 2), begun = performance.now();
-                let last = begun, slowest = 0, frames = 0;
+            rate, slowest, calls = b.evaluate(f"""(async () => {{
+                const c = {PAGE}.canvas, i = Math.floor(c.view.count / 2), begun = performance.now(), drawing = c.canvas.getContext("2d");
+                let last = begun, slowest = 0, frames = 0, calls = 0, most = 0;
+                for (const name of ["fill", "stroke", "fillRect", "strokeRect", "fillText", "drawImage"])
+                  drawing[name] = (...given) => {{ calls++; Object.getPrototypeOf(drawing)[name].apply(drawing, given); }};
                 c.scale = {scale};
                 c.left = c.view.x[i] - 500 / c.scale;
                 c.top = c.view.y[i] - 1500 / c.scale;
@@ -203,14 +205,16 @@ class Check:
                     const now = performance.now();
                     slowest = Math.max(slowest, now - last);
                     last = now;
+                    most = Math.max(most, calls);
+                    calls = 0;
                     c.move(3, 40);
                     if (++frames < 60) requestAnimationFrame(step); else done();
                   }};
                   requestAnimationFrame(step);
                 }});
-                return [60000 / (performance.now() - begun), slowest]; }})()""")
-            print(f"scale {scale}: {rate:.0f} frames a second, the slowest {slowest:.0f} ms")
-            assert rate > 30 / SLACK
+                return [60000 / (performance.now() - begun), slowest, most]; }})()""")
+            print(f"scale {scale}: {rate:.0f} frames a second, the slowest {slowest:.0f} ms, at most {calls} calls for a frame")
+            assert 0 < calls <= MOST_CALLS, calls
         self.picture("graph-large")
 
 

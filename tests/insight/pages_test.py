@@ -135,7 +135,7 @@ class Check:
             b.click(f"[...{card('curve')}.querySelectorAll('.head button')].at(-1)")
             b.wait("the menu", "document.querySelector('.menu') !== null")
             b.evaluate(f"[...document.querySelectorAll('.menu button')].find(e => e.textContent === {json.dumps(entry)}).click()")
-            end = time.monotonic() + 10
+            end = time.monotonic() + 60
             while not found.get(ending) and time.monotonic() < end:
                 found[ending] = next((p for p in folder.iterdir() if p.suffix == ending and p.stat().st_size > 0), None)
                 b.evaluate("0")
@@ -229,24 +229,28 @@ class Check:
         b.wait("the texts", f"document.querySelector('nav a[aria-current]').hash.startsWith('#/texts') && {READY}")
 
     def speed(self):
-        """A chart of 10^5 points, drawn again and again."""
-        seconds = self.browser.evaluate("""(async () => {
+        """A chart of 10^5 points costs as many calls of the canvas as it has columns of pixels. The time is printed, not judged: machines differ."""
+        seconds, calls, width = self.browser.evaluate("""(async () => {
             const { Chart } = await import(new URL('chart.js', document.baseURI));
             const chart = new Chart({}), n = 100000;
             document.querySelector('main').replaceChildren(chart.element);
             chart.series = [{ name: 'noise', colour: '#888', x: Float64Array.from({ length: n }, (_, i) => i), y: Float64Array.from({ length: n }, () => Math.random()) }];
             chart.resize();
-            let best = Infinity;
+            const drawing = chart.base.getContext('2d');
+            let best = Infinity, calls = 0;
             for (let i = 0; i < 12; i++) {
                 const start = performance.now();
                 chart.draw();
-                chart.base.getContext('2d').getImageData(0, 0, 1, 1); // waits for the picture
+                drawing.getImageData(0, 0, 1, 1); // waits for the picture
                 best = Math.min(best, performance.now() - start);
             }
-            return best / 1000;
+            for (const name of ['lineTo', 'stroke', 'fill', 'fillRect', 'fillText', 'arc'])
+                drawing[name] = (...given) => { calls++; Object.getPrototypeOf(drawing)[name].apply(drawing, given); };
+            chart.draw();
+            return [best / 1000, calls, chart.width];
         })()""")
-        print(f"100,000 points are drawn in {1000 * seconds:.1f} ms")
-        assert seconds < 1 / 3, seconds  # 1 / 30 where the machine is not busy
+        print(f"100,000 points are drawn in {1000 * seconds:.1f} ms by {calls} calls")
+        assert width / 2 < calls < 2 * width, (calls, width)
 
     def requests(self):
         own = urlsplit(self.url).netloc
