@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <map>
 #include <numeric>
 #include <unordered_map>
+
+#include "core/base/interrupt.h"
 
 namespace lunaria::insight {
 
@@ -69,7 +72,107 @@ std::vector<uint64_t> swept(const std::vector<uint64_t>& seed, std::span<const i
     return hash;
 }
 
-// Puts the nodes in order; `before` decides between nodes that the structure does not tell apart.
+// Tells nodes apart whose colours are equal, until no two are: nodes get colours that depend on their neighbours' as
+// long as that parts any; then, since all nodes of one colour can stand for each other, one of them gets a colour of
+// its own, and its neighbours' colours follow. Which one it is does not matter to a result but for names.
+class Individuals {
+  public:
+    // `tied`: nodes by falling preference within each colour, of which there are at least two.
+    Individuals(const OrderedGraph& graph, std::vector<uint64_t>& colour, std::span<const int32_t> tied)
+        : graph_(graph), colour_(colour), preference_(colour.size(), -1) {
+        for (size_t i = 0; i < tied.size(); ++i) {
+            preference_[tied[i]] = static_cast<int32_t>(i);
+            classes_[colour_[tied[i]]].add(tied[i]);
+        }
+        part({tied.begin(), tied.end()});
+        for (uint64_t count = 0; !classes_.empty();) {
+            poll_interrupt();
+            const auto first = classes_.begin();
+            const int32_t v = first->second.nodes.back();
+            first->second.nodes.pop_back();
+            if (colour_[v] != first->first) continue;
+            leave(first);
+            colour_[v] = mixed(mixed(colour_[v], 3), ++count);
+            part(tied_neighbours({v}));
+        }
+    }
+
+  private:
+    struct Class {
+        std::vector<int32_t> nodes;  // and such that have another colour by now
+        size_t size = 0;             // without these
+
+        void add(int32_t v) {
+            nodes.push_back(v);
+            ++size;
+        }
+    };
+    using Classes = std::map<uint64_t, Class>;  // of at least two nodes each, by colour
+
+    // A node less; what is left alone is told apart.
+    void leave(Classes::iterator of) {
+        if (--of->second.size < 2) classes_.erase(of);
+    }
+
+    std::vector<int32_t> tied_neighbours(const std::vector<int32_t>& nodes) const {
+        std::vector<int32_t> found;
+        const auto add = [&](const Edge& e) {
+            if (preference_[e.node] >= 0 && classes_.contains(colour_[e.node])) found.push_back(e.node);
+        };
+        for (const int32_t v : nodes) {
+            for (const Edge& e : graph_.inputs(v)) add(e);
+            for (const Edge& e : graph_.users(v)) add(e);
+        }
+        std::ranges::sort(found);
+        found.erase(std::unique(found.begin(), found.end()), found.end());
+        return found;
+    }
+
+    uint64_t seen_from(int32_t v) const {
+        uint64_t sum = 0;
+        for (const Edge& e : graph_.inputs(v)) sum += mixed(colour_[e.node], 2 * static_cast<uint64_t>(e.code) + 5);
+        for (const Edge& e : graph_.users(v)) sum += mixed(colour_[e.node], 2 * static_cast<uint64_t>(e.code) + 6);
+        return mixed(colour_[v], sum);
+    }
+
+    // Parts the classes of these nodes by what is seen from them, then those of their neighbours.
+    void part(std::vector<int32_t> nodes) {
+        struct Seen {
+            uint64_t colour, next;
+            int32_t preference, node;
+            auto operator<=>(const Seen&) const = default;
+        };
+        while (!nodes.empty()) {
+            std::vector<Seen> seen;
+            for (const int32_t v : nodes) seen.push_back({colour_[v], seen_from(v), preference_[v], v});
+            std::ranges::sort(seen);
+            nodes.clear();
+            for (auto begin = seen.begin(), end = begin; begin != seen.end(); begin = end) {
+                end = std::find_if(begin, seen.end(), [&](const Seen& s) { return s.colour != begin->colour; });
+                const auto of = classes_.find(begin->colour);
+                if (static_cast<size_t>(end - begin) == of->second.size && begin->next == std::prev(end)->next)
+                    continue;
+                for (auto at = begin; at != end; ++at) {
+                    colour_[at->node] = at->next;
+                    classes_[at->next].add(at->node);
+                    nodes.push_back(at->node);
+                }
+                for (auto at = begin; at != end; ++at)
+                    if (const auto next = classes_.find(at->next); next != classes_.end() && next->second.size < 2)
+                        classes_.erase(next);
+                if ((of->second.size -= static_cast<size_t>(end - begin)) < 2) classes_.erase(of);
+            }
+            nodes = tied_neighbours(nodes);
+        }
+    }
+
+    const OrderedGraph& graph_;
+    std::vector<uint64_t>& colour_;
+    std::vector<int32_t> preference_;  // -1: not tied
+    Classes classes_;
+};
+
+// Puts the nodes in order; `before` decides between nodes that can stand for each other.
 template <class Before>
 OrderedGraph sorted(const OrderedGraph& raw, const Before& before) {
     std::vector<int32_t> depth;
@@ -83,13 +186,21 @@ OrderedGraph sorted(const OrderedGraph& raw, const Before& before) {
         const auto up = swept(seed, reversed, depth, [&](int32_t v) { return raw.users(v); });
         for (size_t v = 0; v < seed.size(); ++v) seed[v] = mixed(down[v], up[v]);
     }
-    std::vector<int32_t> rank(raw.label.size());
+    std::vector<int32_t> rank(raw.label.size()), tied;
     std::iota(rank.begin(), rank.end(), 0);
-    std::sort(rank.begin(), rank.end(), [&](int32_t a, int32_t b) {
-        if (depth[a] != depth[b]) return depth[a] < depth[b];
-        if (seed[a] != seed[b]) return seed[a] < seed[b];
-        return before(a, b);
-    });
+    const auto by_colour = [&](int32_t a, int32_t b) {
+        return depth[a] != depth[b] ? depth[a] < depth[b] : seed[a] < seed[b];
+    };
+    std::ranges::sort(rank, by_colour);
+    for (size_t i = 0, end = 0; i < rank.size(); i = end) {
+        while (end < rank.size() && !by_colour(rank[i], rank[end])) ++end;
+        if (end - i < 2) continue;
+        std::sort(rank.begin() + static_cast<ptrdiff_t>(i), rank.begin() + static_cast<ptrdiff_t>(end),
+                  [&](int32_t a, int32_t b) { return before(b, a); });
+        tied.insert(tied.end(), rank.begin() + static_cast<ptrdiff_t>(i), rank.begin() + static_cast<ptrdiff_t>(end));
+    }
+    Individuals(raw, seed, tied);
+    std::ranges::sort(rank, by_colour);
     std::vector<int32_t> place(rank.size());
     for (size_t i = 0; i < rank.size(); ++i) place[rank[i]] = static_cast<int32_t>(i);
     OrderedGraph g;

@@ -1,5 +1,5 @@
 // A graph in an order that depends on its structure only: the same graph with other numbers or in another order of the
-// file gives the same arrays, except where nodes cannot be told apart, which are then ordered by name. All that is
+// file gives the same arrays. Names decide between nodes that can stand for each other, and only there. All that is
 // computed from these arrays is independent of numbering for that reason.
 #pragma once
 

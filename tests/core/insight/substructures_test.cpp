@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -275,6 +276,56 @@ TEST(Substructures, OrderAndNumbersDoNotMatter) {
         EXPECT_EQ(a.compression, b.compression) << file;
         EXPECT_EQ(a.instances.size(), b.instances.size()) << file;
     }
+}
+
+// Copies of a grid, a ring, and a bipartite ring between equal users: nodes that can stand for each other, but not one
+// by one. The order gives the same graph all the same.
+OperatorGraph symmetric(int width, int height, int copies, int ring) {
+    OperatorGraph graph;
+    const auto add = [&](const char* type, std::vector<int32_t> inputs) {
+        OperatorNode node{str(graph.nodes.size()), type, "", "", {}, {}};
+        for (const int32_t v : inputs) node.inputs.push_back({v, false});
+        graph.nodes.push_back(node);
+        return static_cast<int32_t>(graph.nodes.size()) - 1;
+    };
+    for (int c = 0; c < copies; ++c)
+        for (int i = 0; i < width * height; ++i) {
+            std::vector<int32_t> inputs;
+            const int32_t here = static_cast<int32_t>(graph.nodes.size());
+            if (i >= width) inputs.push_back(here - width);
+            if (i % width > 0) inputs.push_back(here - 1);
+            add("Cell", inputs);
+        }
+    const int32_t first = static_cast<int32_t>(graph.nodes.size());
+    for (int i = 0; i < ring; ++i) add("Ring", {first + (i + ring - 1) % ring});
+    for (int c = 0; c < copies; ++c) {
+        const int32_t a = add("Low", {}), b = add("Low", {});
+        const int32_t middle = add("Middle", {a});
+        for (int i = 1; i < 4; ++i) add("Middle", {i % 2 == 0 ? a : b});
+        for (int i = 0; i < 4; ++i) add("High", {middle + i, middle + (i + 1) % 4});
+    }
+    return graph;
+}
+
+TEST(Substructures, NamesDecideOnlyBetweenNodesThatCanStandForEachOther) {
+    const auto same = [](const OrderedGraph& a, const OrderedGraph& b) {
+        const auto equal = [](const Edge& x, const Edge& y) { return x.node == y.node && x.code == y.code; };
+        return a.label == b.label && a.input_start == b.input_start &&
+               std::ranges::equal(a.input_edges, b.input_edges, equal);
+    };
+    std::mt19937 random(5);
+    std::vector<OperatorGraph> graphs{graph_in("bert4_train.pb"), graph_in("resnet50_train.pb"),
+                                      planted(4, 2000, 5, 10, 15, 3).graph};
+    for (const auto& [width, height, copies, ring] :
+         {std::array{5, 7, 4, 0}, {3, 3, 40, 60}, {1, 1, 500, 3}, {1, 20, 50, 400}})
+        graphs.push_back(symmetric(width, height, copies, ring));
+    for (size_t i = 0; i < graphs.size(); ++i)
+        for (int k = 0; k < 3; ++k) {
+            std::vector<std::string> names(graphs[i].nodes.size());
+            EXPECT_TRUE(same(ordered_graph(graphs[i], Equality::operators),
+                             ordered_graph(shuffled(graphs[i], random, &names), Equality::operators)))
+                << "graph " << i;
+        }
 }
 
 // LUNARIA_PLANTED: how many graphs; a second for 30.
