@@ -5,6 +5,7 @@ machine.
 usage: pages_test.py LUNARIA [FOLDER for pictures]"""
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -177,6 +178,15 @@ class Check:
         b.wait("the processors", "document.querySelectorAll('main .bar').length > 0")
         self.silent("machine")
 
+    def queue(self):
+        """The data pipeline ends in the training, with how full the queue between them was."""
+        b = self.browser
+        self.visit("lineage?run=" + self.run("trained/fast"))
+        text = b.wait("the training behind the pipeline", "[...document.querySelectorAll('main g.box')].find(e => e.ariaLabel === 'training')?.textContent")
+        assert re.search(r"queue \d+ % full", text), text
+        assert b.evaluate("document.querySelectorAll('main rect.queue-fill').length") == 1
+        self.silent("queue")
+
     def curves(self):
         """A curve of precision of TensorBoard's, and the ROC and the areas that follow from its counts."""
         b = self.browser
@@ -274,7 +284,7 @@ def main():
                     server.stdin.flush()
 
                 check = Check(browser, url, point, Path(folder), pictures)
-                for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.curves, check.embedding, check.keys, check.addresses, check.speed, check.requests):
+                for part in (check.runs, check.scalars, check.exports, check.names, check.every_page, check.machine, check.queue, check.curves, check.embedding, check.keys, check.addresses, check.speed, check.requests):
                     start = time.monotonic()
                     part()
                     print(f"{part.__name__}: {time.monotonic() - start:.1f} s", flush=True)

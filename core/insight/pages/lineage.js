@@ -144,5 +144,12 @@ function pipeline({ nodes, edges }, details) {
     const p = nodes.find(node => node.id === id)?.parameters ?? {};
     return known(p.queue_fill) ? Number(p.queue_fill) : undefined;
   };
-  return diagram(boxes, edges.filter(([a, b]) => place.has(a) && place.has(b)).map(([a, b]) => [...place.get(a), ...place.get(b), fillOf(a)]));
+  const arrows = edges.filter(([a, b]) => place.has(a) && place.has(b)).map(([a, b]) => [...place.get(a), ...place.get(b), fillOf(a)]);
+  // The training takes from the queue behind the last operation.
+  const last = nodes.find(node => fillOf(node.id) !== undefined && !edges.some(([a]) => a === node.id));
+  if (last) {
+    boxes.push([{ title: "training", lines: [`queue ${Math.round(100 * fillOf(last.id))} % full`], pick: details("training", pairs({ queue_fill: fillOf(last.id) })) }]);
+    arrows.push([...place.get(last.id), boxes.length - 1, 0, fillOf(last.id)]);
+  }
+  return diagram(boxes, arrows);
 }

@@ -92,6 +92,10 @@ t.test("the collector alone leaves all that a page needs", function()
   for i, node in ipairs(lineage.dataset_graph.nodes) do names[i] = node.name end
   t.equal({ names, lineage.dataset_graph.edges }, { { "NumpySlicesDataset", "Map", "Batch" }, { { 0, 1 }, { 1, 2 } } })
   t.equal(lineage.dataset_graph.nodes[3].parameters.batch_size, 4)
+  -- The training takes from the queue behind the last operation.
+  local fill = lineage.dataset_graph.nodes[3].parameters.queue_fill
+  assert(fill >= 0 and fill <= 1, fill)
+  t.equal(lineage.dataset_graph.nodes[2].parameters.queue_fill, nil)
   assert(lineage.dataset_graph.nodes[2].parameters.operations[1].tensor_op:find "collector_test.lua:%d+$")
   local profile = run.profiles[1]
   t.equal({ #run.profiles, profile.steps[1].step, profile.mode }, { 1, 8, ms.get_context "mode" == ms.GRAPH_MODE and "graph" or "eager" })

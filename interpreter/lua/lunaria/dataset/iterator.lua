@@ -16,7 +16,9 @@ local function begin(self, epoch, skipped)
   self._epoch, self._row = epoch, skipped
   self._dataset._begun = epoch + 1
   local workers, prefetch, tuned, bounded = config._begin(self._dataset)
-  self._cursor = data.open(self._dataset._node, epoch, workers, prefetch, tuned, bounded)
+  local queue = rawget(self._dataset, "_queue")
+  self._watched = queue ~= nil and not queue.fill
+  self._cursor = data.open(self._dataset._node, epoch, workers, prefetch, tuned or self._watched, bounded)
   self._tuned = tuned
   local there = data.leave_out(self._cursor, skipped)
   if there < skipped then
@@ -31,9 +33,16 @@ local function tune(self)
   config._tune(self._dataset, queue)
 end
 
+-- How full the queue of finished rows was in an epoch, from 0 to 1, for what has put a table _queue into the data set.
+local function watch(self)
+  local _, queue = data.times(self._cursor)
+  if queue.asked * queue.places > 0 then self._dataset._queue.fill = queue.full / (queue.asked * queue.places) end
+end
+
 local function take(self, first, ...)
   if self._tuned and (first == nil or self._row + 1 == config.get_autotune_interval()) then tune(self) end
   if first == nil then
+    if self._watched then watch(self) end
     data.close(self._cursor)
     self._cursor = nil
     self._left = self._left - 1

@@ -184,10 +184,16 @@ end
 local function is_pipeline(value) return type(value) == "table" and type(value.get_col_names) == "function" and value._node ~= nil end
 lineage.is_pipeline = is_pipeline
 
---- The operations of a data set, from the last one to its sources, as the message dataset_graph.
-function lineage.dataset_graph(where, dataset)
+--- The operations of a data set, from the last one to its sources, as the message dataset_graph. queue_fill: how full the queue behind
+--- the last one was, from 0 to 1, if that is known.
+function lineage.dataset_graph(where, dataset, queue_fill)
   if not is_pipeline(dataset) then fail(where, "a data set is expected, got " .. describe(dataset)) end
-  return graph_of(dataset)
+  local graph = graph_of(dataset)
+  if queue_fill then
+    graph.parameter.mapDouble = graph.parameter.mapDouble or {}
+    graph.parameter.mapDouble.queue_fill = queue_fill
+  end
+  return graph
 end
 
 -- The path of the first file of a data set that is read from files.

@@ -62,8 +62,9 @@ local SummaryCollector = class.define(base.Callback, "SummaryCollector",
     .. "collect_tensor_freq=nil, max_file_size=nil, export_options=nil",
   [[Writes what lunaria insight and TensorBoard show of a training: after the first step, every collect_freq steps and the last one the
 loss and the learning rate; with them, at most 50 times in a training whose length is known, histograms of parameters, and at most 20
-times the first picture of the batch; once the graph of the network, the data set's, the times of the operators of one step; figures and
-lineage of evaluations; at the end the lineage: settings, data, last loss, checkpoint.
+times the first picture of the batch; once the graph of the network, the data set's with how full its queue of finished rows was in the
+first epoch, the times of the operators of one step; figures and lineage of evaluations; at the end the lineage: settings, data, last
+loss, checkpoint.
 
 summary_dir: the folder. collect_specified_data: a table with collect_metric, collect_graph, collect_train_lineage,
 collect_eval_lineage, collect_input_data, collect_dataset_graph, collect_profile (true or false), histogram_regular (a Lua pattern for
@@ -155,6 +156,7 @@ function SummaryCollector:on_train_begin(run)
   end
   if wanted.collect_dataset_graph and lineage.is_pipeline(args.train_dataset) then
     remember(self, { dataset_graph = lineage.dataset_graph("SummaryCollector", args.train_dataset) })
+    args.train_dataset._queue = {} -- the first epoch tells how full it is
   end
   self.weights = wanted.collect_landscape and saved_weights.new(self.summary_dir, wanted.collect_landscape, args, self.total) or nil
 end
@@ -270,6 +272,10 @@ function SummaryCollector:on_train_end(run)
   self.summary:close()
   if self.weights then self.weights:close(args) end
   if self.wanted.collect_train_lineage then remember(self, lineage.of_training(args, self.batch_size)) end
+  local queue = self.wanted.collect_dataset_graph and lineage.is_pipeline(args.train_dataset) and args.train_dataset._queue
+  if queue and queue.fill then
+    remember(self, { dataset_graph = lineage.dataset_graph("SummaryCollector", args.train_dataset, queue.fill) })
+  end
   close_lineage(self)
   self.is_training = false
 end
