@@ -140,9 +140,12 @@ void State::step(lua_State* L) {
         collect(L);
         live = settled_bytes_ = memory_stats().live_bytes;
     } else {
-        // Generational: a young collection whatever Lua thinks of its debt, which includes handles but not tensors.
-        // Incremental: as much work as for that many bytes of Lua's own.
-        lua_gc(L, LUA_GCSTEP, generational_ ? 0 : static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20)));
+        // Generational: a young collection whatever Lua thinks of its debt, which includes handles but not tensors, or
+        // a full one where the heap is twice what the last full one left. Lua looks at that only where there is a debt:
+        // as much as the whole heap is one. Incremental: as much work as for that many bytes of Lua's own.
+        const int debt = generational_ ? lua_gc(L, LUA_GCCOUNT) + 1
+                                       : static_cast<int>(std::min<uint64_t>(allocated >> 10, 1u << 20));
+        lua_gc(L, LUA_GCSTEP, debt);
         settled_bytes_ = std::min(settled_bytes_, live);
     }
     // Tensors that are alive in the middle of a training step should be dead by the next collection, rather than old.

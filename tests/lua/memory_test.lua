@@ -20,6 +20,20 @@ t.test("temporaries of 1 MB stay under 100 MB", function()
   assert(resident_mb() < 100 + slack, resident_mb())
 end)
 
+t.test("tables that outlive some tensors go when they are dead", function()
+  -- A ring of tables: each is old in the collector's eyes when it dies, because large tensors ask for young collections all the time.
+  collectgarbage()
+  local before, ring = collectgarbage "count", {}
+  for i = 1, 4000 do
+    local held = {}
+    for k = 1, 20 do held[k] = { k } end
+    ring[i % 4] = held
+    held.tensor = ms.ops.ones { 1 << 18 }
+  end
+  local grown = collectgarbage "count" - before
+  assert(ring[0] and grown < 4000, grown)
+end)
+
 t.test("results of compiled functions and gradients make way for the next ones", function()
   local function chain(x) return ms.ops.sum(ms.ops.abs(x) * 2 + 1) end
   local x = ms.ops.ones { 16384 }
