@@ -196,7 +196,7 @@ class Check:
         # ROC by trapezoids: (0, 0), (0.1, 0.5), (0.3, 0.9), (1, 1).
         assert cells[:2] == ["board", "7"] and abs(float(cells[3]) - 0.83) < 1e-6, cells
         own = b.wait("the curve of a record", f"{card('zebra')}?.querySelectorAll('tbody td').length && [...{card('zebra')}.querySelectorAll('tbody td')].map(e => e.textContent.trim())")
-        assert own[:2] == [HOSTILE, "5"] and float(own[3]) == 1, own
+        assert own[:2] == [HOSTILE, "5"] and float(own[2]) == 1 and float(own[3]) == 1, own
         self.silent("curves")
 
     def embedding(self):

@@ -7,6 +7,9 @@ import { TagPage } from "./tags.js";
 
 const ratio = (a, b) => Float64Array.from(a, (v, i) => v + b[i] > 0 ? v / (v + b[i]) : NaN);
 
+// Where nothing is called positive, nothing is called so wrongly: files say 0 there, or 1. Curves without counts stay as they are.
+const precisionOf = (given, tp, fp) => Float64Array.from(given, (value, i) => tp[i] + fp[i] === 0 ? 1 : value);
+
 // The area under the points by trapezoids, whichever way they run.
 function area(x, y) {
   let sum = 0;
@@ -38,7 +41,7 @@ class CurveCard extends RecordCard {
   arrange(shown) {
     const lines = shown.map(({ run, record }) => {
       const [tp, fp, tn, fn] = ["tp", "fp", "tn", "fn"].map(name => numbers(record[name])), thresholds = numbers(record.thresholds);
-      return { name: run.name, colour: this.page.view.colour(run), record, precision: numbers(record.precision), recall: numbers(record.recall), tpr: ratio(tp, fn), fpr: ratio(fp, tn), note: i => `threshold ${format(thresholds[i])}` };
+      return { name: run.name, colour: this.page.view.colour(run), record, precision: precisionOf(numbers(record.precision), tp, fp), recall: numbers(record.recall), tpr: ratio(tp, fn), fpr: ratio(fp, tn), note: i => `threshold ${format(thresholds[i])}` };
     });
     this.precision.set(lines.map(line => ({ ...line, x: line.recall, y: line.precision })));
     this.roc.set(lines.filter(line => line.tpr.length).map(line => ({ ...line, x: line.fpr, y: line.tpr })));
