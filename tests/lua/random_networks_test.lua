@@ -3,13 +3,11 @@
 --   lunaria tests/lua/random_networks_test.lua [SEED [COUNT [ONLY]]] [--write FOLDER]
 -- Values are the same to the bit; but for rounding on Separate, whose convolutions are not oneDNN's, and where a compiled program
 -- joins the products of the steps of a recurrent layer.
--- A quarter of the networks a day (support/today.lua).
 -- --write leaves what each network is and gives in FOLDER, for tests/peers/networks_test.py, which asks PyTorch.
 -- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Network = require "programs.network"
-local today = require "support.today"
 local nn, ops = ms.nn, ms.ops
 
 local numbers, folder = {}, nil
@@ -130,7 +128,7 @@ local function judge(spec)
 end
 
 local passed, failed = 0, 0
-for index in today.numbers(only or 1, only or count, (only or folder) and 1 or 4) do
+for index = only or 1, only or count do
   math.randomseed(seed, index)
   local spec = Network.new(math.random)
   if only then print(ms.json.encode(spec)) end
