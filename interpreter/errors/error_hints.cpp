@@ -16,16 +16,22 @@ namespace {
 constexpr int kMostVariables = 200;
 constexpr size_t kLinesAbove = 60;
 
-// For each name in the table on top of the stack, sets whether its variable has a value.
+// Takes the value on top of the stack and pushes what hints see of it: false for nil, and true for false.
+void push_seen(lua_State* L) {
+    if (lua_toboolean(L, -1)) return;
+    const bool has_value = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    lua_pushboolean(L, has_value);
+}
+
+// Puts the variables into the table on top of the stack, by their names, with what they hold.
 void note_variables(lua_State* L, const DebugStack& stack, size_t frame) {
     int count = 0;
     for (const VariableKind kind : {VariableKind::upvalue, VariableKind::local})
         for (const StackVariable& v : stack.variables(L, frame, kind)) {
             if (++count > kMostVariables) return;
             stack.push(L, frame, v);
-            const bool has_value = !lua_isnil(L, -1);
-            lua_pop(L, 1);
-            lua_pushboolean(L, has_value);
+            push_seen(L);
             lua_setfield(L, -2, v.name.c_str());
         }
 }
@@ -76,8 +82,8 @@ void push_place(lua_State* L) {
         for (lua_Integer i = 1, n = luaL_len(L, -1); i <= n; ++i) {
             lua_rawgeti(L, -1, i);
             lua_getfield(L, -1, "name");
-            lua_pushboolean(L, lua_getfield(L, -2, "value") != LUA_TNIL);
-            lua_replace(L, -2);
+            lua_getfield(L, -2, "value");
+            push_seen(L);
             lua_rawset(L, -5);
             lua_pop(L, 1);
         }

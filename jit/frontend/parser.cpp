@@ -159,14 +159,18 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
     if (closes && !open_.empty() && open_.back().line != token_.span.line)
         message += str(" (to close '", spelling(open_.back().kind), "' at line ", open_.back().line, ")");
     if (hint.empty() && kind == right_bracket) hint = hint_for_index();
+    if (hint.empty() && kind == right_paren && at(comma)) hint = "several values are a table: {1, 2}";
     if (hint.empty() && kind == end_ && at(eof) && else_if_line_ != 0)
         hint = str("'else if' at line ", else_if_line_,
                    " opens a second 'if' that needs an 'end' of its own: write 'elseif' in one word");
-    if (hint.empty() && (kind == end_ || kind == eof || kind == until_) && return_end_ != 0 &&
-        return_end_ == previous_.end && !at(eof))
-        hint =
-            "'return' must be the last statement of its block: is an 'end' missing behind it? 'do return … end' leaves "
-            "early";
+    const bool ends = kind == end_ || kind == eof || kind == until_;
+    if (hint.empty() && ends && return_end_ != 0 && return_end_ == previous_.end && !at(eof)) {
+        hint = hint_for_line(chunk_.source(), token_.span);
+        if (hint.empty())
+            hint =
+                "'return' must be the last statement of its block: is an 'end' missing behind it? 'do return … end' "
+                "leaves early";
+    }
     fail(std::move(message), expected, std::move(hint));
 }
 

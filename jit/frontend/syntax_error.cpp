@@ -91,6 +91,7 @@ constexpr Slip kSlips[] = {
     {"\xE2\x80\x99", "this is a typographic quote: use \" or '"},
     {"\xC2\xA0", "this is a non-breaking space: use a plain one"},
     {"[", "a list is written in braces: {1, 2}"},
+    {"#", "comments begin with -- in Lua"},
     {"\\", "a backslash has a meaning in strings only; Lua needs none at the end of a line"},
 };
 
@@ -128,6 +129,53 @@ bool has_lambda(std::string_view line) {
                                      std::isalpha(static_cast<unsigned char>(rest[1])) && rest.find(':') != rest.npos);
 }
 
+constexpr BareName kPythonBlocks[] = {
+    {"if", "write 'then' instead of ':', and 'end' after the block"},
+    {"elif", "write 'elseif … then'"},
+    {"else", "'else' has no ':', and the block ends with 'end'"},
+    {"for", "write 'do' instead of ':', and 'end' after the block"},
+    {"while", "write 'do' instead of ':', and 'end' after the block"},
+    {"try", "errors are caught with pcall(f, …)"},
+    {"except", "errors are caught with pcall(f, …)"},
+    {"finally", "errors are caught with pcall(f, …)"},
+};
+
+std::string_view trimmed(std::string_view line) {
+    const size_t begin = line.find_first_not_of(" \t"), end = line.find_last_not_of(" \t\r\n");
+    return begin == line.npos ? std::string_view() : line.substr(begin, end - begin + 1);
+}
+
+// The hint for a line that opens a block as in Python, "while True:"; empty for others.
+std::string_view hint_for_python_block(std::string_view line) {
+    line = trimmed(line);
+    if (!line.ends_with(':') || line.ends_with("::")) return {};
+    for (const BareName& block : kPythonBlocks)
+        if (line.starts_with(block.name) && !is_part_of_name(line[block.name.size()])) return block.hint;
+    return {};
+}
+
+// The line that ends before a place, without empty ones.
+std::string_view line_before(std::string_view source, size_t place) {
+    std::string_view above = source.substr(0, std::min(place, source.size()));
+    const size_t begin_of_line = above.find_last_of('\n');
+    above = above.substr(0, begin_of_line == above.npos ? 0 : begin_of_line);
+    const size_t end = above.find_last_not_of(" \t\r\n");
+    if (end == above.npos) return {};
+    above = above.substr(0, end + 1);
+    const size_t begin = above.find_last_of('\n');
+    return begin == above.npos ? above : above.substr(begin + 1);
+}
+
+// "[x * 2 for x in t": a loop within brackets.
+bool has_comprehension(std::string_view line) {
+    const size_t at = line.find(" for ");
+    if (at == line.npos || !has_words(line.substr(at), "in")) return false;
+    int depth = 0;
+    for (const char c : line.substr(0, at))
+        depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    return depth > 0;
+}
+
 constexpr BareName kBareNames[] = {
     {"continue", "Lua has no 'continue': write 'goto continue' and put '::continue::' at the end of the loop's body"},
     {"elif", "write 'elseif' in one word"},
@@ -157,7 +205,10 @@ constexpr BareName kBareNames[] = {
     {"foreach", "write 'for k, v in pairs(t) do … end'"},
     {"class", "a class is a table: local Net = nn.Cell:extend(\"Net\")"},
     {"unless", "write 'if not … then … end'"},
-    {"with", "a file is opened by local file <close> = io.open(name), which closes it at the end of its block"},
+    {"with",
+     "Lua has no 'with': gradients are recorded only where ms.grad asks for them; a file is opened by local file "
+     "<close> "
+     "= io.open(name)"},
     {"del", "a variable is emptied by x = nil"},
     {"global", "a variable without 'local' is global"},
     {"except", "errors are caught with pcall(f, …)"},
@@ -204,6 +255,11 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
         return "a text stands in parentheses before a method: (\"a b\"):upper()";
     if (quote == '[' && byte_at(found.begin) == ':') return "a slice is a text: x[\":, 0\"]";
     const std::string_view rest = without_line_end(source.substr(std::min<std::size_t>(found.begin, source.size())));
+    const char before = previous.begin < previous.end ? byte_at(previous.end - 1) : ' ';
+    if (rest.starts_with('*') && (before == '(' || before == ',' || before == '=' || before == '{'))
+        return rest.starts_with("**") ? "named arguments go into a table: f{name = value}"
+                                      : "the elements of a list as arguments are table.unpack(t)";
+    if (before == ',' && rest.starts_with("end")) return "a text without a line's end is written by io.write(text)";
     if (rest.starts_with('[') && has_words(rest, "for") && has_words(rest, "in"))
         return "a list is made by a loop: for i = 1, n do t[i] = … end";
     // The parser stops at the second '&' of '&&' but at the first byte of '!=', so both starts are tried.
@@ -221,6 +277,13 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
 std::string hint_for_line(std::string_view source, const Span& found) {
     const std::string_view line = line_at(source, found);
     if (has_lambda(line)) return "write an anonymous function as function(x) return … end";
+    for (const std::string_view of : {line, line_before(source, found.begin)})
+        if (const std::string_view hint = hint_for_python_block(of); !hint.empty()) return std::string(hint);
+    if (line.find("\"\"\"") != line.npos || line.find("'''") != line.npos)
+        return "a text of several lines stands in [[ ]], a comment behind --";
+    if (has_comprehension(line)) return "a list is made by a loop: for i = 1, n do t[i] = … end";
+    if (has_words(line, "if") && has_words(line, "else") && !has_words(line, "then"))
+        return "Lua has no 'a if c else b': write 'c and a or b', or an if statement";
     if (found.column == 1 && line.starts_with('=') && !line.starts_with("=="))
         return str("an expression alone shows its value: ", line.substr(1));
     for (const Slip& slip : kWordsOfLines)

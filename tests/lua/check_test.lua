@@ -116,6 +116,23 @@ t.test("nothing is said of the lessons, the zoo and the examples of the tests", 
   t.equal({ text, code }, { "", 0 })
 end)
 
+t.test("the scripts and notebooks of a folder are looked at", function()
+  local folder = os.tmpname()
+  os.remove(folder)
+  os.execute(("mkdir -p %s/inner %s/.hidden %s-empty"):format(folder, folder, folder))
+  local wrong = "print(learn_rtae)\n"
+  for name, text in pairs { ["inner/a.lua"] = wrong, ["b.lua"] = "print(3)\n", [".hidden/c.lua"] = wrong, ["d.txt"] = "(" } do
+    local file <close> = assert(io.open(folder .. "/" .. name, "w"))
+    file:write(text)
+  end
+  local found, code = run(folder)
+  local none, code_of_none = run(folder .. "-empty")
+  os.execute(("rm -r %s %s-empty"):format(folder, folder))
+  local _, count = found:gsub("\n", "")
+  assert(found:find("/inner/a.lua:1: the global 'learn_rtae' has no value", 1, true) and count == 1 and code == 1, found)
+  assert(none:find("has no script (.lua) and no notebook (.ipynb)", 1, true) and code_of_none == 1, none)
+end)
+
 t.test("words that are no files are errors", function()
   for words, wanted in pairs { [""] = "a file is expected", ["/nowhere.lua"] = "/nowhere.lua cannot be read" } do
     local text, code = run(words)

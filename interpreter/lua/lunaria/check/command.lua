@@ -1,12 +1,13 @@
--- lunaria check FILE...: mistakes of scripts and notebooks that can be seen without running them.
+-- lunaria check FILE or FOLDER...: mistakes of scripts and notebooks that can be seen without running them.
 local ms = require "lunaria"
 local checker = require "lunaria.check.checker"
 
 local usage = [==[
-usage: lunaria check FILE...
-Looks for mistakes in scripts (.lua) and notebooks (.ipynb) without running them: syntax, names without a value, fields,
-methods and names of arguments that do not exist, == between a tensor and a number, globals that should be local. Prints
-file:line: message (remedy) for each; of a notebook file[number of the code cell]:line. The exit status is 1 where there is one.
+usage: lunaria check FILE or FOLDER...
+Looks for mistakes in scripts (.lua) and notebooks (.ipynb), also those of a folder and of the folders in it, without
+running them: syntax, names without a value, fields, methods and names of arguments that do not exist, == between a tensor
+and a number, globals that should be local. Prints file:line: message (remedy) for each; of a notebook
+file[number of the code cell]:line. The exit status is 1 where there is one.
 A cell with the tag raises-exception is not looked at.]==]
 
 local function fail(message) error("lunaria check: " .. message, 0) end
@@ -53,11 +54,31 @@ local function read(path)
   return { { text = text, name = path } }, { arg = {}, help = ms.help }
 end
 
+-- Adds a file, or the scripts and notebooks of a folder, to a list; what begins with a dot is left out.
+local function add(list, path)
+  if ms.io.kind(path) ~= "folder" then
+    list[#list + 1] = path
+    return
+  end
+  local names = ms.io.list_folder(path)
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local inner = path:gsub("/$", "") .. "/" .. name
+    local is_source = name:find "%.lua$" or name:find "%.ipynb$"
+    if not name:find "^%." and (is_source or ms.io.kind(inner) == "folder") then add(list, inner) end
+  end
+end
+
 return function(...)
-  local paths = { ... }
-  if #paths == 0 then fail "a file is expected\n  hint: lunaria check --help" end
-  if paths[1] == "--help" or paths[1] == "-h" then return print(usage) end
-  local count = 0
+  local given = { ... }
+  if #given == 0 then fail "a file is expected\n  hint: lunaria check --help" end
+  if given[1] == "--help" or given[1] == "-h" then return print(usage) end
+  local count, paths = 0, {}
+  for _, path in ipairs(given) do
+    local before = #paths
+    add(paths, path)
+    if #paths == before then fail(path .. " has no script (.lua) and no notebook (.ipynb)") end
+  end
   for _, path in ipairs(paths) do
     local chunks, environment = read(path)
     for name, value in pairs(_G) do environment[name] = environment[name] or value end

@@ -1,79 +1,23 @@
 -- Hints for habits of other languages and frameworks: called with the message of an error that ends a
 -- program, the line at which it happened, the place ("file.lua:3"), the lines above it and the variables there (name =
--- whether it has a value).
+-- what it holds, false for nil).
 -- Gives the message with a line "hint: ..." behind its first line, and with the name of the variable that is nil.
 -- luacheck: no max line length
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
-local other_names = require "lunaria.help.other_names"
+local foreign = require "lunaria.help.foreign"
+local habits = require "lunaria.help.habits"
 local remedies = require "lunaria.help.remedies"
-local spelling = require "lunaria.help.words"
 
--- { ours, difference } by the other name, by the name in the form of words.names, and by its last part.
-local rows_by_name, rows_by_spelling, rows_by_part = {}, {}, {}
-for _, from in ipairs { "jax", "tensorflow", "numpy", "mindspore", "pytorch" } do
-  for _, row in ipairs(other_names[from]) do
-    rows_by_name[row[1]] = row
-    rows_by_spelling[spelling.names(row[1])[1] or row[1]] = row
-    local part = row[1]:match "[%w_]+$"
-    rows_by_part[part or row[1]] = row
-  end
-end
-
-local function said(row)
-  local ours, difference = row[2], row[3]
-  if ours:find "^guide%." then return ("%s: %s (help \"%s\")"):format(row[1], difference, ours) end
-  if difference == "the same" then return ("%s is called %s here"):format(row[1], ours) end
-  if ours == "" or difference:find("[%(%{]") or difference:find "leave it out" then return ("%s: %s"):format(row[1], difference) end
-  return ("%s is %s here: %s"):format(row[1], ours, difference)
-end
-
-local function is_operator(name)
-  local found, op = pcall(function() return ms.ops[name] end)
-  return found and op ~= nil
-end
-
-local function quoted(text) return (text:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0")) end
+local quoted, said, is_operator = foreign.quoted, foreign.said, foreign.is_operator
 
 local modules = {}
-for name in ("torch F np numpy optim mindspore tf tensorflow keras jax jnp lax optax flax torchvision"):gmatch "%a+" do modules[name] = true end
+for name in ("torch F np numpy optim mindspore tf tensorflow keras jax jnp lax optax flax torchvision transforms datasets"):gmatch "%a+" do modules[name] = true end
 local own_modules = {
   ms = 'local ms = require "lunaria" stands at the top of a program',
   lunaria = 'local ms = require "lunaria" stands at the top of a program; ms holds everything',
   nn = 'local nn = require "lunaria".nn stands at the top of a program',
   ops = 'local ops = require "lunaria".ops stands at the top of a program',
-}
-local words = {
-  None = "nothing is nil in Lua", null = "nothing is nil in Lua", True = "truth is true in Lua", False = "falsehood is false in Lua",
-  range = "a loop over numbers is: for i = 0, n - 1 do ... end", len = "the length of x is #x",
-  enumerate = "a loop with positions is: for i, v in ipairs(list) do ... end", str = "a value as text is tostring(x)",
-  int = "a whole number is math.tointeger(x) or x // 1", float = "a text becomes a number by tonumber(x)",
-  zip = "two lists are gone through by position: for i = 1, #a do ... a[i], b[i] ... end",
-  isinstance = "the type of a value is type(x); of tensors ms.is_tensor(x) asks", list = "a list is a table: {1, 2, 3}",
-  dict = "a dictionary is a table: {name = value}", super = "the class above is named: Parent.init(self, ...)",
-  printf = "formatted output is print(string.format(...))", sum = "the sum of a tensor is x:sum()", max = "the larger number is math.max(a, b)",
-  min = "the smaller number is math.min(a, b)", abs = "the absolute value of a number is math.abs(x), of a tensor x:abs()",
-  try = "errors are caught by: local ok, problem = pcall(function() ... end)",
-  open = "files are opened by io.open", input = "a line is asked for by ms.input()", exit = "a program ends by os.exit()",
-  self = "a method is defined and called with a colon: function Net:construct(x) ... end",
-  random = "random numbers are math.random(a, b), of tensors ms.ops.rand and ms.ops.randint", sys = "the arguments of a program are arg[1], arg[2] ...",
-  time = "the time is os.time(), in seconds, or ms.clock(), in nanoseconds", json = "JSON is read by ms.json.decode(text) and written by ms.json.encode(value)",
-  plt = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", pd = "tables come from ms.dataset.CSVDataset(path)",
-  cv2 = "pictures are read by ms.dataset.vision.read_image(path)", Image = "pictures are read by ms.dataset.vision.read_image(path)",
-  re = "patterns of texts: text:match(pattern), text:gsub(pattern, new)", pickle = "values are kept by ms.save(path, values) and ms.load(path)",
-  tqdm = "for i in ms.progress(n) do ... end shows a bar", glob = "files of a folder: ms.io.list_folder(path)", datetime = "dates are os.date()",
-  logging = "a program prints with print or io.stderr:write", subprocess = "os.execute(command), or io.popen(command):read \"a\"",
-  type_of = "the type of a value is type(x)", raw_input = "a line is asked for by ms.input()", bool = "truth of a value is not not x",
-  tuple = "several values are a table: {1, 2}", set = "a set is a table: {name = true}", reversed = "a loop from the end is: for i = #t, 1, -1 do ... end",
-  sorted = "table.sort(t) sorts a list in its place", map = "a loop gives a new list: for i, v in ipairs(t) do out[i] = f(v) end", filter = "a loop with if gives a part of a list",
-  round = "the nearest whole number is math.floor(x + 0.5)", pow = "powers are x ^ y", sqrt = "the root of a number is math.sqrt(x), of a tensor x:sqrt()",
-  exp = "of a number math.exp(x), of a tensor x:exp()", log = "of a number math.log(x), of a tensor x:log()", console = "output is print(x)",
-}
-
-local of_other_modules = {
-  optim = "optimizers are layers: ms.nn.Adam(net:trainable_params(), 1e-3)", utils = "data sets are in ms.dataset: ms.dataset.NumpySlicesDataset(...):batch(32)",
-  class = "a class of networks is made by: local Net = ms.nn.Cell:extend(\"Net\")", functional = "functions are operators: ms.ops",
-  Module = "nn.Module: local Net = ms.nn.Cell:extend(\"Net\")", device = "tensors go to a device by x:to(\"GPU\"); ms.set_context { device_target = ... }",
 }
 
 local function nearest_global(name)
@@ -85,8 +29,10 @@ local function nearest_global(name)
   return arguments.nearest(name, names)
 end
 
--- The lines of earlier cells that declare locals; set for each message.
-local earlier_locals = ""
+-- The lines of earlier cells that declare locals, and what the variables of the line hold; set for each message.
+local earlier_locals, variables_here = "", {}
+
+local function receiver(name, line) return foreign.receiver(name, line, variables_here) end
 
 local function is_local_of_earlier_cell(name)
   for names in ("\n" .. earlier_locals):gmatch "\nlocal ([^=\n]*)" do
@@ -102,21 +48,32 @@ local function about_global(name, line, _, _, above)
   end
   if modules[name] then
     local rest = line:match("%f[%w_]" .. name .. "%.([%w_%.]+)")
-    local full = rest and spelling.names(name .. "." .. rest)[1]
-    local row = full and (rows_by_name[name .. "." .. rest] or rows_by_spelling[full] or rows_by_spelling["jax." .. full] or rows_by_spelling["tf." .. full])
+    local row = rest and (foreign.row_of_framework(name, rest) or foreign.row_of_path(rest))
     local last = rest and rest:match "[%w_]+$"
     if row then return said(row) end
     if last and is_operator(last) then return ("%s.%s is called ms.ops.%s here"):format(name, rest, last) end
-    if last and rows_by_part[last] then return said(rows_by_part[last]) end
+    row = last and foreign.row_of_part(last)
+    if row then return said(row) end
+    local place = last and (foreign.elsewhere(last, name) or foreign.spelt(last))
+    if place then return ("%s.%s is called %s here"):format(name, rest, place) end
     return 'there is no module of that name: local ms = require "lunaria" gives tensors, ms.ops, ms.nn'
   end
   if (above or ""):find("self%." .. quoted(name) .. "%s*=") then return ("what init has set is a field: self.%s"):format(name) end
   if own_modules[name] then return own_modules[name] end
-  if words[name] then return words[name] end
+  local given = line:match("%f[%w_]" .. quoted(name) .. "%s*[%(%{]%s*([%a_][%w_%.%[%]]*)")
+  local kind = given and foreign.kind(foreign.value(given, variables_here))
+  local of_kind = kind and (habits.of_kind[kind] or {})[name]
+  if of_kind then return of_kind end
+  if kind == "tensor" and is_operator(name) then return ("of a tensor it is ops.%s(%s)"):format(name, given) end
+  if type(habits[name]) == "string" then return habits[name] end
+  local row = foreign.row(name) or name:find "%u" and foreign.row_of_part(name)
+  if row then return said(row) end
   if name == "f" and line:find "%f[%w_]f[\"']" then return 'values go into a text by: ("loss %g"):format(x:item())' end
   local near = nearest_global(name)
   if near and near:find("'" .. name:sub(1, 1), 1, true) then return near end
   if is_operator(name) then return ("the operator is called ms.ops.%s"):format(name) end
+  local place = foreign.elsewhere(name, "")
+  if place then return ("it is called %s"):format(place) end
   return ("no value was given to %s before this line: is it misspelt, or defined further down?"):format(name)
 end
 
@@ -134,20 +91,27 @@ local function names_of_cells()
   return cell_names
 end
 
-local function row_of_method(name, line)
-  local optimizer = line:find("[Oo]pt[%w_]*[:%.]" .. quoted(name))
-  local first, second = "model.", "optimizer."
-  if optimizer then first, second = second, first end
-  return rows_by_name[first .. name] or rows_by_name[second .. name] or name ~= "size" and rows_by_name["x." .. name]
+-- "ms.dataset.vision" of a line, before a name that a module lacks; nil where it is no module of ours.
+local function module_before(name, line)
+  local path = line:match("%f[%w_]([%w_%.]+)%." .. quoted(name) .. "%f[^%w_]")
+  local full = path and (path:find "^ms%f[^%w_]" and path or "ms." .. path)
+  local value = full and foreign.value(full, { ms = ms })
+  return type(value) == "table" and not rawget(value, "_is_class") and foreign.kind(value) ~= "cell" and full or nil
 end
 
 -- A field or method that is nil where it is called.
 local function about_field(name, line)
-  local row = row_of_method(name, line)
-  if row then return said(row) end
-  local habit = remedies.habit(name, line)
+  local module = module_before(name, line)
+  local of_module = module and foreign.of_module(module, name, line)
+  if of_module then return of_module end
+  local value, text = receiver(name, line)
+  local kind = foreign.kind(value)
+  if value ~= nil and (name == "forward" or name == "call") and kind == "cell" then return ("a cell is called itself: %s(x)"):format(text) end
+  local of_object = foreign.of_object(name, value, kind, text, line)
+  if of_object then return of_object end
+  local habit = kind ~= "data set" and kind ~= "tensor" and remedies.habit(name, line)
   if habit then return habit end
-  return arguments.nearest(name, names_of_cells())
+  return kind == nil and arguments.nearest(name, names_of_cells())
     or ("%s has no value here: is it misspelt, or set further down?"):format(name)
 end
 
@@ -214,13 +178,17 @@ local rules = {
     local remedy = remedies.of(message, line)
     if remedy then return remedy end
     if name == "comm" and line:find "ms%.comm%f[^%w_]" then return "the pipes to a notebook's page are called ms.notebook.comm" end
-    return ("%s is nil: is it misspelt, or set further down?"):format(name)
+    local module = module_before(name, line)
+    local of_module = module and foreign.of_module(module, name, line)
+    if of_module then return of_module end
+    local value, text = receiver(name, line)
+    return foreign.of_object(name, value, foreign.kind(value), text, line) or ("%s is nil: is it misspelt, or set further down?"):format(name)
   end },
   { "attempt to call a table value", function(line)
     if not line:find "%f[%w_]for%f[^%w_].*%f[%w_]in%f[^%w_]" then return nil end
     return "a table is gone through by: for i, v in ipairs(t) do; a data set by: for x, y in ds:create_tuple_iterator() do"
   end },
-  { "attempt to call a number value %(for iterator", function() return words.range end },
+  { "attempt to call a number value %(for iterator", function() return habits.range end },
   { "^to: dtype must be .*'(%w+)'", function(name)
     return (name == "cuda" or name == "cpu" or name == "gpu") and 'a tensor goes to a device by x:to("GPU") or x:to("CPU")'
   end, true },
@@ -248,23 +216,19 @@ local rules = {
     return name and fields.T .. " without ()"
   end, true },
   { "tensor: a tensor has no field or method '([%w_]+)'", function(name)
-    local row = rows_by_name["x." .. name] or rows_by_name["model." .. name]
-    return row and said(row)
+    local row = foreign.row("x." .. name) or foreign.row("ndarray." .. name) or foreign.row("model." .. name)
+    return row and said(row) or habits.of_kind.tensor[name]
   end, true },
-  { "tensor: a tensor has no field or method '([%w_]+)'", function(name) return ("ms.help(\"%s\") lists what is similar"):format(name) end },
-  { "tensor: the field 'requires_grad' of a tensor cannot be set", function() return said(rows_by_name["x.requires_grad"]) end, true },
-  { "^ms: there is no name '([%w_]+)'", function(name, line)
-    local rest = line:match("%f[%w_]ms%." .. name .. "%.([%w_%.]+)")
-    local row = rest and rows_by_name["torch." .. name .. "." .. rest] or rows_by_name["torch." .. name] or rows_by_name["ms." .. name]
-    if row then return said(row) end
-    local own = of_other_modules[name]
-    if own then return own end
-  end, true },
-  { "^ms: there is no name '([%w_]+)'", function(name) return ("ms.help(\"%s\") lists what is similar"):format(name) end },
-  { "^ms%.ops: there is no operator '([%w_]+)'", function(name)
-    local row = rows_by_name["F." .. name] or rows_by_name["torch." .. name]
-    return row and said(row)
-  end, true },
+  { "tensor: a tensor has no field or method '([%w_]+)'", function(name)
+    local place = foreign.elsewhere(name, "x")
+    return place and ("it is called %s(x)"):format(place) or ("ms.help(\"%s\") lists what is similar"):format(name)
+  end },
+  { "tensor: the field 'requires_grad' of a tensor cannot be set", function() return said(foreign.row "x.requires_grad") end, true },
+  { "^(ms[%w_%.]*): there is no %w+ '([%w_]+)'", function(module, name, line) return foreign.of_module(module, name, line) end, true },
+  { "^ms[%w_%.]*: there is no %w+ '([%w_]+)'", function(name)
+    local place = foreign.spelt(name)
+    return place and ("it is called %s here"):format(place) or ("ms.help(\"%s\") lists what is similar"):format(name)
+  end },
   { "^value_and_grad: grad_position must be", function() return "parameters are named: ms.value_and_grad(f, { weights = net:trainable_params() })" end },
   { "^train: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:train(3, dataset)" end },
   { "^fit: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:fit(3, train, valid)" end },
@@ -275,29 +239,10 @@ local rules = {
   end, true },
   { "the table of %w+ has the integer 1 a", function() return "a list is an argument of its own: f(x, { 0, 1 }, { keepdims = true })" end },
   { "^(%w+): a tensor of shape %(%) has", function(name, line) return dotted_method(name, line) end, true },
-  { "ms%.nn: there is no layer '([%w_]+)'", function(name)
-    local row = rows_by_name["nn." .. name]
-    if not row and (name == "functional" or name == "init") then
-      row = name == "init" and rows_by_name["nn.init.xavier_uniform_"] or { "nn.functional", "ms.ops", "its functions are operators" }
-    end
-    if row then return said(row) end
-    for known in pairs(require "lunaria.help.entries".names()) do
-      if known:lower() == ("ms.nn." .. name):lower() then return ("it is spelt nn.%s"):format(known:match "[%w_]+$") end
-    end
-    if is_operator(name:lower()) then return ("there is an operator: ms.ops.%s"):format(name:lower()) end
-  end, true },
-  { "there is no %w+ '([%w_]+)'; there are: ", function(name, _, message)
-    local row, list = rows_by_name[name], argument_list(message)
-    local ours = row and row[2]
-    if ours and ours ~= "" and list:find("%f[%w_]" .. ours .. "%f[^%w_]") then return ("it is called %s here"):format(ours) end
-    if row and ours == "" then return said(row) end
-  end, true },
-  { "there is no (%w+) '?.-'?; there are: ", function(kind, _, message)
-    local given = message:match "there is no %w+ '([%w_]+)'"
-    for name in argument_list(message):gmatch "[%w_]+" do
-      if given and #given > 2 and (name:find(given, 1, true) == 1 or #name > 2 and given:find(name, 1, true) == 1) then return ("did you mean '%s'?"):format(name) end
-    end
-    return ("the %s is one of these, spelt like this"):format(kind)
+  { "^([%w_%.]+): there is no %w+ '([%w_]+)'; there are: ", function(_, name, _, message) return foreign.of_argument(name, argument_list(message)) end, true },
+  { "^([%w_%.]+): there is no (%w+) '?.-'?; there are: ", function(where, what)
+    if what ~= "argument" and what ~= "parameter" and what ~= "option" then return ("the %s is one of these, spelt like this"):format(what) end
+    return ("help(\"%s\") says what each of them means"):format(where)
   end },
   { "^([%w_]+): missing argument", function(name, line)
     local object = dotted_call(name, line)
@@ -313,6 +258,9 @@ local rules = {
   { "^set_context: a table of settings", function() return "write ms.set_context{ mode = ms.GRAPH_MODE }" end },
   { "^cross_entropy: input has shape %(%d+%) and target has shape %(%d+, %d+%)", function()
     return "the scores come first, the labels second: loss(logits, labels)"
+  end },
+  { "^cross_entropy: input has shape %((%d+), .* and target has shape %((%d+), 1%)", function(rows, labels)
+    return rows == labels and "labels have no axis of their own: labels:squeeze(1):long()"
   end },
   { "^cross_entropy: input has shape .* and target has shape", function()
     return "labels are integers, one for each row: labels:long(); probabilities have the shape of the logits"
@@ -336,9 +284,13 @@ local rules = {
   { "axis %-?%d+ is out of range", function() return "axes count from 0: the first is 0, the last -1" end },
   { "label %d+ at position %d+ is out of range", function() return "labels count from 0: the first class is 0" end, true },
   { "^<=?: is a yes%-or%-no question", function(line)
-    if line:find ">" and not line:find "<" then
-      return ("compare element by element with ops.%s(a, b)"):format(line:find ">=" and "greater_equal" or "greater")
+    local greater = line:find ">" and not line:find "<"
+    local name = greater and (line:find ">=" and "greater_equal" or "greater") or line:find "<=" and "less_equal" or "less"
+    if line:find "%f[%w_]and%f[^%w_]" then return ("element by element: ops.logical_and(ops.%s(x, a), ops.%s(x, b))"):format(name, name) end
+    if line:find "^%s*if%f[^%w_]" or line:find "^%s*while%f[^%w_]" or line:find "%f[%w_]if%f[^%w_]" or line:find "%f[%w_]while%f[^%w_]" then
+      return ("a condition takes one answer: ops.any(ops.%s(a, b)):item(), or x:item() > 0 of a tensor of one element"):format(name)
     end
+    return greater and ("compare element by element with ops.%s(a, b)"):format(name)
   end, true },
   { "^(%w+): [%w_]+ must be a tensor or a number, got the string", function(_, line)
     if line:find "[\"'%]]%s*%+" or line:find "%+%s*[\"'%[]" then return 'texts are joined by ..: "loss: " .. tostring(x)' end
@@ -417,7 +369,10 @@ local function first_rule(text, line, message, missing, has_hint, above)
     if captures[1] and (not has_hint or rule[3]) then
       local hint = rule[2]
       if type(hint) == "function" then
-        if captures.n > 2 then hint = hint(captures[3], line, message, missing, above) else hint = hint(line, message, missing) end
+        local given = table.pack(table.unpack(captures, 3, captures.n))
+        local n = given.n
+        given[n + 1], given[n + 2], given[n + 3], given[n + 4] = line, message, missing, above
+        hint = hint(table.unpack(given, 1, n + 4))
       end
       if hint == "count" then hint = count_from_one(line) end
       if hint then return hint, rule[3] end
@@ -440,6 +395,7 @@ end
 
 return function(message, line, place, above, variables)
   earlier_locals, above = above:match "^([^\f]*)\f?(.*)$"
+  variables_here = variables
   local first, rest = message:match "^([^\n]*)(.*)$"
   local at = first:match "^(.-:%d+: )" or ""
   local text = first:sub(#at + 1)

@@ -3,37 +3,9 @@
 -- luacheck: no max line length
 local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
+local habits = require "lunaria.help.habits"
 
 local remedies = {}
-
-local loops = "a list is gone through by: for i, v in ipairs(t) do ... end"
-local insert = "a list gets an element by table.insert(t, value)"
-local found_in = "whether a text has a part: text:find(part, 1, true) ~= nil; whether a list has a value is seen by a loop"
-local numbers = "of numbers in a table: ms.tensor(t):%s():item()"
-
--- Methods and functions of other languages, by their names.
-local habits = {
-  append = insert, push = insert, push_back = insert, add = insert, extend = "the elements of another list: table.move(other, 1, #other, #t + 1, t)",
-  insert = "table.insert(t, position, value)", pop = "table.remove(t) takes off the last element", remove = "table.remove(t, position)",
-  keys = "for key in pairs(t) do ... end", values = "for _, value in pairs(t) do ... end", items = "for key, value in pairs(t) do ... end",
-  get = "an element of a table is t[key], or t[key] or default", join = "the texts of a list as one: table.concat(list, \", \")",
-  split = "the words of a text: for word in text:gmatch(\"%S+\") do ... end", strip = "a text without blanks around: text:match \"^%s*(.-)%s*$\"",
-  trim = "a text without blanks around: text:match \"^%s*(.-)%s*$\"", startswith = "text:sub(1, #start) == start", endswith = "text:sub(-#ending) == ending",
-  replace = "text:gsub(old, new)", contains = found_in, includes = found_in, map = loops, filter = loops, forEach = loops, foreach = loops,
-  each = loops, reduce = loops, length = "the length of a table or a text is #t", len = "the length of a table or a text is #t",
-  toString = "a value as text is tostring(x)", parseInt = "a text becomes a number by tonumber(text)", lower_case = "text:lower()",
-  round = "math.floor(x + 0.5); of tensors ms.ops.round", pow = "powers are x ^ y", log10 = "math.log(x, 10)", log2 = "math.log(x, 2)",
-  mean = numbers:format "mean", sum = numbers:format "sum", average = numbers:format "mean", std = numbers:format "std", prod = numbers:format "prod",
-  listdir = "ms.io.list_folder(path)", makedirs = "ms.io.make_folder(path)", mkdir = "ms.io.make_folder(path)",
-  exists = "whether a file is there: ms.io.kind(path) ~= nil", sleep = "os.execute \"sleep 1\" waits", uniform = "math.random() is between 0 and 1",
-  choice = "one of a list: t[math.random(#t)]", shuffle = "rows of a tensor in random order: x[ms.ops.randperm(#x)]",
-  copy = "a copy of a list: table.move(t, 1, #t, 1, {})", slice = "a part of a list: table.move(t, first, last, 1, {}), of a text text:sub(first, last)",
-  indexOf = "a loop finds the position: for i, v in ipairs(t) do if v == value then ... end end", reverse = "a loop from the end: for i = #t, 1, -1 do ... end",
-  call = "a network is called itself: net(x)", forward = "a network is called itself: net(x)", layers = "net:cells() are the layers",
-  size = "ds:get_dataset_size() is the number of batches of a data set; #t is the length of a table",
-  new = "an object is made by calling its class: Net()", create = "an object is made by calling its class: Net()",
-  sorted = "table.sort(t) sorts a list in its place", isnan = "x ~= x is true for nan alone", clear = "an empty table takes its place: t = {}",
-}
 
 --- What another language's method or function is in Lua, or a name of the same module that is near; nil where neither is known.
 function remedies.habit(name, line)
@@ -42,7 +14,7 @@ function remedies.habit(name, line)
   local names = {}
   for key in pairs(std or {}) do names[#names + 1] = key end
   table.sort(names)
-  return habits[name] or std and arguments.nearest(name, names) or nil
+  return type(habits[name]) == "string" and habits[name] or std and arguments.nearest(name, names) or nil
 end
 
 -- What is called so: "nn.ReLU" of a class of layers.
@@ -177,6 +149,7 @@ local weights = { weight = true, bias = true, gamma = true, beta = true, kernel 
 -- { pattern of the first line without its place, the remedy, or a function of the captures and the line, whether it takes the place of what
 -- the message has }. The first that fits counts.
 local classes = {
+  { "attempt to mod a 'string'", "values go into a text by: (\"loss %g\"):format(x)" },
   { "attempt to %a+ a '%a+' with a 'string'", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
   { "attempt to %a+ a 'string' with", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
   { "attempt to perform arithmetic on a string", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
@@ -204,7 +177,8 @@ local classes = {
   { "^(%w+): the input has shape .* must be ([%w_]+) %((%d+)%), got (%d+)", function(where, what, _, given)
     return ("%s is the size of the input's axis: nn.%s(%s, ...)"):format(what, where, given)
   end },
-  { "^(%w+): dtype must be a dtype .* got the %w+ %-?[%d%.]+$", function(where)
+  { "^(%w+): dtype must be a dtype .* got the %w+ %-?[%d%.]+$", function(where, line)
+    if line:find "dtype%s*=" then return "dtypes are ms.float32, ms.int32, ms.bool and so on" end
     return where ~= "tensor" and ("sizes stand in a table: %s"):format(where == "full" and "ops.full({ 2, 3 }, 7.0)" or ("ops.%s{ 2, 3 }"):format(where))
   end, true },
   { "^tensor: data must be .* got the string", "numbers go in as a table: ms.tensor{ 1, 2, 3 }; a text becomes a number by tonumber(text)" },
