@@ -73,6 +73,7 @@ class Parser {
     [[noreturn]] void fail(std::string message, std::string expected = {}, std::string hint = {});
     [[noreturn]] void fail_meaning(const Span& span, std::string message, std::string hint);
     std::string hint_for_index() const;
+    std::string hint_behind_return() const;
     [[noreturn]] void fail_expected(TokenKind kind, std::string hint = {});
     [[noreturn]] void fail_statement(const Expr& expr);
     void expect_after_condition(TokenKind kind, const Expr& condition);

@@ -150,6 +150,14 @@ std::string Parser::hint_for_index() const {
     return at(colon) ? "a slice is a text: x[\"0:2\"]" : "";
 }
 
+std::string Parser::hint_behind_return() const {
+    if (return_end_ == 0 || return_end_ != previous_.end || at(eof)) return {};
+    std::string hint = hint_for_line(chunk_.source(), token_.span);
+    if (!hint.empty()) return hint;
+    return "'return' must be the last statement of its block: is an 'end' missing behind it? 'do return … end' leaves "
+           "early";
+}
+
 void Parser::fail_expected(TokenKind kind, std::string hint) {
     const bool is_class = kind == name || kind == eof;
     const std::string expected = is_class ? std::string(spelling(kind)) : str("'", spelling(kind), "'");
@@ -164,13 +172,7 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
         hint = str("'else if' at line ", else_if_line_,
                    " opens a second 'if' that needs an 'end' of its own: write 'elseif' in one word");
     const bool ends = kind == end_ || kind == eof || kind == until_;
-    if (hint.empty() && ends && return_end_ != 0 && return_end_ == previous_.end && !at(eof)) {
-        hint = hint_for_line(chunk_.source(), token_.span);
-        if (hint.empty())
-            hint =
-                "'return' must be the last statement of its block: is an 'end' missing behind it? 'do return … end' "
-                "leaves early";
-    }
+    if (hint.empty() && ends) hint = hint_behind_return();
     fail(std::move(message), expected, std::move(hint));
 }
 

@@ -176,6 +176,15 @@ bool has_comprehension(std::string_view line) {
     return depth > 0;
 }
 
+// "f(*list)", "f(**options)" and "print(x, end=text)"; before: the byte before.
+std::string_view hint_for_argument(char before, std::string_view rest) {
+    if (rest.starts_with('*') && std::string_view("(,={").find(before) != std::string_view::npos)
+        return rest.starts_with("**") ? "named arguments go into a table: f{name = value}"
+                                      : "the elements of a list as arguments are table.unpack(t)";
+    if (before == ',' && rest.starts_with("end")) return "a text without a line's end is written by io.write(text)";
+    return {};
+}
+
 constexpr BareName kBareNames[] = {
     {"continue", "Lua has no 'continue': write 'goto continue' and put '::continue::' at the end of the loop's body"},
     {"elif", "write 'elseif' in one word"},
@@ -256,10 +265,7 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
     if (quote == '[' && byte_at(found.begin) == ':') return "a slice is a text: x[\":, 0\"]";
     const std::string_view rest = without_line_end(source.substr(std::min<std::size_t>(found.begin, source.size())));
     const char before = previous.begin < previous.end ? byte_at(previous.end - 1) : ' ';
-    if (rest.starts_with('*') && (before == '(' || before == ',' || before == '=' || before == '{'))
-        return rest.starts_with("**") ? "named arguments go into a table: f{name = value}"
-                                      : "the elements of a list as arguments are table.unpack(t)";
-    if (before == ',' && rest.starts_with("end")) return "a text without a line's end is written by io.write(text)";
+    if (const std::string_view hint = hint_for_argument(before, rest); !hint.empty()) return std::string(hint);
     if (rest.starts_with('[') && has_words(rest, "for") && has_words(rest, "in"))
         return "a list is made by a loop: for i = 1, n do t[i] = … end";
     // The parser stops at the second '&' of '&&' but at the first byte of '!=', so both starts are tried.

@@ -41,30 +41,39 @@ local function is_local_of_earlier_cell(name)
   return false
 end
 
--- A global that has no value.
-local function about_global(name, line, _, _, above)
-  if is_local_of_earlier_cell(name) then
-    return ("%s was a local of an earlier cell, which ends with its cell: leave 'local' out there"):format(name)
-  end
-  if modules[name] then
-    local rest = line:match("%f[%w_]" .. name .. "%.([%w_%.]+)")
-    local row = rest and (foreign.row_of_framework(name, rest) or foreign.row_of_path(rest))
-    local last = rest and rest:match "[%w_]+$"
-    if row then return said(row) end
-    if last and is_operator(last) then return ("%s.%s is called ms.ops.%s here"):format(name, rest, last) end
-    row = last and foreign.row_of_part(last)
-    if row then return said(row) end
-    local place = last and (foreign.elsewhere(last, name) or foreign.spelt(last))
-    if place then return ("%s.%s is called %s here"):format(name, rest, place) end
-    return 'there is no module of that name: local ms = require "lunaria" gives tensors, ms.ops, ms.nn'
-  end
-  if (above or ""):find("self%." .. quoted(name) .. "%s*=") then return ("what init has set is a field: self.%s"):format(name) end
-  if own_modules[name] then return own_modules[name] end
+-- A module of another framework, by what the line takes of it.
+local function about_module(name, line)
+  local rest = line:match("%f[%w_]" .. name .. "%.([%w_%.]+)")
+  local row = rest and (foreign.row_of_framework(name, rest) or foreign.row_of_path(rest))
+  local last = rest and rest:match "[%w_]+$"
+  if row then return said(row) end
+  if last and is_operator(last) then return ("%s.%s is called ms.ops.%s here"):format(name, rest, last) end
+  row = last and foreign.row_of_part(last)
+  if row then return said(row) end
+  local place = last and (foreign.elsewhere(last, name) or foreign.spelt(last))
+  if place then return ("%s.%s is called %s here"):format(name, rest, place) end
+  return 'there is no module of that name: local ms = require "lunaria" gives tensors, ms.ops, ms.nn'
+end
+
+-- A function of another language, by the value that it is called with.
+local function about_call(name, line)
   local given = line:match("%f[%w_]" .. quoted(name) .. "%s*[%(%{]%s*([%a_][%w_%.%[%]]*)")
   local kind = given and foreign.kind(foreign.value(given, variables_here))
   local of_kind = kind and (habits.of_kind[kind] or {})[name]
   if of_kind then return of_kind end
   if kind == "tensor" and is_operator(name) then return ("of a tensor it is ops.%s(%s)"):format(name, given) end
+end
+
+-- A global that has no value.
+local function about_global(name, line, _, _, above)
+  if is_local_of_earlier_cell(name) then
+    return ("%s was a local of an earlier cell, which ends with its cell: leave 'local' out there"):format(name)
+  end
+  if modules[name] then return about_module(name, line) end
+  if (above or ""):find("self%." .. quoted(name) .. "%s*=") then return ("what init has set is a field: self.%s"):format(name) end
+  if own_modules[name] then return own_modules[name] end
+  local of_kind = about_call(name, line)
+  if of_kind then return of_kind end
   if type(habits[name]) == "string" then return habits[name] end
   local row = foreign.row(name) or name:find "%u" and foreign.row_of_part(name)
   if row then return said(row) end
