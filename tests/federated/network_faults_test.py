@@ -40,16 +40,9 @@ FATAL = ["lose_request", "lose_reply", "alter_request", "alter_reply", "cut_requ
 FOR_GOOD = 1 << 30
 
 
-def passes(protocol, fault):
-    """Whether a job goes on after the fault. Where clients sign, the server refuses the second of two equal requests by name, and the
-    client ends with that."""
-    return protocol != "signed" or fault not in Proxy.KINDS["duplicated"] + Proxy.KINDS["replayed"]
-
-
 def cells(protocols):
     """(protocol, endpoint, fault, whether it never ends) of all, in an order in which neighbours have little in common."""
-    found = [(protocol, endpoint, fault, False) for protocol in protocols for endpoint in ENDPOINTS[protocol] for fault in Proxy.FAULTS
-             if passes(protocol, fault)]
+    found = [(protocol, endpoint, fault, False) for protocol in protocols for endpoint in ENDPOINTS[protocol] for fault in Proxy.FAULTS]
     found += [(protocol, endpoint, fault, True) for protocol in protocols for endpoint in ENDPOINTS[protocol] for fault in FATAL]
     random.Random(40).shuffle(found)
     return found

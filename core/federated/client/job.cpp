@@ -16,9 +16,19 @@ constexpr std::string_view kWhere = "federated.Client";
 constexpr std::string_view kType = "application/x-protobuf";
 // The server says when to ask again. Where it does not, or it is now, a client does not ask as fast as it can.
 constexpr int64_t kLeastWaitMs = 20, kMostWaitMs = 3'600'000;
-constexpr uint32_t kMostCorrupt = 5;
+constexpr uint32_t kMostOfTheWay = 5;
 // A clock that is off by less than that needs no second try.
 constexpr int64_t kCloseMs = 1'000;
+
+// Whether a request was refused for what has happened to it on its way.
+bool is_of_the_way(std::string_view reason) {
+    return reason.starts_with("corrupt: ") || reason.starts_with("replayed: ");
+}
+
+bool is_outside(std::string_view endpoint) {
+    return endpoint == messages::kPullWeights || endpoint == messages::kPushWeights ||
+           endpoint == messages::kPushMetrics;
+}
 
 bool is_masked(const messages::Plan& plan) {
     return plan.cipher.type == "PW_ENCRYPT" || plan.cipher.type == "STABLE_PW_ENCRYPT";
@@ -186,11 +196,18 @@ std::optional<messages::Reply> Job::answered(std::string_view endpoint, Reply re
             event = wait(read.next_request_time - read.timestamp, read.reason);
             return std::nullopt;
         case Code::out_of_time:
-            event = over(read);
+            // What is asked outside of the iterations does not end the client's own.
+            if (!is_outside(endpoint))
+                event = over(read);
+            else if (read.next_request_time == 0)
+                event = {Event::Kind::ended, 0, read.reason};
+            else
+                event = wait(read.next_request_time - read.timestamp, read.reason);
             return std::nullopt;
         case Code::request_error:
-            // The server could not read what was sent: altered or cut on its way, unless it happens each time.
-            if (read.reason.starts_with("corrupt: ") && attempt_ < kMostCorrupt) {
+            // The server could not read what was sent, or has it twice: altered, cut or doubled on its way, unless it
+            // happens each time.
+            if (is_of_the_way(read.reason) && attempt_ < kMostOfTheWay) {
                 event = repeated(endpoint, read.reason, -1);
                 return std::nullopt;
             }

@@ -223,8 +223,13 @@ std::optional<Reaction> Job::stranger(const Request& request, DeviceId device, i
         key = shown.key;
     } else {
         const auto known = store_.device(number_, device);
-        if (!known || known->name != envelope.client)
+        if (!known || known->name != envelope.client) {
+            // Of an iteration that is over no keys are left, and nothing is done for it: it is only told that it is.
+            if (rounds_->phase() == Phase::finished) return refused(Code::out_of_time, "the job is over");
+            if (envelope.iteration > 0 && envelope.iteration < rounds_->iteration())
+                return refused(Code::out_of_time, "the iteration is over", now_ + options_.retry);
             return refused(Code::request_error, "the client has not started in this iteration: it has no key here");
+        }
         key = known->key;
     }
     const int64_t apart = wall - envelope.timestamp;
@@ -236,7 +241,8 @@ std::optional<Reaction> Job::stranger(const Request& request, DeviceId device, i
         return refused(Code::request_error, "the request's signature is not the client's");
     // Requests later than that are refused by their timestamp.
     if (!store_.put_signature(number_, envelope.signature, envelope.timestamp + 2 * options_.replay_window))
-        return refused(Code::request_error, "the request was sent before: a repeated one needs a new timestamp");
+        return refused(Code::request_error,
+                       "replayed: the request was sent before, and a repeated one needs a new timestamp");
     return std::nullopt;
 }
 

@@ -82,7 +82,7 @@ struct Server {
     }
 };
 
-enum class Trouble { none, lost_request, lost_reply, late, altered_reply, cut_reply, bad_gateway, twice };
+enum class Trouble { none, lost_request, lost_reply, late, altered_reply, cut_reply, bad_gateway, twice, replayed };
 
 struct Wire final : Connection {
     Server* server = nullptr;
@@ -103,6 +103,14 @@ struct Wire final : Connection {
         if (now == Trouble::twice) {
             server->newest = 0;
             reply.body = messages::written(server->answer(path.substr(1), envelope));
+        }
+        if (now == Trouble::replayed) {
+            // The answer to the second of two copies, of a server that knows requests by their signatures.
+            messages::Reply refused;
+            refused.code = Code::request_error;
+            refused.reason = "replayed: the request was sent before";
+            refused.timestamp = server->now;
+            reply.body = messages::written(refused);
         }
         if (now == Trouble::lost_reply) reply.fault = Fault::dropped;
         if (now == Trouble::late) reply.fault = Fault::late;
@@ -174,7 +182,7 @@ TEST(FederatedClient, any_trouble_with_any_request_changes_nothing) {
     Party plain;
     plain.run();
     for (const Trouble trouble : {Trouble::lost_request, Trouble::lost_reply, Trouble::late, Trouble::altered_reply,
-                                  Trouble::cut_reply, Trouble::bad_gateway, Trouble::twice})
+                                  Trouble::cut_reply, Trouble::bad_gateway, Trouble::twice, Trouble::replayed})
         for (int64_t at = 1; at <= plain.requests; ++at) {
             Party run;
             run.trouble = [&] { return run.requests == at ? trouble : Trouble::none; };

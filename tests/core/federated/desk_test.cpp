@@ -281,10 +281,15 @@ TEST(DeskTest, requests_of_verified_clients_are_signed_fresh_and_new) {
     EXPECT_EQ(asked("a", "a", '0', 1001).code, Code::request_error);
     EXPECT_EQ(asked("a", "a", '0', -1001).code, Code::request_error);
     EXPECT_EQ(asked("a", "a", '0').code, Code::succeed);
-    EXPECT_EQ(asked("a", "a", '0').reason, "the request was sent before: a repeated one needs a new timestamp");
+    EXPECT_EQ(asked("a", "a", '0').reason,
+              "replayed: the request was sent before, and a repeated one needs a new timestamp");
     EXPECT_EQ(asked("a", "a", '1').code, Code::succeed) << "the same request, sent anew";
     const auto stranger = served.update("b", 1, {1, 1, 1});
     EXPECT_EQ(stranger.code, Code::request_error);
+    // An iteration that has failed meanwhile is over, for clients whose keys are forgotten, too: they begin anew.
+    served.wait(1100);
+    EXPECT_EQ(served.update("a", 1, {1, 1, 1}).reason, "the iteration is over");
+    EXPECT_EQ(served.update("a", 2, {1, 1, 1}).code, Code::request_error);
 }
 
 TEST(DeskTest, a_disabled_job_takes_no_requests_and_a_new_instance_begins_anew) {
