@@ -18,6 +18,7 @@ constexpr int64_t kMostStaleness = 100'000;
 
 constexpr std::string_view kOver = "the job is over";
 constexpr std::string_view kNotTaken = "the device was not taken in this iteration";
+constexpr std::string_view kFailed = "the iteration failed, and the weights are those before it";
 
 void check_range(std::string_view name, int64_t value, int64_t least, int64_t most) {
     if (value < least || value > most)
@@ -253,15 +254,15 @@ Answer Rounds::early() const {
     return a;
 }
 
-// Too late for this iteration, or not taken: it may ask again when the next one can begin.
+// Too late for this iteration, or not taken: it may ask again when the next one can begin. That may be well before this
+// phase's window ends, and the next iteration waits for its devices no longer than its own first window: a device that
+// comes back within that time finds it.
 Answer Rounds::late(DeviceId device, std::string_view reason) const {
     Answer a = answer(Code::out_of_time, reason);
     if (state_.phase == Phase::finished) return a;
     a.next_request = state_.now + settings_.poll;
-    if (state_.phase_end) {
-        a.next_request = std::max(a.next_request, *state_.phase_end);
-        if (state_.phase == Phase::starting) a.next_request += settings_.update_window;
-    }
+    if (state_.phase_end)
+        a.next_request = std::max(a.next_request, std::min(*state_.phase_end, state_.now + settings_.start_window));
     if (settings_.spread > 0)
         a.next_request += static_cast<Time>(
             uniform(settings_.seed, static_cast<uint64_t>(state_.iteration), device, Purpose::next_request) *
@@ -467,7 +468,7 @@ Answer Rounds::model(Time now, int64_t iteration) {
     if (iteration < 1 || iteration > state_.iteration)
         a = answer(Code::request_error, "there is no such iteration yet");
     else if (iteration < state_.iteration || state_.phase == Phase::finished)
-        a = answer(Code::succeed);
+        a = answer(Code::succeed, iteration == last_.iteration && !last_.valid ? kFailed : std::string_view());
     else
         a = early();
     a.changed = passed;

@@ -325,7 +325,8 @@ Event Job::fetch_model() {
     }
     forget_iteration();
     save();
-    return {Event::Kind::model, 0, is_new ? "" : "the iteration failed: the model is still the one before"};
+    std::string reason = is_new ? "" : reply->reason.empty() ? "the iteration failed" : reply->reason;
+    return {Event::Kind::model, 0, std::move(reason)};
 }
 
 std::optional<messages::FeatureMap> Job::pull(Event& event) {

@@ -404,7 +404,11 @@ Job::Mean Job::secure_mean() {
 }
 
 Reaction Job::model(Request& request, DeviceId) {
-    return as(rounds_->model(now_, request.envelope.iteration), sent_model_);
+    Reaction reaction = as(rounds_->model(now_, request.envelope.iteration), sent_model_);
+    const Ended& last = rounds_->last();
+    if (last.iteration == request.envelope.iteration && !last.valid)
+        reaction.reply.reason = str(reaction.reply.reason, ": ", last.reason);
+    return reaction;
 }
 
 Reaction Job::metrics(Request& request, DeviceId) {

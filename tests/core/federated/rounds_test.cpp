@@ -339,8 +339,27 @@ TEST(Rounds, FailedIterationKeepsItsNumberAndSaysWhy) {
     // What it answers to an update of the iteration that is over.
     EXPECT_EQ(rounds.update(3001, 1, 1, 0).code, Code::out_of_time);
     EXPECT_EQ(rounds.model(3001, 1).code, Code::succeed);
+    EXPECT_EQ(rounds.model(3001, 1).reason, "the iteration failed, and the weights are those before it");
     EXPECT_EQ(rounds.model(3001, 2).code, Code::not_ready);
     EXPECT_EQ(rounds.model(3001, 3).code, Code::request_error);
+}
+
+// The next iteration may begin long before this one's window ends, and waits 3 s for its three devices.
+TEST(Rounds, ARefusedDeviceComesBackInTimeForTheNextIteration) {
+    JobSettings s = three_devices();
+    s.update_window = 60'000;
+    Rounds rounds(s);
+    for (DeviceId d = 1; d <= 3; ++d) rounds.start(10, d);
+    const Answer late = rounds.start(20, 4);
+    EXPECT_EQ(late.code, Code::out_of_time);
+    EXPECT_EQ(late.next_request, 3020);
+    for (DeviceId d = 1; d <= 3; ++d) rounds.update(1000, d, 1, 0);
+    rounds.finish(1001, true);
+    EXPECT_EQ(rounds.model(1002, 1).reason, "");
+    rounds.start(1002, 1);
+    rounds.start(1002, 2);
+    EXPECT_EQ(rounds.start(late.next_request, 4).code, Code::succeed);
+    EXPECT_EQ(rounds.phase(), Phase::updating);
 }
 
 TEST(Rounds, LateAndUnknownDevicesChangeNothing) {
@@ -409,7 +428,7 @@ TEST(Rounds, SelectionIsOfTheSeedAndRefusedDevicesSpreadOut) {
     for (DeviceId d = 0; d < 20'000; ++d) {
         const Answer a = rounds.start(0, d), b = again.start(0, 19'999 - d);
         taken += a.code == Code::succeed;
-        if (a.code == Code::out_of_time) early += a.next_request < 6000 + s.spread / 2;
+        if (a.code == Code::out_of_time) early += a.next_request < 3000 + s.spread / 2;
         (void)b;
     }
     EXPECT_NEAR(static_cast<double>(taken), 5000, 250);
