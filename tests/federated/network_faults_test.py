@@ -1,7 +1,6 @@
-"""Every fault of a network at every endpoint of a federated job over real sockets: plain updates, pairwise masks, stable masks, and where
-it is asked for pairwise masks with signed lists. A fault that passes leaves the bits of the model as they are without it; one that does
-not ends the iteration, within one window, by a reason that the server or the clients tell, and the model is whole: that before the
-iteration or that after it.
+"""Every fault of a network at every endpoint of a federated job over real sockets: plain updates, pairwise masks (also with signed lists),
+stable masks. A fault that passes leaves the bits of the model as they are without it; one that does not ends the iteration, within one
+window, by a reason that the server or the clients tell, and the model is whole: that before the iteration or that after it.
 
 A day has a fortieth of the cells, other ones each day; --long has all.
 
@@ -144,8 +143,7 @@ def main():
                 _, key = authority.issue(f"client-{number}", kind="ed25519")
                 (authority.folder / f"client-{number}.seed").write_bytes(authority.seed(key))
         every = cells(protocols)
-        # Where clients sign, a request that the connection sends again by itself ends its client by name: only on request.
-        chosen = [cell for cell in every if all(word in name_of(cell) for word in words) and (words or cell[0] != "signed")]
+        chosen = [cell for cell in every if all(word in name_of(cell) for word in words)]
         if "--long" not in sys.argv and not words:
             chosen = chosen[datetime.date.today().toordinal() % DAYS::DAYS]
         jobs, outcomes, failed = Jobs(authority), {}, 0
