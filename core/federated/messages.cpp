@@ -225,13 +225,15 @@ proto::Fields<Cipher> Cipher::fields() {
         field<&Cipher::ring_bits>(4),       field<&Cipher::fraction_bits>(5),   field<&Cipher::clip>(6),
         field<&Cipher::dp_eps>(7),          field<&Cipher::dp_delta>(8),        field<&Cipher::dp_norm_clip>(9),
         field<&Cipher::sign_k>(10),         field<&Cipher::sign_eps>(11),       field<&Cipher::sign_thr_ratio>(12),
-        field<&Cipher::sign_global_lr>(13), field<&Cipher::sign_dim_out>(14)};
+        field<&Cipher::sign_global_lr>(13), field<&Cipher::sign_dim_out>(14),   field<&Cipher::most_weight>(15),
+        field<&Cipher::counts_alike>(16),   field<&Cipher::further>(17)};
     return kFields;
 }
 
 void Cipher::check(const ProtoReader& p) const {
     name(p, "the encryption's type", type);
-    for (const int64_t count : {share_threshold, neighbours, ring_bits, fraction_bits, sign_dim_out})
+    for (const int64_t count :
+         {share_threshold, neighbours, ring_bits, fraction_bits, sign_dim_out, most_weight, further})
         not_negative(p, "a number of the encryption", count);
     for (const double value : {clip, dp_eps, dp_delta, dp_norm_clip, sign_k, sign_eps, sign_thr_ratio, sign_global_lr})
         finite(p, "a number of the encryption", value);

@@ -149,7 +149,10 @@ struct Cipher {
     int64_t share_threshold = 0;  // shares that restore a secret
     int64_t neighbours = 0;       // of each client in the graph of masks; 0: all others
     int64_t ring_bits = 0, fraction_bits = 0;
-    double clip = 0;  // bound of an element of the fixed-point code
+    double clip = 0;                  // bound of an element of the fixed-point code
+    int64_t most_weight = 1'000'000;  // of a client in a sum: the ring has room for all clients' largest weights
+    bool counts_alike = false;        // every update has the weight 1, not that of its samples
+    int64_t further = 0;              // elements of a sum behind those of the weights
     double dp_eps = 0, dp_delta = 0, dp_norm_clip = 0;
     double sign_k = 0, sign_eps = 0, sign_thr_ratio = 0, sign_global_lr = 0;
     int64_t sign_dim_out = 0;

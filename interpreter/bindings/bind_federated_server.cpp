@@ -230,6 +230,7 @@ int add(lua_State* L) {
     options.takes_weights = fields.boolean("takes_weights");
     options.retry = fields.integer("poll", options.retry);
     options.neighbours = fields.integer("neighbours");
+    options.further = fields.integer("further");
     options.share_threshold = fields.integer("share_threshold", options.share_threshold);
     options.code.ring.bits = static_cast<int>(fields.integer("ring_bits", options.code.ring.bits));
     options.code.fraction_bits = static_cast<int>(fields.integer("fraction_bits", options.code.fraction_bits));
@@ -381,6 +382,9 @@ int plan(lua_State* L) {
     plan.cipher.ring_bits = cipher.integer("ring_bits");
     plan.cipher.fraction_bits = cipher.integer("fraction_bits");
     plan.cipher.clip = cipher.number("clip");
+    plan.cipher.most_weight = cipher.integer("most_weight", plan.cipher.most_weight);
+    plan.cipher.counts_alike = cipher.boolean("counts_alike");
+    plan.cipher.further = cipher.integer("further");
     plan.cipher.dp_eps = cipher.number("dp_eps");
     plan.cipher.dp_delta = cipher.number("dp_delta");
     plan.cipher.dp_norm_clip = cipher.number("dp_norm_clip");
@@ -460,7 +464,7 @@ int change(lua_State* L) {
     return 1;
 }
 
-// secure_mean(desk, job) -> the clients, the sum of their samples, the mean as a vector
+// secure_mean(desk, job) -> the clients, the sum of their weights, the mean as a vector
 int secure_mean(lua_State* L) {
     Job::Mean mean;
     office_at(L).desk.in(text_at(L, 2), [&](Job& job) { mean = job.secure_mean(); });

@@ -188,6 +188,50 @@ class ServerTest(Case):
             self.assertEqual(self.iterations(server, killed)[0], expected, f"killed before step {killed}")
             server.kill()
 
+    def asynchronous(self, server, kill_before=None):
+        """Two aggregations of two updates; the third client's update is of the model before."""
+        number = 0
+
+        def asked(name, endpoint, content=b"", iteration=0):
+            nonlocal number
+            if number == kill_before:
+                server.again()
+            number += 1
+            client = server.client(name)
+            reply = client.until(endpoint, content, iteration)
+            self.assertEqual(reply.code, 200, f"step {number}: {reply.reason}")
+            client.close()
+            return reply
+
+        def change(value):
+            return fl.update(weights([value, value / 3, value / 7], [-value]), 5)
+        for name in "abc":
+            self.assertEqual(asked(name, "startFLJob", fl.integer(1, 1)).iteration, 1)
+        asked("a", "updateModel", change(0.5), 1)
+        asked("b", "updateModel", change(0.25), 1)
+        asked("a", "getModel", iteration=1)
+        self.assertEqual(asked("a", "startFLJob", fl.integer(1, 1)).iteration, 2)
+        asked("c", "updateModel", change(1.0), 1)
+        asked("c", "updateModel", change(1.0), 1)
+        asked("a", "updateModel", change(2.0), 2)
+        return asked("a", "getModel", iteration=2), number
+
+    def test_an_asynchronous_job_that_is_killed_at_any_request_gives_the_same_bits(self):
+        extra = "strategy:\n  name: FedBuff\n  buffer: 2\n"
+        arguments = ["--linger", "20"]
+        reply, steps = self.asynchronous(self.server(arguments=arguments, extra=extra))
+        self.servers[-1].kill()
+        moved = (0.5 + 0.25) / 2 + (2.0 + 1.0 / 2 ** 0.5) / 2
+        self.assertAlmostEqual(reply.model()["b"][0], 0.5 - moved, 6)
+        self.assertAlmostEqual(reply.model()["w"][2], 3 + moved / 7, 6)
+        for killed in range(steps):
+            folder = f"{self.folder}/{killed}"
+            os.mkdir(folder)
+            server = self.server(folder=folder, arguments=arguments, extra=extra)
+            self.assertEqual(fl.fields(self.asynchronous(server, killed)[0].content)[1], fl.fields(reply.content)[1],
+                             f"killed before step {killed}")
+            server.kill()
+
     def test_two_servers_over_one_store(self):
         first = self.server()
         second = self.server()

@@ -23,13 +23,16 @@ SecureSteps::SecureSteps(const messages::Plan& plan, std::string_view job, std::
     settings_.job = job;
     settings_.iteration = iteration;
     settings_.ring.bits = static_cast<int>(cipher.ring_bits);
-    settings_.size = size + 1;  // the weight is the last element
+    settings_.size = size + static_cast<size_t>(cipher.further) + 1;  // the weight is the last element
     settings_.threshold = static_cast<size_t>(cipher.share_threshold);
     settings_.neighbours = static_cast<size_t>(cipher.neighbours);
     settings_.is_signed = identity.has_value();
     code_.ring = settings_.ring;
     code_.fraction_bits = static_cast<int>(cipher.fraction_bits);
     code_.clip = cipher.clip;
+    code_.most_weight = cipher.most_weight;
+    counts_alike_ = cipher.counts_alike;
+    code_.refuses = true;
     begin(std::move(identity), std::move(signing_keys));
 }
 
@@ -75,8 +78,7 @@ std::string SecureSteps::seal(std::span<const uint64_t> elements) {
 
 std::string SecureSteps::sealed(const std::vector<double>& values, int64_t weight) {
     std::vector<uint64_t> elements(settings_.size);
-    code_.most_weight = weight;
-    code_.encode(kWhere, std::span<const double>(values), weight, elements);
+    code_.encode(kWhere, std::span<const double>(values), counts_alike_ ? 1 : weight, elements);
     return seal(elements);
 }
 
@@ -94,7 +96,9 @@ enum : uint32_t {
     kClip,
     kStable,
     kSigned,
-    kAnswer
+    kAnswer,
+    kMostWeight,
+    kCountsAlike
 };
 
 std::string SecureSteps::saved() const {
@@ -103,7 +107,8 @@ std::string SecureSteps::saved() const {
     w.integer(kBits, settings_.ring.bits).integer(kSize, static_cast<int64_t>(settings_.size));
     w.integer(kThreshold, static_cast<int64_t>(settings_.threshold));
     w.integer(kNeighbours, static_cast<int64_t>(settings_.neighbours));
-    w.integer(kFraction, code_.fraction_bits).float64(kClip, code_.clip);
+    w.integer(kFraction, code_.fraction_bits).float64(kClip, code_.clip).integer(kMostWeight, code_.most_weight);
+    w.integer(kCountsAlike, counts_alike_);
     w.integer(kStable, is_kind_stable_).integer(kSigned, settings_.is_signed);
     for (const std::string& answer : answers_) w.bytes(kAnswer, answer);
     return w.text();
@@ -152,6 +157,12 @@ SecureSteps SecureSteps::restored(std::string_view bytes, bool has_sealed, std::
             case kSigned:
                 steps.settings_.is_signed = p.boolean();
                 break;
+            case kMostWeight:
+                steps.code_.most_weight = p.integer();
+                break;
+            case kCountsAlike:
+                steps.counts_alike_ = p.boolean();
+                break;
             case kAnswer:
                 answers.emplace_back(p.bytes());
                 break;
@@ -160,6 +171,7 @@ SecureSteps SecureSteps::restored(std::string_view bytes, bool has_sealed, std::
         }
     }
     steps.code_.ring = steps.settings_.ring;
+    steps.code_.refuses = true;
     steps.begin(std::move(identity), std::move(signing_keys));
     const size_t before_update = static_cast<size_t>(Answer::secrets) + 1;
     for (size_t i = 0; i < answers.size(); ++i) {

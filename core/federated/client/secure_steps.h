@@ -33,7 +33,10 @@ class SecureSteps {
     // Of the request that comes next.
     const std::string& content() const { return content_; }
     void take(std::string_view answer);
-    // The payload of updateModel: the values under masks, which count `weight` times.
+    // Numbers of an update.
+    size_t size() const { return settings_.size - 1; }
+    // The payload of updateModel: the values under masks, which count `weight` times, or once where all updates count
+    // the same. Throws where they, or the weight, are larger than the sum has room for.
     std::string sealed(const std::vector<double>& values, int64_t weight);
 
   private:
@@ -47,7 +50,7 @@ class SecureSteps {
     std::vector<std::string> answers_;
     std::unique_ptr<SecureClient> pairwise_;
     std::unique_ptr<StableClient> stable_;
-    bool is_kind_stable_ = false;
+    bool is_kind_stable_ = false, counts_alike_ = false;
 };
 
 }  // namespace lunaria::federated::client

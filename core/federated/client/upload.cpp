@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "core/federated/client/local_noise.h"
 #include "core/federated/client/secure_steps.h"
@@ -178,11 +179,18 @@ messages::UpdateModel encoded(const messages::Plan& plan, const messages::Featur
     sent.metrics = std::move(update.metrics);
     for (const Feature& wanted : base.features)
         if (wanted.is_aggregated) check(wanted, find(update.features, wanted.name));
-    if (steps && !sent.extra.empty())
-        throw state_error(kWhere, str("the rule sends '", sent.extra[0].name,
-                                      "' beside the weights, which secure aggregation does not hide"))
-            .hint("a strategy that needs the weighted sum alone");
     std::vector<double> values = flat(base, update.features);
+    if (steps) {
+        // What is added up beside the weights.
+        for (const Feature& feature : std::exchange(sent.extra, {}))
+            floats_of(feature, [&](double x) { values.push_back(x); });
+        if (values.size() != steps->size())
+            throw state_error(kWhere, str("an update of ", values.size(),
+                                          " numbers, with what the rule sends beside the "
+                                          "weights, and the secure sum of the strategy ",
+                                          plan.aggregation, " has ", steps->size()))
+                .hint("what stands beside the weights is not sent unless the strategy's sums hide it, too");
+    }
     const std::vector<double> before =
         update.is_difference ? std::vector<double>(values.size()) : flat(base, base.features);
     if (plan.cipher.type == "DP_ENCRYPT") {

@@ -267,6 +267,9 @@ Reaction Job::start(Request& request, DeviceId device) {
     if (content.samples < 1) return refused(Code::request_error, "a client without samples cannot take part");
     if (row_.plan_iteration != rounds_->iteration() && rounds_->phase() != Phase::finished)
         return refused(Code::not_ready, "the iteration is about to begin", now_ + options_.retry);
+    if (const Time until = awaits_weights(); until > now_)
+        return refused(Code::not_ready, "the weights of a worker on the server are awaited",
+                       std::min(until, now_ + options_.retry));
     if (const auto known = store_.device(number_, device); known && known->name != request.envelope.client)
         return refused(Code::request_error, "another client's name has the same number: use another name");
     const Answer answer = rounds_->start(now_, device);
@@ -328,7 +331,7 @@ SecureRound& Job::secure() {
         settings.job = name_;
         settings.iteration = rounds_->iteration();
         settings.ring = options_.code.ring;
-        settings.size = shape_.aggregated() + 1;
+        settings.size = shape_.aggregated() + static_cast<size_t>(options_.further) + 1;
         settings.threshold = static_cast<size_t>(options_.share_threshold);
         settings.neighbours = static_cast<size_t>(options_.neighbours);
         settings.is_signed = options_.verifies;
@@ -427,21 +430,36 @@ Reaction Job::pull(Request&, DeviceId) {
     return reaction;
 }
 
+// Until when an iteration waits for a worker to train with the new model; 0: it does not.
+Time Job::awaits_weights() {
+    const Ended& last = rounds_->last();
+    if (!options_.takes_weights || last.iteration == 0 || !last.valid || rounds_->taken(Phase::starting) > 0) return 0;
+    return store_.parts(number_, rounds_->iteration(), Phase::starting).empty() ? last.at + options_.rounds.start_window
+                                                                                : 0;
+}
+
 // A worker's weights, between two iterations; they become the model.
 Reaction Job::push(Request& request, DeviceId) {
     if (!options_.takes_weights)
         return refused(Code::request_error,
-                       "this job takes no weights but clients' updates: server_mode is FEDERATED_LEARNING");
-    if (rounds_->phase() == Phase::aggregating)
-        return refused(Code::not_ready, "updates are being aggregated", now_ + options_.retry);
+                       "this job takes no weights but clients' updates: server_mode is FEDERATED_LEARNING, or the "
+                       "strategy trains on the server itself");
     auto& weights = std::get<messages::FeatureMap>(request.content);
     if (std::string problem = shape_.problem(weights); !problem.empty()) return refused(Code::request_error, problem);
+    if (rounds_->phase() == Phase::finished) return refused(Code::out_of_time, "the job is over");
+    // Clients that have started train with the model that they were given.
+    if (rounds_->phase() != Phase::starting || rounds_->taken(Phase::starting) > 0)
+        return refused(Code::not_ready, "an iteration is on its way", now_ + options_.retry);
+    if (weights.version != row_.model_version)
+        return refused(Code::out_of_time, str("the weights go on from the model of iteration ", weights.version,
+                                              ", and the job has that of iteration ", row_.model_version));
     auto model = messages::parsed<messages::FeatureMap>(*model_, "the model");
     for (messages::Feature& feature : model.features)
         if (const auto sent = std::ranges::find(weights.features, feature.name, &messages::Feature::name);
             sent != weights.features.end())
             feature.data = sent->data;
     store_.put_model(number_, row_.model_version, messages::written(model));
+    store_.put_part(number_, rounds_->iteration(), Phase::starting, {request.envelope.client, "", ""});
     loaded_version_ = -1;
     has_changed_ = true;
     load_model();

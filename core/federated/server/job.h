@@ -29,14 +29,17 @@ struct JobOptions {
     // Of jobs with secure aggregation: the code of their sums, the shares that restore a secret, and the neighbours of
     // each client in the graph of masks.
     FixedPoint code;
+    int64_t further = 0;  // elements of a sum behind those of the weights
     int64_t share_threshold = 2;
     int64_t neighbours = 0;
     // Clients sign what they send, with a key that a certificate of the authorities names.
     bool verifies = false;
     int64_t replay_window = 600'000;  // ms by which clocks may differ, and for which signatures are remembered
-    bool takes_weights = false;       // pushWeights, in hybrid training
-    int64_t retry = 200;              // ms after which a client asks again for what is not ready
-    std::string overrides;            // by the last newInstance, as JSON; the store's are the caller's business
+    // In hybrid training: a worker trains with every new model, and pushes its weights before the next iteration
+    // begins, which waits for it as long as for its first phase.
+    bool takes_weights = false;
+    int64_t retry = 200;    // ms after which a client asks again for what is not ready
+    std::string overrides;  // by the last newInstance, as JSON; the store's are the caller's business
 
     CertificateCheck certificate;
     SignatureCheck signature;
@@ -98,7 +101,7 @@ class Job {
     void save();
 
     Work work() const;
-    // The weighted mean of an iteration of secure aggregation: its clients, the sum of their samples, its elements.
+    // The weighted mean of an iteration of secure aggregation: its clients, the sum of their weights, its elements.
     struct Mean {
         std::vector<std::string> clients;
         int64_t samples = 0;
@@ -140,6 +143,7 @@ class Job {
     Reaction metrics(Request& request, DeviceId device);
     Reaction pull(Request& request, DeviceId device);
     Reaction push(Request& request, DeviceId device);
+    Time awaits_weights();
 
     Reaction refused(messages::Code code, std::string_view reason, Time next = 0) const;
     Reaction as(const Answer& answer, std::shared_ptr<const std::string> content = {});

@@ -307,3 +307,52 @@ TEST(DeskTest, a_disabled_job_takes_no_requests_and_a_new_instance_begins_anew) 
     EXPECT_EQ(served.start("a").code, Code::succeed);
     EXPECT_EQ(served.update("a", 1, {1, 1, 1}).code, Code::not_ready) << "two clients are needed now";
 }
+
+TEST(DeskTest, a_model_of_an_iteration_that_failed_is_told_from_a_new_one) {
+    const Folder folder;
+    Served served(folder / "store", options(1));
+    served.work();
+    served.start("a");
+    served.wait(1100);
+    const auto reply = served.ask(messages::kGetModel, "a", "", 1);
+    EXPECT_EQ(reply.code, Code::succeed);
+    EXPECT_EQ(reply.reason,
+              "the iteration failed, and the weights are those before it: too few devices sent an update within their "
+              "window");
+}
+
+TEST(DeskTest, in_hybrid_training_the_next_iteration_waits_for_the_weights_of_a_worker) {
+    const Folder folder;
+    JobOptions hybrid = options(1);
+    hybrid.takes_weights = true;
+    auto served = std::make_unique<Served>(folder / "store", hybrid);
+    const auto push = [&](const std::vector<float>& values, int64_t version) {
+        return served->ask(messages::kPushWeights, "worker", model(values, version));
+    };
+    const auto iteration = [&](int64_t number) {
+        EXPECT_EQ(served->start("a").code, Code::succeed);
+        EXPECT_EQ(push({9, 9, 9}, number - 1).reason, "an iteration is on its way");
+        const auto update = static_cast<float>(number);
+        EXPECT_EQ(served->update("a", number, {update, update, update}).code, Code::succeed);
+        EXPECT_EQ(push({9, 9, 9}, number - 1).code, Code::not_ready) << "updates are aggregated";
+        ASSERT_TRUE(served->work());
+    };
+    served->work();
+    iteration(1);
+    EXPECT_EQ(served->start("a").reason, "the weights of a worker on the server are awaited");
+    EXPECT_EQ(push({5, 5, 5}, 0).code, Code::out_of_time) << "of an older model";
+    EXPECT_EQ(push({5, 5}, 1).code, Code::request_error);
+    EXPECT_EQ(push({5, NAN, 5}, 1).reason, "tensor w: element 1 is nan");
+    served = std::make_unique<Served>(folder / "store", hybrid);
+    EXPECT_EQ(served->start("a").code, Code::not_ready) << "also after the server was killed";
+    EXPECT_EQ(push({5, 6, 7}, 1).code, Code::succeed);
+    EXPECT_EQ(push({5, 6, 8}, 1).code, Code::succeed) << "until a client starts";
+    served = std::make_unique<Served>(folder / "store", hybrid);
+    EXPECT_EQ(served->weights(), (std::vector<float>{5, 6, 8}));
+    iteration(2);
+    EXPECT_EQ(served->start("a").code, Code::not_ready);
+    served->wait(1100);
+    iteration(3);
+    EXPECT_EQ(push({9, 9, 9}, 3).reason, "the job is over");
+    EXPECT_EQ(served->weights(), (std::vector<float>{3, 3, 3}));
+}

@@ -107,6 +107,58 @@ t.test("secure aggregation gives the same but for the steps of its fixed-point n
   end
 end)
 
+-- Parties that have different numbers of samples and of batches.
+local function uneven(number)
+  local data = batches_of(number)
+  if number == 1 then data[2] = nil end
+  if number == 3 then data[3] = { ops.randn { 7, 3 }, ops.randn { 7, 2 } } end
+  return { data = data, samples = number }
+end
+
+local masked = { encrypt_type = "PW_ENCRYPT", pw_encrypt = { reconstruct_secrets_threshold = 2, cipher_time_window = 20000 } }
+
+t.test("strategies whose sums are of more than weights give the same in secret", function()
+  local S = ms.federated.strategies
+  local made = {
+    function() return S.FedNova { server_lr = 0.7 } end,
+    function() return S.FedNova { weighted = false } end,
+    function() return S.Scaffold() end,
+    function() return S.QFedAvg { q = 0.5, settings = { lr = 0.1 } } end,
+    function() return S.FedAvg { weighted = false } end,
+    function() return S.PersonalHead({ "2" }, { strategy = S.FedNova() }) end,
+  }
+  for _, make in ipairs(made) do
+    local changes = { fl_iteration_num = 3 }
+    local plain = run(3, changes, uneven, { strategy = make() })
+    local file = os.tmpname()
+    changes.encrypt, changes.summary = masked, { metrics_file = file }
+    local hidden = run(3, changes, uneven, { strategy = make() })
+    -- A job of shared layers has the first of them alone.
+    local now, begun = hidden:vector(ms.float64), ms.federated.FeatureMap(network()):vector(ms.float64)
+    t.equal(ops.abs(now - begun:narrow(0, 0, now.size)):max():item() > 1e-2, true)
+    t.equal(most_apart(hidden, plain) < 2e-6, true)
+    -- What is hidden is not told in the open.
+    for line in io.lines(file) do
+      local metrics = ms.json.decode(line).metrics
+      t.equal({ metrics.normalizer == nil, metrics.initial_loss == nil, metrics.loss ~= nil }, { true, true, true })
+    end
+  end
+end)
+
+t.test("what secure sums cannot do is refused by name", function()
+  local S = ms.federated.strategies
+  local function with(strategy, pw)
+    local pw_encrypt = { reconstruct_secrets_threshold = 2, cipher_time_window = 20000 }
+    for name, value in pairs(pw or {}) do pw_encrypt[name] = value end
+    return run(2, { encrypt = { encrypt_type = "PW_ENCRYPT", pw_encrypt = pw_encrypt } }, nil, { strategy = strategy })
+  end
+  t.fails({ "hides updates from the server, and the strategy Scaffold needs each of them" }, with, S.Scaffold { weighted = true })
+  t.fails({ "the strategy Median needs each of them" }, with, S.Median())
+  t.fails({ "sums of the strategy FedNova need at least 2" }, with, S.FedNova(), { clip = 1.5 })
+  t.fails({ "beyond clip (0.001)" }, with, S.FedAvg(), { clip = 0.001 })
+  t.fails({ "the weight must be from 1 to 3, got 10" }, with, S.FedAvg(), { most_samples = 3 })
+end)
+
 t.test("a client that goes away after the shares is made good", function()
   local config, folder = config_of(3, { fl_iteration_num = 1, round = { update_model_ratio = 0.6, update_model_time_window = 300 },
     encrypt = { encrypt_type = "PW_ENCRYPT", pw_encrypt = { reconstruct_secrets_threshold = 2, cipher_time_window = 5000 } } })
@@ -186,6 +238,64 @@ t.test("callbacks, evaluation and metrics", function()
   end)
   t.equal(said, { "train 1/2", "done 1, loss float", "train 2/2", "done 2, loss float" })
   t.equal(#pushed, 2)
+end)
+
+t.test("an asynchronous job aggregates whenever its buffer is full", function()
+  local S = ms.federated.strategies
+  -- Two parties that fill the buffer: as in rounds, where all count the same.
+  local map = run(2, { fl_iteration_num = 3 }, uneven, { strategy = S.FedBuff { buffer = 2 } })
+  t.equal(most_apart(map, run(2, { fl_iteration_num = 3 }, uneven, { strategy = S.FedAvg { weighted = false } })) < 1e-6, true)
+  -- One party: half of the way to its weights each time.
+  map = run(1, nil, nil, { strategy = S.FedAsync { alpha = 0.5 } })
+  t.equal(most_apart(map, run(1, nil, nil, { strategy = S.FedAvg { server_lr = 0.5 } })) < 1e-6, true)
+  -- Three parties and a buffer of two: the third one's update is of an older model.
+  local seen, buffered = {}, S.FedBuff { buffer = 2 }
+  local aggregate = buffered.aggregate
+  function buffered.aggregate(self, round, global, updates)
+    for _, update in ipairs(updates) do seen[#seen + 1] = ("%d %s %d"):format(round.number, update.id, update.staleness) end
+    return aggregate(self, round, global, updates)
+  end
+  run(3, { fl_iteration_num = 4 }, uneven, { strategy = buffered })
+  t.equal({ #seen, seen[1], seen[2], seen[3]:sub(1, 1) }, { 8, "1 client-1 0", "1 client-2 0", "2" })
+  t.equal(table.concat(seen, ","):find "client%-3 1" ~= nil, true)
+end)
+
+t.test("in hybrid training a worker on the server trains between iterations", function()
+  local function moved(map) return map:with_vector(map:vector() + 0.25) end
+  local config, folder = config_of(2, { server_mode = "HYBRID_TRAINING" })
+  local server = ms.federated.Server { config = config, model = network(), address = "127.0.0.1:0", checkpoint_dir = folder }
+  local url, ended, pushed, reason = server:start(), 0, 0, nil
+  local function client(name, data)
+    return ms.federated.Client { url = url, net = network(), loss_fn = nn.MSELoss(), data = data, fl_name = "job", client_id = name }
+  end
+  local clients, worker = { client("a", batches_of(1)), client("b", batches_of(2)) }, client("worker", {})
+  while ended < 2 do
+    server:step(0.005)
+    local map, version = worker:get_model()
+    if version > pushed then
+      moved(map):load_into(worker.network)
+      pushed = version
+      local taken
+      taken, reason = worker:push_weights(nil, version)
+      t.equal(taken, version < 2 or nil)
+      if version < 2 then t.equal({ worker:push_weights(map, version - 1) }, { nil, "the weights go on from the model of iteration 0, "
+        .. "and the job has that of iteration 1" }) end
+    end
+    for i, one in pairs(clients) do
+      if one:step() == "ended" then clients[i], ended = nil, ended + 1 end
+    end
+  end
+  local map = server.jobs[1].map
+  t.equal(reason, "the job is over")
+  local some = ms.federated.FeatureMap { ["0.weight"] = ms.ones { 4, 3 } }
+  t.fails({ "the feature '0.bias' is missing" }, worker.push_weights, worker, some, 2)
+  server:stop()
+  -- The strategy does the same on the server, also after the last iteration.
+  local hybrid = ms.federated.strategies.Hybrid(function(_, new) return moved(new) end)
+  local same = run(2, { server_mode = "HYBRID_TRAINING" }, nil, { strategy = hybrid })
+  t.equal(most_apart(moved(map), same) < 1e-6, true)
+  t.fails({ "server_mode HYBRID_TRAINING has iterations" }, run, 2, { server_mode = "HYBRID_TRAINING" }, nil,
+    { strategy = ms.federated.strategies.FedBuff() })
 end)
 
 t.test("get_model has the weights of the moment", function()

@@ -3,7 +3,7 @@ package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
 local F = ms.federated
-local S, FeatureMap = F.strategies, F.FeatureMap
+local S, FeatureMap, ops = F.strategies, F.FeatureMap, ms.ops
 
 local random = require "lunaria.armour.common".generator(11)
 
@@ -282,6 +282,37 @@ t.test("a strategy goes on from its state as if it had not been stopped", functi
   end
 end)
 
+-- What a server has of updates in secret: means of what parties add up, by samples or with equal weights.
+local function by_sums(strategy, global, updates)
+  local sums = require "lunaria.federated.strategies.sums"
+  local form, whole, mean = sums.form(strategy, 64), 0, nil
+  for _, update in ipairs(updates) do
+    local weight = strategy.weighted and update.samples or 1
+    local vector, beside = sums.sent(form, global:vector(ms.float64), update.weights:vector(ms.float64), update)
+    t.equal(beside.size, sums.further(form.kind, global:size()))
+    local all = ops.concat({ vector, beside }, 0) * weight
+    mean, whole = mean and mean + all or all, whole + weight
+  end
+  local size = global:size()
+  mean = mean / whole
+  local sum = { mean = mean[{ ms.slice(0, size) }], beside = sums.read(form, mean[{ ms.slice(size, mean.size) }]), clients = #updates }
+  return strategy:aggregate_sums({ number = 1 }, global, sum)
+end
+
+t.test("numbers of any size are added up in secret as digits, or refused by name", function()
+  local sums = require "lunaria.federated.strategies.sums"
+  local zero = ms.zeros({ 1 }, ms.float64)
+  for _, base in ipairs { 2, 3, 64 } do
+    local form = { kind = "normalised", base = base }
+    for _, x in ipairs { 1, 0.25, 13.7, base ^ 3 + 0.1, base ^ 4 - 0.5 } do
+      local _, digits = sums.sent(form, zero, zero, { metrics = { normalizer = x } })
+      t.equal(ops.max(ops.abs(digits)):item() < base, true)
+      t.near(sums.read(form, digits), x, 1e-9)
+    end
+    t.fails({ "cannot be added up in secret" }, sums.sent, form, zero, zero, { metrics = { normalizer = base ^ 4 } })
+  end
+end)
+
 t.test("those that need the weighted mean alone give the same from one update that is it", function()
   for name, make in pairs(all) do
     if make().secure then
@@ -296,7 +327,7 @@ t.test("those that need the weighted mean alone give the same from one update th
       local sum = S.aggregate(S.FedAvg { weighted = weighted }, { number = 1 }, global, updates)
       local one = { id = "sum", samples = samples, weights = sum }
       local a = S.aggregate(make(), { number = 1 }, global, updates)
-      local b = S.aggregate(make(), { number = 1 }, global, { one })
+      local b = strategy.sums and by_sums(strategy, global, updates) or S.aggregate(make(), { number = 1 }, global, { one })
       local ok, wrong = pcall(t.near, a:vector():tolist(), b:vector():tolist(), 1e-12)
       if not ok then error(name .. ": " .. wrong) end
     end

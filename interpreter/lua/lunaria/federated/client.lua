@@ -6,13 +6,15 @@ local cells = require "lunaria.nn.cell"
 local chances = require "lunaria.federated.chances"
 local class = require "lunaria.nn.class"
 local core = require "lunaria.federated_client_core"
-local FeatureMap = require("lunaria.federated.feature_map").FeatureMap
+local feature_map = require "lunaria.federated.feature_map"
 local options = require "lunaria.federated.client_options"
 local packed = require "lunaria.federated.packed"
 local received = require "lunaria.federated.received"
 local rules = require "lunaria.federated.client_rules"
+local sums = require "lunaria.federated.strategies.sums"
 
 local fail, check, describe = arguments.fail, arguments.check, arguments.describe
+local FeatureMap, features_of = feature_map.FeatureMap, feature_map.features_of
 
 local Client = class.define(nil, "Client", options.signature, options.doc)
 Client._called = "client"
@@ -71,6 +73,23 @@ local function named_tensors(extra)
   return list
 end
 
+-- What is sent of an update: features, tensors beside them, metrics. Where more than weights is added up in secret, that is in their place.
+local function sent_of(self, settings, update)
+  local sent, given, metrics = {}, {}, update.metrics or {}
+  for i, name in ipairs(self.model:names "aggregated") do
+    given[name] = update.weights:get(name) or fail("Client", ("the update lacks the feature '%s'"):format(name))
+    sent[i] = { name = name, tensor = given[name] }
+  end
+  if not settings.sums then return sent, named_tensors(update.extra), metrics end
+  local vector, beside = sums.sent(settings.sums, self.model:vector(ms.float64), self.model:with(given):vector(ms.float64), update)
+  for i, tensor in ipairs(self.model:split(vector, ms.float64)) do sent[i].tensor = tensor end
+  local told, hidden = {}, sums.kinds[settings.sums.kind].tells
+  for name, value in pairs(metrics) do
+    if name ~= hidden then told[name] = value end
+  end
+  return sent, { { name = "beside", tensor = beside } }, told
+end
+
 local function train(self)
   local plan, features = core.plan(self._job), core.model(self._job)
   local state, kept, was_here = kept_state(self)
@@ -93,13 +112,12 @@ local function train(self)
   if type(update) ~= "table" or not class.is_a(update.weights, FeatureMap) then
     fail("Client", "a rule gives a table such as { samples = n, weights = FeatureMap, metrics = {}, extra = {} }, got " .. describe(update))
   end
-  local sent = {}
-  for _, name in ipairs(self.model:names("aggregated")) do sent[#sent + 1] = { name = name, tensor = update.weights:get(name) } end
+  local sent, extra, metrics = sent_of(self, settings, update)
   local personal = {}
   for name, parameter in pairs(own) do personal[name] = parameter:copy() end
   local is_difference = type(self.rule) ~= "function" and settings.sends == "difference"
-  core.give(self._job, check.positive("Client", "samples of the update", update.samples), sent, named_tensors(update.extra),
-    update.metrics or {}, packed.pack("Client", { state = state, own = personal }), is_difference)
+  core.give(self._job, check.positive("Client", "samples of the update", update.samples), sent, extra, metrics,
+    packed.pack("Client", { state = state, own = personal }), is_difference)
   self._result = { iteration = plan.iteration, iterations = plan.iterations, metrics = update.metrics or {}, samples = update.samples }
 end
 
@@ -159,12 +177,14 @@ function Client:run()
   end
 end
 
--- Repeats a request that may have to wait.
+-- Repeats a request that may have to wait. What it gives, or nil and the reason where the job is over.
 local function settle(request)
   while true do
     local results = table.pack(request())
     if results[1] then return table.unpack(results, 1, results.n) end
-    core.wait(results[3])
+    local _, kind, wait, reason = table.unpack(results)
+    if kind == "ended" then return nil, reason end
+    core.wait(wait)
   end
 end
 
@@ -176,6 +196,38 @@ function Client:get_model()
   local features, version = settle(function() return core.pull(self._job) end)
   self.model = received("Client", self.network, features, false)
   return self.model, version
+end
+
+--- In a job whose server_mode is HYBRID_TRAINING: the weights of a worker on the server, which has trained with the model of get_model,
+--- become the job's model. They are taken between two iterations: the next one waits for them, as long as for its first clients. weights:
+--- a feature map, or a cell that has them; the network if nil. version: that of get_model. Gives true, or nil and why they were not taken:
+--- the job has gone on with another model, or is over.
+---
+---   while true do
+---     local _, version = client:get_model()
+---     if version > done then
+---       train_on_the_server(net)
+---       done = version
+---       client:push_weights(net, version)
+---     end
+---   end
+function Client:push_weights(weights, version)
+  local where = "push_weights"
+  weights, version = arguments.named(where, { "weights", "version" }, weights, version)
+  if weights == nil then weights = self.network end
+  if cells.is_cell(weights) then weights = FeatureMap(weights) end
+  if not class.is_a(weights, FeatureMap) then fail(where, "weights must be a feature map or a cell, got " .. describe(weights)) end
+  version = check.not_negative(where, "version", version)
+  if not self.model then fail(where, "the client has no model of the job yet", "client:get_model() gives it, and its version") end
+  local sent = FeatureMap()
+  for _, name in ipairs(self.model:names "aggregated") do
+    local tensor = weights:get(name)
+    if tensor then sent:add_feature(name, tensor) end
+  end
+  local wrong = self.model:refusal(sent)
+  if wrong then fail(where, wrong) end
+  local features = features_of(self.model:conformed(sent))
+  return settle(function() return core.push(self._job, features, version) end)
 end
 
 --- What the network gives for inputs, in evaluation, with the weights that it has now: those of the last iteration, or of get_model.

@@ -6,7 +6,7 @@ return {
   { "fl_name", "name", required = true, doc = "the name of the job" },
   { "fl_iteration_num", "integer", 1, 2 ^ 31 // 1 - 1, required = true, doc = "how many iterations the job has" },
   { "server_mode", "choice", { "FEDERATED_LEARNING", "HYBRID_TRAINING" }, required = true,
-    doc = "HYBRID_TRAINING: workers on the server push weights, too" },
+    doc = "HYBRID_TRAINING: after each iteration a worker on the server trains, too, and pushes its weights (Client:push_weights)" },
   { "enable_ssl", "boolean", required = true, doc = "whether clients connect by TLS" },
 
   { "distributed_cache.type", "choice", { "sqlite", "redis" }, default = "sqlite",

@@ -8,6 +8,7 @@ local core = require "lunaria.federated_server_core"
 local packed = require "lunaria.federated.packed"
 local strategies = require "lunaria.federated.strategies"
 local base = require "lunaria.federated.strategies.strategy"
+local sums = require "lunaria.federated.strategies.sums"
 local feature_map = require "lunaria.federated.feature_map"
 local FeatureMap, features_of = feature_map.FeatureMap, feature_map.features_of
 
@@ -54,14 +55,14 @@ local function strategy_of(strategy, setting)
 end
 
 -- The bits of a ring in which the largest sum of the clients' numbers fits, as FixedPoint in core/federated/ring.h has it.
-local function ring_bits(config)
+local function ring_bits(config, most_weight)
   local pw = config.encrypt.pw_encrypt
   local clients = config.round.start_fl_job_threshold
-  local bits = math.log(clients * pw.most_samples * pw.clip, 2) + pw.fraction_bits + 1
+  local bits = math.log(clients * most_weight * pw.clip, 2) + pw.fraction_bits + 1
   local whole = math.max(16, math.ceil((bits + 1e-9) / 8) * 8)
   if whole > 64 then
     fail(where, ("sums of %d clients with up to %d samples, weights up to %g and %d bits of fractions need %d bits, more than 64"):format(
-      clients, pw.most_samples, pw.clip, pw.fraction_bits, whole), "lower encrypt.pw_encrypt.most_samples, clip or fraction_bits")
+      clients, most_weight, pw.clip, pw.fraction_bits, whole), "lower encrypt.pw_encrypt.most_samples, clip or fraction_bits")
   end
   return whole
 end
@@ -98,15 +99,32 @@ function Job:init(a)
   self.map = map_of(a.model, a.config.server.feature_map)
   if self.strategy.prepare then self.map = self.strategy:prepare(self.map) end
   self.callback, self.evaluate = a.callback, a.evaluate
+  -- A strategy that trains on the server by itself needs no worker for it.
+  self.takes_weights = self.config.server_mode == "HYBRID_TRAINING" and not class.is_a(self.strategy, strategies.Hybrid)
+  if self.takes_weights and self:settings().asynchronous then
+    fail(where, "server_mode HYBRID_TRAINING has iterations, between which a worker trains, and an asynchronous job has none",
+      "the strategy Hybrid trains on the server itself")
+  end
   local encrypt = self.config.encrypt
   self.upload = uploads[encrypt.encrypt_type] or "plain"
   self.upload = compressions[self.config.compression.upload_compress_type] or self.upload
-  if self.upload == "masked" then
-    self.bits = ring_bits(self.config)
-    if not self.strategy.secure then
-      fail(where, ("encrypt_type %s hides updates from the server, and the strategy %s needs each of them"):format(
-        encrypt.encrypt_type, self:strategy_name()), "FedAvg, FedAvgM, FedAdam and others need the weighted mean alone")
-    end
+  if self.upload == "masked" then self:begin_sums(encrypt) end
+end
+
+-- What is added up in secret.
+function Job:begin_sums(encrypt)
+  local pw = encrypt.pw_encrypt
+  if not self.strategy.secure then
+    local message = "encrypt_type %s hides updates from the server, and the strategy %s needs each of them"
+    fail(where, message:format(encrypt.encrypt_type, self:strategy_name()),
+      "FedAvg, FedAdam, FedNova, QFedAvg, Scaffold { weighted = false } and others need sums alone")
+  end
+  self.most_weight = self.strategy.weighted and pw.most_samples or 1
+  self.bits = ring_bits(self.config, self.most_weight)
+  self.form = sums.form(self.strategy, pw.clip)
+  self.further = self.form and sums.further(self.form.kind, self.map:size()) or 0
+  if self.form and self.form.base < 2 then
+    fail(where, ("encrypt.pw_encrypt.clip is %g, and sums of the strategy %s need at least 2"):format(pw.clip, self:strategy_name()))
   end
 end
 
@@ -153,13 +171,13 @@ function Job:open(desk)
   self:apply(stored ~= "" and ms.json.decode(stored) or {})
   local options = self:settings()
   options.upload, options.quantises_download = self.upload, c.compression.download_compress_type == "QUANT"
-  options.largest_weight, options.takes_weights = c.limits.largest_weight, c.server_mode == "HYBRID_TRAINING"
+  options.largest_weight, options.takes_weights = c.limits.largest_weight, self.takes_weights
   options.verifies, options.replay_window = verify.pki_verify, verify.replay_attack_time_diff
   options.authorities, options.revoked = { verify.root_first_ca_path, verify.root_second_ca_path }, verify.equip_crl_path
   if self.upload == "masked" then
     local pw = c.encrypt.pw_encrypt
     options.ring_bits, options.fraction_bits, options.clip, options.neighbours = self.bits, pw.fraction_bits, pw.clip, pw.neighbours
-    options.share_threshold = pw.reconstruct_secrets_threshold
+    options.share_threshold, options.further = pw.reconstruct_secrets_threshold, self.further
   end
   core.add(desk, self.name, options)
   local row = core.row(desk, self.name)
@@ -180,7 +198,8 @@ end
 
 function Job:refresh()
   local row = core.row(self.desk, self.name)
-  if row.model_version ~= self.version or self.upload == "plain" and self.config.server_mode == "HYBRID_TRAINING" then self:load(row) end
+  -- Weights that a worker has pushed are of the same version.
+  if row.model_version ~= self.version or self.takes_weights then self:load(row) end
 end
 
 local function is_plain(value)
@@ -204,6 +223,7 @@ function Job:plan_of(iteration, strategy)
     end
   end
   table.sort(extra, function(a, b) return a.name < b.name end)
+  plain.sums = self.form
   local pw, dp, signds = encrypt.pw_encrypt, encrypt.dp_encrypt, encrypt.signds
   return core.plan {
     aggregation = self:strategy_name(), rule = strategy.client or "sgd", iterations = self:settings().iterations,
@@ -213,6 +233,7 @@ function Job:plan_of(iteration, strategy)
     cipher = {
       type = encrypt.encrypt_type, share_threshold = pw.reconstruct_secrets_threshold, neighbours = pw.neighbours,
       ring_bits = self.bits or 0, fraction_bits = self.bits and pw.fraction_bits or 0, clip = pw.clip,
+      most_weight = self.most_weight or 1, counts_alike = not self.strategy.weighted, further = self.further or 0,
       dp_eps = dp.dp_eps, dp_delta = dp.dp_delta, dp_norm_clip = dp.dp_norm_clip,
       sign_k = signds.sign_k, sign_eps = signds.sign_eps, sign_thr_ratio = signds.sign_thr_ratio,
       sign_global_lr = signds.sign_global_lr, sign_dim_out = signds.sign_dim_out,
@@ -246,12 +267,12 @@ local function lazy_update(job, iteration, row)
   end })
 end
 
--- The updates of an iteration: of secure aggregation, one that is their weighted mean.
+-- The updates of an iteration: of secure aggregation, one that is their mean.
 function Job:updates(iteration)
   if self.upload == "masked" then
-    local clients, samples, mean = core.secure_mean(self.desk, self.name)
+    local clients, weight, mean = core.secure_mean(self.desk, self.name)
     local weights = self.map:with_vector(mean)
-    return { { id = "the sum", samples = samples, staleness = 0, metrics = {}, extra = {}, weights = weights } }, #clients
+    return { { id = "the sum", samples = weight, staleness = 0, metrics = {}, extra = {}, weights = weights } }, #clients
   end
   local rows = core.updates(self.desk, self.name, iteration)
   local list = {}
@@ -268,8 +289,16 @@ local function checked(self, map)
   return map
 end
 
-local function aggregated(self, iteration)
-  self:refresh()
+-- The new weights by a strategy that needs more than the mean of the weights.
+local function by_sums(self, iteration)
+  local clients, _, mean = core.secure_mean(self.desk, self.name)
+  local size = self.map:size()
+  local sum = { mean = mean[{ ms.slice(0, size) }], beside = sums.read(self.form, mean[{ ms.slice(size, mean.size) }]), clients = #clients }
+  local round = { number = iteration, seed = self.config.round.seed, clients = #clients }
+  return round, checked(self, self.strategy:aggregate_sums(round, self.map, sum))
+end
+
+local function by_updates(self, iteration)
   local updates, clients = self:updates(iteration)
   local round = { number = iteration, seed = self.config.round.seed, clients = clients }
   -- Names, shapes and numbers were checked when the updates came.
@@ -279,7 +308,12 @@ local function aggregated(self, iteration)
     if wrong then reason = reason or update.id .. ": " .. wrong else used[#used + 1] = update end
   end
   if #used == 0 then error("no update can be used: " .. (reason or "there is none"), 0) end
-  local map = checked(self, self.strategy:aggregate(round, self.map, used))
+  return round, checked(self, self.strategy:aggregate(round, self.map, used))
+end
+
+local function aggregated(self, iteration)
+  self:refresh()
+  local round, map = (self.form and by_sums or by_updates)(self, iteration)
   if self.strategy.after then map = checked(self, self.strategy:after(round, map)) end
   return map
 end

@@ -13,12 +13,20 @@ function M.setup(self, where, strategy)
   self.strategy = inner
   self.client, self.sends, self.asynchronous, self.buffer = inner.client, inner.sends, inner.asynchronous, inner.buffer
   self.weighted = inner.weighted
+  self.sums = inner.sums and function() return inner:sums() end
   -- What it does with single updates, secure aggregation cannot.
   self.secure = inner.secure and getmetatable(self).secure
 end
 
 function Around:configure(round) return base.copied(self.strategy:configure(round)) end
 function Around:aggregate(round, global, updates) return self.strategy:aggregate(round, global, updates) end
+
+--- As of FedNova, where the inner strategy has it.
+---     > inner = ms.federated.strategies.FedNova()
+---     > sum = { mean = ms.ones({ 1 }, ms.float64), beside = 2.0 }
+---     > strategy = ms.federated.strategies.Hybrid(function(round, map) return map end, { strategy = inner })
+---     > strategy:aggregate_sums({ number = 1 }, ms.federated.FeatureMap { w = ms.zeros { 1 } }, sum).w:item() --> 2.0
+function Around:aggregate_sums(round, global, sum) return self.strategy:aggregate_sums(round, global, sum) end
 
 --- The feature map, as the inner strategy prepares it. map: the weights that training begins with.
 ---     > inner = ms.federated.strategies.NormBound(1.0)

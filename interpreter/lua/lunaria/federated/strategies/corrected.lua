@@ -4,6 +4,7 @@ local arguments = require "lunaria.nn.arguments"
 local class = require "lunaria.nn.class"
 local base = require "lunaria.federated.strategies.strategy"
 local FedAvg = require("lunaria.federated.strategies.averaging").FedAvg
+local sums = require "lunaria.federated.strategies.sums"
 
 local ops, check, describe = ms.ops, arguments.check, arguments.describe
 
@@ -18,7 +19,7 @@ server_lr: the length of the step. weighted: whether updates count by their samp
   > global = ms.federated.FeatureMap { w = ms.zeros { 1 } }
   > sent = { id = 1, samples = 1, weights = ms.federated.FeatureMap { w = ms.ones { 1 } }, metrics = { normalizer = 4 } }
   > ms.federated.strategies.FedNova():aggregate({ number = 1 }, global, { sent }).w:item() --> 1.0]])
-FedNova.client, FedNova.secure = "nova", false
+FedNova.client, FedNova.secure = "nova", true
 M.FedNova = FedNova
 
 local function normalizer_of(update) return update.metrics and (update.metrics.normalizer or update.metrics.steps) end
@@ -31,14 +32,29 @@ function FedNova:refusal(global, update) -- luacheck: ignore self global
   return nil
 end
 
-function FedNova:aggregate(round, global, updates) -- luacheck: ignore round
-  local w = global:vector(ms.float64)
-  local shares, normalizer = base.shares(updates, self.weighted), 0.0
-  for i, update in ipairs(updates) do normalizer = normalizer + shares[i] * normalizer_of(update) end
+function FedNova:aggregate(round, global, updates)
+  local w, shares, normalizer = global:vector(ms.float64), base.shares(updates, self.weighted), 0.0
   local step = base.weighted_sum(shares, function(i)
-    return (updates[i].weights:vector(ms.float64) - w) * (1.0 / normalizer_of(updates[i]))
+    local vector, own = sums.kinds.normalised.vector(w, updates[i].weights:vector(ms.float64), updates[i])
+    normalizer = normalizer + shares[i] * own
+    return vector
   end)
-  return global:with_vector(w + step * (normalizer * self.server_lr))
+  return self:aggregate_sums(round, global, { mean = step, beside = normalizer })
+end
+
+--- What parties add up where aggregation is secure: a table of plain values, whose kind is one of strategies/sums.lua.
+---     > ms.federated.strategies.FedNova():sums().kind --> normalised
+function FedNova:sums() -- luacheck: ignore self
+  return { kind = "normalised" }
+end
+
+--- The new weights from means over all parties. round, global: as for aggregate. sum: mean and beside, of what sums says; clients, how many
+--- parties.
+---     > global = ms.federated.FeatureMap { w = ms.zeros { 1 } }
+---     > sum = { mean = ms.ones({ 1 }, ms.float64), beside = 4.0 }
+---     > ms.federated.strategies.FedNova():aggregate_sums({ number = 1 }, global, sum).w:item() --> 4.0
+function FedNova:aggregate_sums(round, global, sum) -- luacheck: ignore round
+  return global:with_vector(global:vector(ms.float64) + sum.mean * (sum.beside * self.server_lr))
 end
 
 local Scaffold = class.define(FedAvg, "Scaffold", "server_lr=1.0, weighted=false, settings=nil",
@@ -51,7 +67,7 @@ the parties. A round's population says how many parties there are; without it, t
   > strategy = ms.federated.strategies.Scaffold()
   > strategy:prepare(ms.federated.FeatureMap { w = ms.zeros { 2 } }):size() --> 2
   > strategy:configure({ number = 1 }).control.shape --> (2,)]])
-Scaffold.client, Scaffold.secure = "scaffold", false
+Scaffold.client, Scaffold.secure = "scaffold", true
 M.Scaffold = Scaffold
 
 --- Takes note of the model's form, and gives the feature map back. map: the weights that training begins with.
@@ -78,14 +94,33 @@ function Scaffold:refusal(global, update) -- luacheck: ignore self
   return nil
 end
 
+function Scaffold:setup(a)
+  FedAvg.setup(self, a)
+  -- Weights by samples and control variates that count the same are no sum of one vector.
+  self.secure = not self.weighted
+end
+
 function Scaffold:aggregate(round, global, updates)
-  local w = global:vector(ms.float64)
   local changes = base.weighted_sum(base.shares(updates, false), function(i) return updates[i].extra.control:astype(ms.float64) end)
+  return self:aggregate_sums(round, global, { mean = base.mean(updates, self.weighted), beside = changes, clients = #updates })
+end
+
+--- As of FedNova.
+---     > ms.federated.strategies.Scaffold():sums().kind --> controlled
+function Scaffold:sums() -- luacheck: ignore self
+  return { kind = "controlled" }
+end
+
+--- As of FedNova: the mean of the weights, beside it that of the changes of control variates.
+---     > strategy, global = ms.federated.strategies.Scaffold(), ms.federated.FeatureMap { w = ms.zeros { 1 } }
+---     > sum = { mean = ms.ones({ 1 }, ms.float64), beside = ms.ones({ 1 }, ms.float64), clients = 2 }
+---     > strategy:aggregate_sums({ number = 1, population = 4 }, global, sum).w:item(), strategy:state().control:item() --> 1.0	0.5
+function Scaffold:aggregate_sums(round, global, sum)
+  local w = global:vector(ms.float64)
   local control = (self._control or ops.zeros_like(global:vector())):astype(ms.float64)
-  control = control + changes * (#updates / (round.population or #updates))
+  control = control + sum.beside * (sum.clients / (round.population or sum.clients))
   self._control = control:astype(global:vector().dtype)
-  local step = base.mean_difference(self, global, updates, self.weighted)
-  return global:with_vector(w + step * self.server_lr)
+  return global:with_vector(w + (sum.mean - w) * self.server_lr)
 end
 
 function Scaffold:state() return { control = self._control } end
@@ -107,7 +142,7 @@ settings: of the parties, with an lr.
   > global = ms.federated.FeatureMap { w = ms.zeros { 1 } }
   > sent = { id = 1, samples = 1, weights = ms.federated.FeatureMap { w = ms.ones { 1 } }, metrics = { initial_loss = 2.0 } }
   > ("%.6f"):format(strategy:aggregate({ number = 1 }, global, { sent }).w:item()) --> 1.000000]])
-QFedAvg.secure = false
+QFedAvg.secure = true
 M.QFedAvg = QFedAvg
 
 function QFedAvg:setup(a)
@@ -131,17 +166,27 @@ function QFedAvg:refusal(global, update) -- luacheck: ignore self global
   return nil
 end
 
-function QFedAvg:aggregate(round, global, updates) -- luacheck: ignore round
-  local w, sum, divisor = global:vector(ms.float64), nil, 0.0
-  for _, update in ipairs(updates) do
-    -- A loss of 0 has no power below 0.
-    local loss = math.max(update.metrics.initial_loss, 1e-10)
-    local d = (w - update.weights:vector(ms.float64)) * self.lipschitz
-    local term = d * loss ^ self.q
-    sum = sum and sum + term or term
-    divisor = divisor + self.q * loss ^ (self.q - 1) * ops.sum(d * d):item() + self.lipschitz * loss ^ self.q
-  end
-  return global:with_vector(w - sum / divisor)
+function QFedAvg:aggregate(round, global, updates)
+  local w, form, divisor = global:vector(ms.float64), self:sums(), 0.0
+  local shares = base.shares(updates, false)
+  local mean = base.weighted_sum(shares, function(i)
+    local vector, own = sums.kinds.fair.vector(w, updates[i].weights:vector(ms.float64), updates[i], form)
+    divisor = divisor + shares[i] * own
+    return vector
+  end)
+  return self:aggregate_sums(round, global, { mean = mean, beside = divisor })
+end
+
+--- As of FedNova.
+---     > ms.federated.strategies.QFedAvg({ q = 2, settings = { lr = 0.1 } }):sums().q --> 2
+function QFedAvg:sums() return { kind = "fair", q = self.q, lipschitz = self.lipschitz } end
+
+--- As of FedNova: the mean of the changes times powers of losses, beside it that of what it is divided by.
+---     > strategy = ms.federated.strategies.QFedAvg { settings = { lr = 0.1 } }
+---     > global, sum = ms.federated.FeatureMap { w = ms.zeros { 1 } }, { mean = ms.ones({ 1 }, ms.float64), beside = 2.0 }
+---     > strategy:aggregate_sums({ number = 1 }, global, sum).w:item() --> -0.5
+function QFedAvg:aggregate_sums(round, global, sum) -- luacheck: ignore self round
+  return global:with_vector(global:vector(ms.float64) - sum.mean / sum.beside)
 end
 
 return M

@@ -22,7 +22,7 @@ metrics, extra, staleness }. What else a strategy may have:
 
   client = "sgd"            the name of its client rule
   secure = true             the mean of all updates is enough, so that secure aggregation can be used: by samples, or with
-                            weighted = false one in which all count the same
+                            weighted = false one in which all count the same; with sums(), means of what that says
   sends = "difference"      updates are what training has changed, not "weights"
   asynchronous = true       parties start and end when they like; buffer: updates after which it aggregates
   prepare(self, map)        the feature map with some features that are not aggregated, before the first round
@@ -86,7 +86,8 @@ end
 
 -- The fields of a plain table that take part in the checks below, with what each must be.
 local optional = { client = "string", secure = "boolean", weighted = "boolean", sends = "string", asynchronous = "boolean",
-  state = "function", load_state = "function", prepare = "function", after = "function", refusal = "function" }
+  sums = "function", aggregate_sums = "function", state = "function", load_state = "function", prepare = "function",
+  after = "function", refusal = "function" }
 
 --- A strategy from a strategy, or a plain table with configure and aggregate, which is checked and gets what it lacks from the base.
 function M.of(where, value)
