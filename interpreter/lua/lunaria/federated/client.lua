@@ -200,7 +200,7 @@ end
 
 --- In a job whose server_mode is HYBRID_TRAINING: the weights of a worker on the server, which has trained with the model of get_model,
 --- become the job's model. They are taken between two iterations: the next one waits for them, as long as for its first clients. weights:
---- a feature map, or a cell that has them; the network if nil. version: an integer, that of get_model. Gives true, or nil and why they
+--- a feature map, or a cell that has them; the network if nil. version: that of get_model. Gives true, or nil and why they
 --- were not taken: the job has gone on with another model, or is over.
 ---
 ---   while true do

@@ -403,6 +403,7 @@ signing (table): keys for signed requests
 role.FLDataWorker (string): "leader" or "follower"
 worker_config.FLDataWorker schema.FLDataWorker (table): settings that the text names
 local_data_batch remote_data_batch (table of tensors): inputs by name, of this party and of others
+version.push_weights (integer): that of get_model
 limit.refusal (number): the largest magnitude of a number
 limit.read_text (integer): how many bytes at most
 sync_frequency (integer): after how many steps models are exchanged
