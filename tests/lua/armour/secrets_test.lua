@@ -1,4 +1,4 @@
--- What is secret is in no message, no state that is saved and no dump of the process. One second.
+-- Secrets are in no message, no state that is saved and no dump of the process. One second.
 -- Eager mode only: nothing here is called often enough to be compiled.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"

@@ -285,17 +285,17 @@ end)
 -- What a server has of updates in secret: means of what parties add up, by samples or with equal weights.
 local function by_sums(strategy, global, updates)
   local sums = require "lunaria.federated.strategies.sums"
-  local form, whole, mean = sums.form(strategy, 64), 0, nil
+  local form, whole, joint = sums.form(strategy, 64), 0, nil
   for _, update in ipairs(updates) do
     local weight = strategy.weighted and update.samples or 1
     local vector, beside = sums.sent(form, global:vector(ms.float64), update.weights:vector(ms.float64), update)
     t.equal(beside.size, sums.further(form.kind, global:size()))
-    local all = ops.concat({ vector, beside }, 0) * weight
-    mean, whole = mean and mean + all or all, whole + weight
+    local told = ops.concat({ vector, beside }, 0) * weight
+    joint, whole = joint and joint + told or told, whole + weight
   end
   local size = global:size()
-  mean = mean / whole
-  local sum = { mean = mean[{ ms.slice(0, size) }], beside = sums.read(form, mean[{ ms.slice(size, mean.size) }]), clients = #updates }
+  joint = joint / whole
+  local sum = { mean = joint[{ ms.slice(0, size) }], beside = sums.read(form, joint[{ ms.slice(size, joint.size) }]), clients = #updates }
   return strategy:aggregate_sums({ number = 1 }, global, sum)
 end
 
