@@ -167,7 +167,10 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
     if (closes && !open_.empty() && open_.back().line != token_.span.line)
         message += str(" (to close '", spelling(open_.back().kind), "' at line ", open_.back().line, ")");
     if (hint.empty() && kind == right_bracket) hint = hint_for_index();
-    if (hint.empty() && kind == right_paren && at(comma)) hint = "several values are a table: {1, 2}";
+    if (hint.empty() && kind == right_paren && at(comma)) {
+        const std::string_view before(chunk_.source().data() + previous_.begin, previous_.end - previous_.begin);
+        hint = before == "..." ? "'...' is the last parameter" : "several values are a table: {1, 2}";
+    }
     if (hint.empty() && kind == end_ && at(eof) && else_if_line_ != 0)
         hint = str("'else if' at line ", else_if_line_,
                    " opens a second 'if' that needs an 'end' of its own: write 'elseif' in one word");

@@ -129,6 +129,8 @@ bool has_lambda(std::string_view line) {
                                      std::isalpha(static_cast<unsigned char>(rest[1])) && rest.find(':') != rest.npos);
 }
 
+constexpr std::string_view kListByLoop = "a list is made by a loop: for i = 1, n do t[i] = … end";
+
 constexpr BareName kPythonBlocks[] = {
     {"if", "write 'then' instead of ':', and 'end' after the block"},
     {"elif", "write 'elseif … then'"},
@@ -215,9 +217,8 @@ constexpr BareName kBareNames[] = {
     {"class", "a class is a table: local Net = nn.Cell:extend(\"Net\")"},
     {"unless", "write 'if not … then … end'"},
     {"with",
-     "Lua has no 'with': gradients are recorded only where ms.grad asks for them; a file is opened by local file "
-     "<close> "
-     "= io.open(name)"},
+     "Lua has no 'with': gradients are recorded only where ms.grad asks for them; a file is opened by "
+     "local file <close> = io.open(name)"},
     {"del", "a variable is emptied by x = nil"},
     {"global", "a variable without 'local' is global"},
     {"except", "errors are caught with pcall(f, …)"},
@@ -266,8 +267,7 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
     const std::string_view rest = without_line_end(source.substr(std::min<std::size_t>(found.begin, source.size())));
     const char before = previous.begin < previous.end ? byte_at(previous.end - 1) : ' ';
     if (const std::string_view hint = hint_for_argument(before, rest); !hint.empty()) return std::string(hint);
-    if (rest.starts_with('[') && has_words(rest, "for") && has_words(rest, "in"))
-        return "a list is made by a loop: for i = 1, n do t[i] = … end";
+    if (rest.starts_with('[') && has_words(rest, "for") && has_words(rest, "in")) return std::string(kListByLoop);
     // The parser stops at the second '&' of '&&' but at the first byte of '!=', so both starts are tried.
     const bool adjacent = previous.end == found.begin && previous.begin < previous.end;
     for (const std::size_t start : {adjacent ? previous.begin : found.begin, found.begin}) {
@@ -287,7 +287,7 @@ std::string hint_for_line(std::string_view source, const Span& found) {
         if (const std::string_view hint = hint_for_python_block(of); !hint.empty()) return std::string(hint);
     if (line.find("\"\"\"") != line.npos || line.find("'''") != line.npos)
         return "a text of several lines stands in [[ ]], a comment behind --";
-    if (has_comprehension(line)) return "a list is made by a loop: for i = 1, n do t[i] = … end";
+    if (has_comprehension(line)) return std::string(kListByLoop);
     if (has_words(line, "if") && has_words(line, "else") && !has_words(line, "then"))
         return "Lua has no 'a if c else b': write 'c and a or b', or an if statement";
     if (found.column == 1 && line.starts_with('=') && !line.starts_with("=="))

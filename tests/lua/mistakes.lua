@@ -164,6 +164,8 @@ return {
   { name = "a[0:2]", "y = x[0:2]",
     first = "']' expected near ':'",
     hint = "a slice is a text: x[\"0:2\"]" },
+  { name = "f(..., a)", "local function f(..., a) end", first = "')' expected near ','", hint = "'...' is the last parameter" },
+  { name = "(1, 2)", "y = (1, 2)", first = "')' expected near ','", hint = "several values are a table: {1, 2}" },
   { name = "a @ b", "y = x @ x",
     first = "unexpected symbol near '@'",
     hint = "there is no '@': the product of matrices is ops.matmul(a, b)" },
