@@ -1,5 +1,7 @@
 #include "core/base/error.h"
 
+#include <sstream>
+
 #include "core/base/printable.h"
 
 namespace lunaria {
@@ -20,6 +22,14 @@ void Error::compose() {
     full_ = where_.empty() ? message_ : where_ + ": " + message_;
     if (!hint_.empty()) full_ += "\n  hint: " + hint_;
     full_ = printable(full_);
+}
+
+void print_text(std::ostream& out, const void* characters) { out << static_cast<const char*>(characters); }
+
+std::string joined(std::initializer_list<MessagePart> parts) {
+    std::ostringstream out;
+    for (const MessagePart& part : parts) part.print(out, part.value);
+    return std::move(out).str();
 }
 
 }  // namespace lunaria

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <exception>
-#include <sstream>
+#include <initializer_list>
+#include <memory>
+#include <ostream>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace lunaria {
@@ -61,12 +64,31 @@ inline Error state_error(std::string_view where, std::string_view message) {
     return {ErrorKind::state, where, message};
 }
 
+// One printable value of a message: its address, and the function that prints what lies there. One function for each
+// type, and none for each message, is what keeps thousands of messages small.
+struct MessagePart {
+    const void* value;
+    void (*print)(std::ostream& out, const void* value);
+};
+
+template <class T>
+void print_value(std::ostream& out, const void* value) {
+    out << *static_cast<const T*>(value);
+}
+void print_text(std::ostream& out, const void* characters);
+
+inline MessagePart message_part(const char* text) { return {text, print_text}; }
+template <class T>
+requires(!std::is_convertible_v<const T&, const char*>) MessagePart message_part(const T& value) {
+    return {std::addressof(value), print_value<T>};
+}
+
+std::string joined(std::initializer_list<MessagePart> parts);
+
 // Joins anything printable into one string: str("axis ", axis, " is out of range").
 template <class... Parts>
 std::string str(const Parts&... parts) {
-    std::ostringstream out;
-    (out << ... << parts);
-    return std::move(out).str();
+    return joined({message_part(parts)...});
 }
 
 }  // namespace lunaria

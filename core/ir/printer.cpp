@@ -1,5 +1,7 @@
 #include "core/ir/printer.h"
 
+#include <sstream>
+
 #include "core/ir/labels.h"
 #include "core/ir/text.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "core/insight/store/landscape.h"
 #include "core/io/npy.h"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <sstream>
 
 #include "core/data/files/frames.h"
 #include "core/insight/answers/answers.h"
