@@ -121,6 +121,12 @@ int metamethod(lua_State* L) {
     return 1;
 }
 
+// is_followed(x): whether a derivative by x is being computed. Where one is, `replace` has the answer.
+int is_followed(lua_State* L) {
+    lua_pushboolean(L, 0);
+    return 1;
+}
+
 // The key after another in a table's order.
 int next_key(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -248,6 +254,7 @@ int open_autodiff(lua_State* L) {
                                                                {"number", protect<number>},
                                                                {"replace", protect<replace>},
                                                                {"is_float", protect<is_float>},
+                                                               {"is_followed", protect<is_followed>},
                                                                {"is_dtype", protect<is_dtype>},
                                                                {"note_harmless", protect<note_harmless>},
                                                                {"original", protect<original>},

@@ -13,6 +13,7 @@
 #include "interpreter/protect.h"
 #include "interpreter/state.h"
 #include "interpreter/values/callables.h"
+#include "interpreter/values/values.h"
 
 namespace lunaria {
 
@@ -207,9 +208,24 @@ int setlocal(lua_State* L) {
     return original(L);
 }
 
+// The name of a parameter of a function that compiled code made; null: it has fewer.
+const std::string* name_of_parameter(const ir::Graph& text, lua_Integer number) {
+    const size_t count = text.parameters().size() - text.captures - text.variadic;
+    if (number < 1 || static_cast<size_t>(number) > count) return nullptr;
+    return &text.parameters()[text.captures + static_cast<size_t>(number) - 1]->name;
+}
+
 int getlocal(lua_State* L) {
     const int argument = lua_isthread(L, 1) ? 2 : 1;
     use_target(L, argument);
+    if (const ir::Graph* text = LuaHost::text_of(L, argument)) {
+        const std::string* name = name_of_parameter(*text, luaL_checkinteger(L, argument + 1));
+        if (name)
+            push(L, std::string_view(*name));
+        else
+            luaL_pushfail(L);
+        return 1;
+    }
     use_program_level(L, argument, argument == 2 ? lua_tothread(L, 1) : L);
     return original(L);
 }
@@ -259,6 +275,37 @@ int upvaluejoin(lua_State* L) {
     return original(L);
 }
 
+void set_number(lua_State* L, const char* key, size_t number) {
+    if (lua_getfield(L, -1, key) == LUA_TNUMBER) {
+        lua_pushinteger(L, static_cast<lua_Integer>(number));
+        lua_setfield(L, -3, key);
+    }
+    lua_pop(L, 1);
+}
+
+// Lua takes a function that compiled code made for one of C; in the table on top of the stack, those of the fields that
+// are there become what the function's text says.
+void describe_text(lua_State* L, const ir::Graph& text) {
+    if (lua_getfield(L, -1, "what") == LUA_TSTRING) {
+        const std::string place = text.span.chunk ? *text.span.chunk : "?";
+        const std::pair<const char*, std::string> texts[] = {
+            {"what", "Lua"}, {"source", "@" + place}, {"short_src", place}};
+        for (const auto& [key, value] : texts) {
+            push(L, std::string_view(value));
+            lua_setfield(L, -3, key);
+        }
+    }
+    lua_pop(L, 1);
+    set_number(L, "linedefined", static_cast<size_t>(text.span.line));
+    set_number(L, "nparams", text.parameters().size() - text.captures - text.variadic);
+    set_number(L, "nups", text.captures);
+    if (lua_getfield(L, -1, "isvararg") == LUA_TBOOLEAN) {
+        lua_pushboolean(L, text.variadic);
+        lua_setfield(L, -3, "isvararg");
+    }
+    lua_pop(L, 1);
+}
+
 int getinfo(lua_State* L) {
     // The function is found before Lua's own function checks the arguments and moves them.
     const int first = lua_isthread(L, 1) ? 2 : 1;
@@ -267,6 +314,7 @@ int getinfo(lua_State* L) {
     int hidden = 0, line = 0;
     lua_Debug frame;
     use_program_level(L, first, thread);
+    const ir::Graph* text = LuaHost::text_of(L, first);
     if (lua_isfunction(L, first)) {
         hidden = hidden_upvalues(L, first);
     } else if (lua_isinteger(L, first) && lua_tointeger(L, first) >= 0 && lua_tointeger(L, first) <= LUAI_MAXSTACK &&
@@ -277,6 +325,7 @@ int getinfo(lua_State* L) {
         line = compiled_line(thread, static_cast<int>(lua_tointeger(L, first)));
     }
     const int count = original(L);
+    if (text && lua_istable(L, -1)) describe_text(L, *text);
     if (!hidden || !lua_istable(L, -1)) return count;
     if (lua_getfield(L, -1, "nups") == LUA_TNUMBER) {
         lua_pushinteger(L, lua_tointeger(L, -1) - hidden);

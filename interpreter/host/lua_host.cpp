@@ -174,12 +174,7 @@ Value LuaHost::to_value(lua_State* state, int index) {
                 if (v.is_nil()) v = vm::make_object<LuaOperator>(*op);
                 return v;
             }
-            if (c == protect<call_closure>) {
-                lua_getupvalue(state, index, 1);
-                Value v = *boxed(state, -1);
-                lua_pop(state, 1);
-                return v;
-            }
+            if (Value v = closure_at(state, index)) return v;
             if (c == protect<call_number>) {
                 lua_getupvalue(state, index, 1);
                 const Op* op = static_cast<const Op*>(lua_touserdata(state, -1));
@@ -254,6 +249,20 @@ void LuaHost::push(lua_State* state, const Value& v) {
         return;
     }
     boxes_.push(state, v);
+}
+
+Value LuaHost::closure_at(lua_State* state, int index) {
+    if (lua_tocfunction(state, index) != protect<call_closure>) return {};
+    lua_getupvalue(state, index, 1);
+    Value v = *boxed(state, -1);
+    lua_pop(state, 1);
+    return v;
+}
+
+const ir::Graph* LuaHost::text_of(lua_State* state, int index) {
+    LuaHost* host = existing(state);
+    const Value f = host ? host->closure_at(state, index) : Value();
+    return f.is_nil() ? nullptr : &vm::object_as<Closure>(f)->function->graph;
 }
 
 lua_CFunction LuaHost::c_function(const Value& f) {

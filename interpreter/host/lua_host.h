@@ -32,6 +32,8 @@ class LuaHost final : public vm::Host {
     static void end(lua_State* L);
     // The same as of(); null if there is none yet.
     static LuaHost* existing(lua_State* L);
+    // The text of the function of the machine that is at the index as a function of Lua; null: another function.
+    static const ir::Graph* text_of(lua_State* state, int index);
 
     vm::Machine& machine() { return machine_; }
     // While it lives, the work of the running C function of L counts as done by the machine's current line of the
@@ -108,6 +110,8 @@ class LuaHost final : public vm::Host {
     Value coroutine_at(lua_State* L, int index);
     // The machine's value in a userdata; null: the value is something else.
     const Value* boxed(lua_State* state, int index) { return boxes_.at(state, index); }
+    // The closure of the machine that is at the index as a function of Lua; nil: another function.
+    Value closure_at(lua_State* state, int index);
     StandIns& stand_ins() { return stand_ins_; }
 
     // In derivatives the machine runs this function of the IR instead of the C function at `index`, for arguments of

@@ -100,10 +100,14 @@ Error opaque_error(Machine& m, const Value& f, std::string what) {
 // Calls a function that only the host can run. Its results must not depend on followed values.
 void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
     if (contexts.empty() || m.host().is_harmless(f)) return m.give(to, m.host().call(f, args), {});
-    bool followed = false, function = false, text = false;
+    bool followed = false, function = false, text = false, known = false;
     for (const Value& v : args) {
         bool reached = false;
-        for (const Value& c : contexts) reached |= reaches(m, *static_cast<Context*>(c.object()), v);
+        for (const Value& c : contexts) {
+            const auto& context = *static_cast<Context*>(c.object());
+            reached |= reaches(m, context, v);
+            known |= v.is_tensor() && context.find(v);
+        }
         followed |= reached;
         function |= reached && object_as<Closure>(v);
         text |= reached && shown(v).kind() == Value::Kind::string;
@@ -117,7 +121,7 @@ void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Va
         if (followed)
             throw opaque_error(m, f, "which goes on with a coroutine that has to do with what is differentiated");
     }
-    if (followed)
+    if (followed || known)
         if (Value other = m.host().stand_in(f); !other.is_nil()) return m.call(other, contexts, std::move(args), to);
     const bool before = std::exchange(m.called_back, false);
     Values results = m.host().call(f, args);
