@@ -141,11 +141,13 @@ bool LibraryCalls::tells(Native which, const Value& f, vm::Values& args, vm::Val
     switch (which) {
         case Native::is_tensor:
         case Native::is_parameter:
-            for (Value& v : args) v = r_.plain(v);
-            if (args.size() != 1 || vm::object_as<vm::Closure>(args[0]))
+            // The program goes on with a function that is asked: its variables stay what they are.
+            if (args.size() != 1 || vm::object_as<vm::Closure>(args[0])) {
                 results.push_back(Value(false));
-            else
+            } else {
+                args[0] = r_.plain(args[0]);
                 results = really(f, args);
+            }
             return true;
         case Native::error:
             for (Value& v : args) v = r_.decided(v);
@@ -162,6 +164,7 @@ bool LibraryCalls::tells(Native which, const Value& f, vm::Values& args, vm::Val
         case Native::itself:
             if (args.empty()) return false;
             results.push_back(args[0]);
+            if (args[0].kind() == Value::Kind::object) r_.note_compiled(f, args);
             return true;
         case Native::inside:
             results.push_back(Value(true));

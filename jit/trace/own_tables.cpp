@@ -16,6 +16,8 @@ void OwnTables::settle() {
         for (const auto& change : own.changes)
             if (const Value value = r_.host.raw_get(own.table, change.key); symbolic_number(value))
                 r_.host.raw_set(own.table, change.key, r_.plain(value));
+            else if (vm::object_as<vm::Closure>(value))
+                r_.plain(value);
 }
 
 int32_t OwnTables::give_away(Own& table) {

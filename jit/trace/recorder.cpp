@@ -207,9 +207,11 @@ Value Recorder::run_for(const Op* whole, const Op& op, std::span<const Value> ar
 Value Recorder::index(const Value& given_object, const Value& given_key) {
     const Value object = r_.decided(given_object);
     const Value key = object.is_tensor() && SymbolicNumbers::is_position(given_key) ? given_key : r_.decided(given_key);
+    if (r_.records() && object.kind() == Value::Kind::object && r_.is_compiled(object))
+        r_.stop("a field of what ms.jit gave is read");
     if (!r_.records()) {
         const vm::Watch unwatched(nullptr);
-        return r_.host.index(object, r_.plain(key));
+        return r_.host.index(r_.plain(object), r_.plain(key));
     }
     if (object.is_tensor()) {
         vm::Host::Part part = part_of(object, key);

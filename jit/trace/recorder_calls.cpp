@@ -56,7 +56,7 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
                            const vm::Destination& to) {
     const bool itself = contexts.empty() && r_.outside.is_in_derivatives(f);
     if (!r_.records()) {
-        for (Value& v : args) v = r_.plain(v);
+        args = unrecorded(f, args);
         if (itself) m.call_host(f, contexts, std::move(args), to);
         return itself;
     }
@@ -86,17 +86,26 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
     return true;
 }
 
+// The arguments of a call that is not recorded. ms.jit gets a function that it was given before as it is.
+vm::Values Recorder::unrecorded(const Value& f, std::span<const Value> args) {
+    vm::Values real;
+    for (const Value& v : args)
+        real.push_back(r_.is_compiled(v) && r_.outside.native(f) == Native::itself ? v : r_.plain(v));
+    return real;
+}
+
 // Calls a function that only the outside can run: an effect, repeated at each call.
 vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     if (!r_.records()) {
-        vm::Values real;
-        for (const Value& v : args) real.push_back(r_.plain(v));
+        const vm::Values real = unrecorded(f, args);
         const vm::Watch unwatched(nullptr);
         return r_.host.call(f, real);
     }
     const Native which = r_.outside.native(f);
     if (which == Native::error) {
         // The outside raises the error.
+        for (const Value& v : args)
+            if (vm::object_as<vm::Closure>(v)) r_.stop("a function is raised as an error");
         vm::Values real;
         for (const Value& v : args) real.push_back(r_.plain(v));
         const vm::Watch unwatched(nullptr);

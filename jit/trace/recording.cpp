@@ -387,10 +387,29 @@ Value Recording::given(const Value& v) {
     if (OwnTables::Own* own = tables.find(v)) return node_at(tables.give_away(*own));
     if (tables.goes_away(v) && !slot_of_.contains(vm::identity_of(v)))
         stop("a table that it makes and that contains itself is given away");
+    constexpr const char* kAway = " is given away (returned, stored or passed to a function that is not compiled)";
+    if (is_compiled(v)) stop(str("what ms.jit gave", kAway));
     const bool function = vm::object_as<vm::Closure>(v) && !functions_.contains(vm::identity_of(v));
     if (function || vm::object_as<vm::LocalCell>(v) || vm::object_as<vm::Context>(v) || vm::object_as<vm::Shadow>(v))
-        stop("a function that it makes is given away (returned, stored or passed to a function that is not compiled)");
+        stop(str("a function that it makes", kAway));
     return operand(v);
+}
+
+void Recording::settle_captures(const Value& v, std::unordered_set<const void*>& seen) {
+    auto* closure = vm::object_as<vm::Closure>(v);
+    auto* cell = vm::object_as<vm::LocalCell>(v);
+    if ((!closure && !cell) || !seen.insert(vm::identity_of(v)).second) return;
+    if (closure)
+        for (Value& captured : closure->captures) {
+            if (auto* number = symbolic_number(captured)) captured = number->value;
+            settle_captures(captured, seen);
+        }
+    if (cell) {
+        if (const Value content = cell->get(); symbolic_number(content))
+            cell->set(symbolic_number(content)->value);
+        else
+            settle_captures(content, seen);
+    }
 }
 
 Value Recording::plain(const Value& v) {
@@ -400,14 +419,24 @@ Value Recording::plain(const Value& v) {
         for (const Value& item : v.items()) items.push_back(plain(item));
         return Value::list(std::move(items));
     }
-    // A function that leaves the call must not hold symbolic numbers.
-    if (auto* closure = vm::object_as<vm::Closure>(v))
-        for (Value& captured : closure->captures) {
-            if (symbolic_number(captured)) captured = plain(captured);
-            if (auto* cell = vm::object_as<vm::LocalCell>(captured); cell && symbolic_number(cell->get()))
-                cell->set(plain(cell->get()));
-        }
+    // Where nothing is recorded any more, a function has no use for symbolic numbers, and one that leaves the call must
+    // not hold any.
+    if (!records() && vm::object_as<vm::Closure>(v)) {
+        std::unordered_set<const void*> seen;
+        settle_captures(v, seen);
+    }
+    if (!records() && is_compiled(v)) {
+        Compiled& c = compiled_.at(vm::identity_of(v));
+        if (c.made.is_nil()) c.made = host.call(c.maker, c.args)[0];
+        return c.made;
+    }
     return v;
+}
+
+void Recording::note_compiled(const Value& maker, vm::Values args) {
+    for (size_t i = 1; i < args.size(); ++i) args[i] = plain(args[i]);
+    const void* const function = vm::identity_of(args[0]);
+    compiled_[function] = {maker, {}, std::move(args)};
 }
 
 Value Recording::outward(const Value& v) {

@@ -71,6 +71,13 @@ class Recording {
     // Notes a tensor that was made of plain values alone.
     void made(const Value& tensor);
     bool is_made(const Value& tensor) const { return constants_.contains(vm::identity_of(tensor)); }
+    // Notes that ms.jit, which is `maker`, was called with these arguments. For as long as the call is recorded the
+    // first of them, the function, stands for the result: a derivative knows it by its identity. The outside gets the
+    // result.
+    void note_compiled(const Value& maker, vm::Values args);
+    bool is_compiled(const Value& f) const {
+        return !compiled_.empty() && f.kind() == Value::Kind::object && compiled_.contains(vm::identity_of(f));
+    }
     // Notes a function of the machine that comes from outside.
     void note_function(const Value& f);
     bool is_noted(const Value& f) const { return functions_.contains(vm::identity_of(f)); }
@@ -135,6 +142,8 @@ class Recording {
     // Drops what was kept for the records once the recording is stopped: the call may go on for long.
     void forget();
     bool is_in_code(const Value& tensor) const;
+    // Puts plain numbers in place of the symbolic ones that a function or a variable holds.
+    void settle_captures(const Value& v, std::unordered_set<const void*>& seen);
 
     Progress& progress_;
     const Limits& limits_;
@@ -159,6 +168,11 @@ class Recording {
     // from outside, whose variables are foreign_, and tensors that have a handle there.
     std::unordered_map<const void*, Value> functions_;
     std::unordered_set<const void*> foreign_;
+    struct Compiled {
+        Value maker, made;
+        vm::Values args;
+    };
+    std::unordered_map<const void*, Compiled> compiled_;  // by identity of the function
     struct Handle {
         Value tensor, handle;
     };
