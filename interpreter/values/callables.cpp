@@ -8,12 +8,6 @@ bool is_compiled(lua_State* L, int argument) {
     return lua_type(L, argument) == LUA_TUSERDATA && luaL_testudata(L, argument, jit::kMetatable);
 }
 
-void use_target(lua_State* L, int argument) {
-    if (!is_compiled(L, argument)) return;
-    lua_getiuservalue(L, argument, jit::kCompiledTarget);
-    lua_replace(L, argument);
-}
-
 void use_as_function(lua_State* L, int argument) {
     if (!is_compiled(L, argument)) return;
     luaL_checkstack(L, 4, "function");
@@ -26,6 +20,15 @@ void use_as_function(lua_State* L, int argument) {
         lua_setiuservalue(L, argument, jit::kCompiledStandIn);
     }
     lua_replace(L, argument);
+}
+
+void use_target(lua_State* L, int argument) {
+    if (!is_compiled(L, argument)) return;
+    lua_getiuservalue(L, argument, jit::kCompiledTarget);
+    if (lua_isfunction(L, -1)) return lua_replace(L, argument);
+    // An object that can be called, such as a cell, is no function.
+    lua_pop(L, 1);
+    use_as_function(L, argument);
 }
 
 void replace_functions(lua_State* L, std::initializer_list<Replacement> replacements) {

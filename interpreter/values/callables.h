@@ -27,7 +27,8 @@ enum CompiledSlot : int {
 bool is_compiled(lua_State* L, int argument);
 // Replaces a compiled function among the arguments by a plain function that calls it.
 void use_as_function(lua_State* L, int argument);
-// The same with its original, for code that inspects a function or runs it in a coroutine, where nothing is compiled.
+// The same with its original where that is a function, for code that inspects a function or runs it in a coroutine,
+// where nothing is compiled.
 void use_target(lua_State* L, int argument);
 
 // A replacement for one of Lua's own functions, which is its first upvalue.

@@ -164,7 +164,8 @@ bool LibraryCalls::tells(Native which, const Value& f, vm::Values& args, vm::Val
         case Native::itself:
             if (args.empty()) return false;
             results.push_back(args[0]);
-            if (args[0].kind() == Value::Kind::object) r_.note_compiled(f, args);
+            // An object that can be called, such as a cell, has fields of its own.
+            if (r_.host.is_function(args[0])) r_.note_compiled(f, args);
             return true;
         case Native::inside:
             results.push_back(Value(true));

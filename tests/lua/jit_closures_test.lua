@@ -118,6 +118,16 @@ local uses = {
     local object = setmetatable({}, { __call = function(_, x) return c(x) end, __index = function() return c end })
     return object(v) + object.field(v)
   end,
+  ["a cell"] = function(c, v)
+    local Net = ms.nn.Cell:extend("Net")
+    function Net:init() self.calls = 0 end
+    function Net:construct(z)
+      self.calls = self.calls + 1
+      return c(z) * self.calls
+    end
+    local net = ms.jit(Net())
+    return net(v) + select(2, pcall(coroutine.wrap(net), v))
+  end,
   ["coroutine"] = function(c, v) return coroutine.wrap(function() return c(v) end)() end,
   ["ms.grad"] = function(c, v) return ms.grad(ms.jit(function(x) return c(x):sum() end))(v) end,
   ["ms.vjp"] = function(c, v) return (select(2, ms.vjp(ms.jit(c), v)))(v) end,

@@ -14,6 +14,10 @@ local function asked(f)
   return f
 end
 local function object(f) return setmetatable({ f = f }, { __call = function(self, z) return self.f(z) end }) end
+local Wrapped = nn.Cell:extend("Wrapped")
+function Wrapped:init(f) self.f, self.calls = f, 0 end
+function Wrapped:construct(z) self.calls = self.calls + 1 return self.f(z) * self.calls end
+local function cell(f) return Wrapped(f) end
 local function loss(f) return function(z) return ops.sum(f(z)) end end
 ]]
 
@@ -94,6 +98,12 @@ function Transforms.source(random)
     "n > 2 and %f or %g", "function(z) return ops.sum(ms.jacrev(%f)(z), 0) end", "function(z) return ms.stop_gradient(%f(z)) + z end",
     "function(z) local t = { z } for i = 1, 2 do t[i + 1] = %f(t[i]) end return t[#t] end",
     "ms.grad(function(z) return ops.sum(%f(z) * %g(z)) end)",
+    "function(z) return coroutine.wrap(function(v) return %f(v) end)(z) end",
+    "(function() local s = %k return function(z) s = s * 0.5 + 1 return %f(z) * s end end)()",
+    "(function() local t = { [%f] = %k } return function(z) local f, k = next(t) return f(z) * k end end)()",
+    "cell(%f)", "ms.jit(cell(%f))", "function(z) return ops.HyperMap()(%f, { z, %g(z) })[2] end",
+    "function(z) if z:sum():item() > %k then error(\"large\") end return %f(z) end",
+    "ms.jit(function(z) return %f(z) + %k end)", "ms.vmap(function(a) return ops.sum(%f(a * ops.ones({ 3 }, ms.float64))) end)",
   }
   function func(deep)
     if deep <= 0 then return #scope.f > 0 and random() < 0.4 and pick(scope.f) or "(" .. lambda(0) .. ")" end
