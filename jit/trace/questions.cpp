@@ -55,7 +55,7 @@ void Questions::check_key(const Value& key) {
 
 Value Questions::read(const Value& table, const Value& key) {
     if (r_.records()) check_key(key);
-    if (!r_.records()) return r_.plain(r_.host.raw_get(table, r_.plain(key)));
+    if (!r_.records()) return r_.plain(r_.host.raw_get(table, key));
     if (r_.tables.find(table)) return r_.host.raw_get(table, r_.decided(key));
     r_.numbers.decide_keys(table);
     // The outside cannot have a key that only this run knows. The table itself must not be asked: where a call is

@@ -68,7 +68,7 @@ vm::Values Recorder::record(const Value& f) {
         std::vector<Value> values;
         for (const Value& v : results) values.push_back(r_.given(v));
         r_.event(Step(Step::Kind::finish, {Value::list(std::move(values))}), [](vm::Values&) {});
-        for (Value& v : results) v = r_.outward(v);
+        for (Value& v : results) v = r_.is_compiled(v) ? r_.compiled(v) : r_.outward(v);
     });
     return results;
 }
@@ -211,7 +211,7 @@ Value Recorder::index(const Value& given_object, const Value& given_key) {
         r_.stop("a field of what ms.jit gave is read");
     if (!r_.records()) {
         const vm::Watch unwatched(nullptr);
-        return r_.host.index(r_.plain(object), r_.plain(key));
+        return r_.host.index(r_.compiled(object), r_.plain(key));
     }
     if (object.is_tensor()) {
         vm::Host::Part part = part_of(object, key);
@@ -285,7 +285,7 @@ bool Recorder::compare(const Op& primitive, const Value& given_a, const Value& g
     const bool equality = lua::facts(primitive).operation == lua::Operation::equal;
     auto really = [&] {
         const vm::Watch unwatched(nullptr);
-        return r_.records() ? r_.host.compare(primitive, a, b) : r_.host.compare(primitive, r_.plain(a), r_.plain(b));
+        return r_.host.compare(primitive, a, b);
     };
     if (!r_.records()) return really();
     if (a.is_tensor() || b.is_tensor()) {

@@ -56,7 +56,7 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
                            const vm::Destination& to) {
     const bool itself = contexts.empty() && r_.outside.is_in_derivatives(f);
     if (!r_.records()) {
-        args = unrecorded(f, args);
+        for (Value& v : args) v = r_.plain(v);
         if (itself) m.call_host(f, contexts, std::move(args), to);
         return itself;
     }
@@ -86,11 +86,12 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
     return true;
 }
 
-// The arguments of a call that is not recorded. ms.jit gets a function that it was given before as it is.
+// The arguments that the outside gets of a call that is not recorded. ms.jit gets a function that it was given before
+// as it is.
 vm::Values Recorder::unrecorded(const Value& f, std::span<const Value> args) {
     vm::Values real;
     for (const Value& v : args)
-        real.push_back(r_.is_compiled(v) && r_.outside.native(f) == Native::itself ? v : r_.plain(v));
+        real.push_back(r_.is_compiled(v) && r_.outside.native(f) != Native::itself ? r_.compiled(v) : r_.plain(v));
     return real;
 }
 
@@ -127,7 +128,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     s.effect = !looks && which != Native::shape && which != Native::rank;
     const bool unknown = s.effect && (which != Native::local || calls_back);
     vm::Values real;
-    for (const Value& v : args) real.push_back(r_.outward(v));
+    for (const Value& v : args) real.push_back(r_.is_compiled(v) ? r_.compiled(v) : r_.outward(v));
     vm::Values results = r_.event(std::move(s), [&](vm::Values& values) { values = r_.host.call(f, real); });
     if (unknown) {
         r_.questions.forget_all();

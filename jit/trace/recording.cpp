@@ -425,11 +425,6 @@ Value Recording::plain(const Value& v) {
         std::unordered_set<const void*> seen;
         settle_captures(v, seen);
     }
-    if (!records() && is_compiled(v)) {
-        Compiled& c = compiled_.at(vm::identity_of(v));
-        if (c.made.is_nil()) c.made = host.call(c.maker, c.args)[0];
-        return c.made;
-    }
     return v;
 }
 
@@ -437,6 +432,14 @@ void Recording::note_compiled(const Value& maker, vm::Values args) {
     for (size_t i = 1; i < args.size(); ++i) args[i] = plain(args[i]);
     const void* const function = vm::identity_of(args[0]);
     compiled_[function] = {maker, {}, std::move(args)};
+}
+
+Value Recording::compiled(const Value& f) {
+    const Value settled = plain(f);
+    if (records() || !is_compiled(f)) return settled;
+    Compiled& c = compiled_.at(vm::identity_of(f));
+    if (c.made.is_nil()) c.made = host.call(c.maker, c.args)[0];
+    return c.made;
 }
 
 Value Recording::outward(const Value& v) {

@@ -72,9 +72,11 @@ class Recording {
     void made(const Value& tensor);
     bool is_made(const Value& tensor) const { return constants_.contains(vm::identity_of(tensor)); }
     // Notes that ms.jit, which is `maker`, was called with these arguments. For as long as the call is recorded the
-    // first of them, the function, stands for the result: a derivative knows it by its identity. The outside gets the
-    // result.
+    // first of them, the function, stands for the result: a derivative knows it by its identity.
     void note_compiled(const Value& maker, vm::Values args);
+    // Once nothing is recorded: what `maker` makes, for the functions and the callers that see it; of other values the
+    // same as plain().
+    Value compiled(const Value& f);
     bool is_compiled(const Value& f) const {
         return !compiled_.empty() && f.kind() == Value::Kind::object && compiled_.contains(vm::identity_of(f));
     }
