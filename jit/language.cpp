@@ -103,9 +103,6 @@ void add_state(Rows& r) {
           {.effect = Effect::state});
     r.add("keep(contexts: any, values: any)", "Values that are needed until here.",
           {.effect = Effect::state, .derivative = rules::keep});
-    r.add("meets_errors(coroutine: any)",
-          "Whether functions of the suspended coroutine meet errors or have variables to close.",
-          {.effect = Effect::state});
     r.add("backward(coroutine: any, k: any, order: any)",
           "The coroutine that takes the cotangents of what resumption k gave; nil: there are none.",
           {.effect = Effect::state});

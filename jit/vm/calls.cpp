@@ -263,7 +263,12 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
         if (has_box(contexts, args) && computes(whole_graph(*closure->function)))
             return call_of_contents(f, contexts, std::move(args), to);
         Value keep = f;
-        return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args), to);
+        // What coroutine.wrap gives is a function of C to the program: its caller, of which an error tells, stays.
+        static const Function* const wrap = prelude(Prelude::wrap).function;
+        Destination there = to;
+        there.stays |= closure->function == wrap;
+        return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args),
+                     there);
     }
     if (auto* batched = object_as<BatchedFunction>(f)) return batched->call(*this, contexts, std::move(args), to);
     if (auto* native = object_as<NativeFunction>(f)) return coroutines_.call(*native, contexts, std::move(args), to);

@@ -50,12 +50,6 @@ bool same_contexts(std::span<const Value> a, const Values& b) {
                       [](const Value& x, const Value& y) { return x.object() == y.object(); });
 }
 
-bool has_error_handlers(const State& state) {
-    return !state.closing.empty() || std::ranges::any_of(state.frames, [](const Frame& frame) {
-        return frame.code->function && frame.code->function->failed;
-    });
-}
-
 }  // namespace
 
 Coroutine::Coroutine(Value f) {
@@ -344,11 +338,6 @@ void Coroutines::call(const NativeFunction& f, std::span<const Value> contexts, 
 
 namespace {
 
-void meets_errors(Machine& m, const Instr& i) {
-    auto* coroutine = object_as<Coroutine>(m.operand(i, 0));
-    m.set(i, Value(coroutine && has_error_handlers(coroutine->state())));
-}
-
 void backward(Machine& m, const Instr& i) {
     m.set(i, m.coroutines().backward(m.operand(i, 0), m.operand(i, 1).integer(), m.operand(i, 2).integer()));
 }
@@ -356,7 +345,7 @@ void backward(Machine& m, const Instr& i) {
 }  // namespace
 
 std::span<const NamedHandler> coroutine_handlers() {
-    static constexpr NamedHandler list[] = {{"meets_errors", meets_errors}, {"backward", backward}};
+    static constexpr NamedHandler list[] = {{"backward", backward}};
     return list;
 }
 

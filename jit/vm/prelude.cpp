@@ -233,11 +233,10 @@ constexpr Row kRows[] = {
 }
 )"},
     {Prelude::wrap, R"(graph coroutine.wrap(%0 coroutine: ?, %1 ...: ?) captures 1 variadic {
-  %2 = meets_errors(%0) : ?
-  %3 = guard(%2) : ?
-  %4 = spread({%0}, %1) : ?
-  %5 = call(go_on, %4) : ?
-  return %5
+  %2 = guard(true) : ?
+  %3 = spread({%0}, %1) : ?
+  %4 = call(go_on, %3) : ?
+  return %4
 }
 )"},
     {Prelude::resume_back,

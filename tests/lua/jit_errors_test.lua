@@ -345,4 +345,56 @@ t.test("a file that dofile runs may yield", function()
   os.remove(path)
 end)
 
+t.test("an error that leaves what coroutine.wrap gave names its caller as well, in every call", function()
+  local n
+  local ops = ms.ops
+  local function in_tail(limit)
+    n = n + 1
+    local function f(z)
+      return coroutine.wrap(function(v)
+        if v:sum():item() > limit then error("large") end
+        return v * 2
+      end)(z)
+    end
+    return f(ops.ones { 2 } * n)
+  end
+  local function in_between(limit)
+    n = n + 1
+    local y = ops.ones { 2 } * n
+    local result = coroutine.wrap(function(v)
+      coroutine.yield(v)
+      if v:sum():item() > limit then error("large") end
+      return v * 2
+    end)
+    result(y)
+    local last = result()
+    return last
+  end
+  local function dead()
+    n = n + 1
+    local y = ops.ones { 2 } * n
+    local result = coroutine.wrap(function(v) return v end)
+    result(y)
+    local last = result()
+    return last
+  end
+  local function outcomes(f)
+    local list = {}
+    n = 0
+    for i = 1, 8 do
+      local ok, e = pcall(f, 6)
+      list[i] = ok and "right" or e
+    end
+    return list
+  end
+  for _, f in ipairs { in_tail, in_between, dead } do
+    local expected = outcomes(f)
+    t.equal(expected[8]:find "^[^\n]*:%d+: .*" ~= nil, true)
+    t.equal(outcomes(ms.jit(f)), expected)
+    local function value(limit) return ms.value_and_grad(function(z) return ops.sum(f(limit)) + z end)(0.0) end
+    if f ~= dead then t.equal(outcomes(value), expected) end
+    if f ~= dead then t.equal(outcomes(ms.jit(value)), expected) end
+  end
+end)
+
 t.finish()
