@@ -15,9 +15,22 @@ local function asked(f)
 end
 local function object(f) return setmetatable({ f = f }, { __call = function(self, z) return self.f(z) end }) end
 local Wrapped = nn.Cell:extend("Wrapped")
-function Wrapped:init(f) self.f, self.calls = f, 0 end
-function Wrapped:construct(z) self.calls = self.calls + 1 return self.f(z) * self.calls end
-local function cell(f) return Wrapped(f) end
+function Wrapped:init(f, k)
+  self.f, self.k, self.calls = f, k, 0
+  self.w = ms.Parameter(ops.full({ 3 }, 0.5, ms.float64) * k, { name = "w" })
+end
+function Wrapped:construct(z)
+  self.calls = self.calls + 1
+  return self.f(z * self.w) * self.calls + self.k
+end
+local function slope(net, z)
+  return ms.value_and_grad(function(v) return ops.sum(net(v)) end, nil, net:trainable_params())(z)
+end
+local function trained(net, z, rate)
+  local optimizer = nn.Momentum(net:trainable_params(), rate, 0.5)
+  for _ = 1, 2 do optimizer((select(2, slope(net, z)))) end
+  return net
+end
 local function loss(f) return function(z) return ops.sum(f(z)) end end
 ]]
 
@@ -101,7 +114,10 @@ function Transforms.source(random)
     "function(z) return coroutine.wrap(function(v) return %f(v) end)(z) end",
     "(function() local s = %k return function(z) s = s * 0.5 + 1 return %f(z) * s end end)()",
     "(function() local t = { [%f] = %k } return function(z) local f, k = next(t) return f(z) * k end end)()",
-    "cell(%f)", "ms.jit(cell(%f))", "function(z) return ops.HyperMap()(%f, { z, %g(z) })[2] end",
+    "Wrapped(%f, %k)", "ms.jit(Wrapped(%f, %k))", "trained(Wrapped(%f, %k), x, 0.1)",
+    "function(z) return select(2, slope(Wrapped(%f, %k), z))[1] + z end",
+    "(function() local net = Wrapped(%f, %k) net:register_forward_hook(function(_, _, y) return y * %k end) return net end)()",
+    "(function() local w = ms.Parameter(x * %k) return function(z) w:set_data(%f(w)) return z * w end end)()", "function(z) return ops.HyperMap()(%f, { z, %g(z) })[2] end",
     "function(z) if z:sum():item() > %k then error(\"large\") end return %f(z) end",
     "ms.jit(function(z) return %f(z) + %k end)", "ms.vmap(function(a) return ops.sum(%f(a * ops.ones({ 3 }, ms.float64))) end)",
   }
