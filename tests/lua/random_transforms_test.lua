@@ -1,14 +1,15 @@
 -- Random programs that transform functions and go on with them (programs/transforms.lua), eagerly, by ms.jit and in graph mode: the
 -- results are the same to the bit, errors to the letter.
 --   lunaria tests/lua/random_transforms_test.lua [SEED [COUNT [ONLY]]]
--- ONLY is the number of one program, which is printed.
+-- ONLY is the number of one program, which is printed. A day runs a quarter of the 400 that there are without arguments.
 -- Eager mode only: what it compares is compiled here as well.
 package.path = "tests/lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local Transforms = require "programs.transforms"
+local today = require "support.today"
 local ops = ms.ops
 
-local seed, count, only = math.tointeger(tonumber(arg[1]) or 1), math.tointeger(tonumber(arg[2]) or 200), math.tointeger(tonumber(arg[3]))
+local seed, count, only = math.tointeger(tonumber(arg[1]) or 1), math.tointeger(tonumber(arg[2]) or 400), math.tointeger(tonumber(arg[3]))
 
 local function text_of(value)
   if not ms.is_tensor(value) then return (tostring(value):gsub("0x%x+", "address")) end
@@ -42,7 +43,7 @@ local forms = {
 }
 
 local passed, failed, erring = 0, 0, 0
-for index = only or 1, only or count do
+local function judge(index)
   math.randomseed(seed, index)
   local source = Transforms.source(math.random)
   if only then print(source) end
@@ -61,6 +62,9 @@ for index = only or 1, only or count do
     end
   end
   if same then passed = passed + 1 else failed = failed + 1 end
+end
+for index = only or 1, only or count do
+  if only or arg[2] or today.has(index, 4) then judge(index) end
 end
 print(("%d programs end in an error"):format(erring))
 print(("%d passed, %d failed"):format(passed, failed))
