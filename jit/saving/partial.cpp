@@ -119,6 +119,11 @@ bool gives_tensor(const ir::Node& result) {
 
 std::optional<std::vector<Partial>> told_by_structure(std::string_view function, const std::vector<Partial>& args) {
     if (function == "type" && args.size() == 1 && args[0].is_closure()) return {{Partial(Value("function"))}};
+    if ((function == "ms.is_tensor" || function == "ms.is_parameter" || function == "is_jit") && args.size() == 1 &&
+        args[0].is_closure())
+        return {{Partial(Value(false))}};
+    // A program is compiled as a whole: what ms.jit gives of a function is the function.
+    if (function == "make" && !args.empty()) return {{args[0]}};
     if ((function == "type" || function == "ms.is_tensor") && args.size() == 1 && args[0].is_node() &&
         gives_tensor(*args[0].value.node()))
         return {{function == "type" ? Partial(Value("userdata")) : Partial(Value(true))}};

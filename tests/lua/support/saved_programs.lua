@@ -271,6 +271,11 @@ function Router:construct(x)
 end
 local router = Router()
 program("a cell with branches and loops", router, { { a }, { b }, { a * 9 } }, { order = 1 })
+program("a function that it compiles and asks before the call", function(x, n)
+  local scaled = ms.jit(function(z) return z * n end)
+  if ms.is_tensor(scaled) or ms.is_parameter(scaled) or type(scaled) ~= "function" then return x end
+  return scaled(x) + ms.grad(ms.jit(function(z) return ops.sum(scaled(z) * z) end))(x)
+end, { { v, 2.0 }, { w, 0.5 } })
 local net = nn.SequentialCell(nn.Dense(2, 3), nn.Tanh(), nn.Dense(3, 1))
 local train = ms.value_and_grad(function(x, y) return ((net(x) - y) * (net(x) - y)):mean() end, nil,
   net:trainable_params())
