@@ -127,6 +127,12 @@ int is_followed(lua_State* L) {
     return 1;
 }
 
+// is_shared(x): whether more than the program's object holds the tensor: compiled code, a saved value.
+int is_shared(lua_State* L) {
+    lua_pushboolean(L, check_tensor(L, 1, "is_shared").body()->refs.load(std::memory_order_relaxed) > 1);
+    return 1;
+}
+
 // The key after another in a table's order.
 int next_key(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -255,6 +261,7 @@ int open_autodiff(lua_State* L) {
                                                                {"replace", protect<replace>},
                                                                {"is_float", protect<is_float>},
                                                                {"is_followed", protect<is_followed>},
+                                                               {"is_shared", protect<is_shared>},
                                                                {"is_dtype", protect<is_dtype>},
                                                                {"note_harmless", protect<note_harmless>},
                                                                {"original", protect<original>},

@@ -97,21 +97,41 @@ Error opaque_error(Machine& m, const Value& f, std::string what) {
         "ms.stop_gradient(x) where no gradient is wanted");
 }
 
-// Calls a function that only the host can run. Its results must not depend on followed values.
-void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
-    if (contexts.empty() || m.host().is_harmless(f)) return m.give(to, m.host().call(f, args), {});
-    bool followed = false, function = false, text = false, known = false;
+// What coroutine.wrap gives is a function of C to the program: its caller, of which an error tells, stays.
+Destination kept(const Closure& f, Destination to) {
+    static const Function* const wrap = prelude(Prelude::wrap).function;
+    to.stays |= f.function == wrap;
+    return to;
+}
+
+// How the arguments of a function of the host have to do with what is differentiated.
+struct Followed {
+    bool any = false;       // one depends on it
+    bool function = false;  // a closure does
+    bool text = false;      // a text was made of it
+    bool known = false;     // one is a tensor by which a derivative is computed
+};
+
+Followed followed_among(Machine& m, std::span<const Value> contexts, const Values& args) {
+    Followed found;
     for (const Value& v : args) {
         bool reached = false;
         for (const Value& c : contexts) {
             const auto& context = *static_cast<Context*>(c.object());
             reached |= reaches(m, context, v);
-            known |= v.is_tensor() && context.find(v);
+            found.known |= v.is_tensor() && context.find(v);
         }
-        followed |= reached;
-        function |= reached && object_as<Closure>(v);
-        text |= reached && shown(v).kind() == Value::Kind::string;
+        found.any |= reached;
+        found.function |= reached && object_as<Closure>(v);
+        found.text |= reached && shown(v).kind() == Value::Kind::string;
     }
+    return found;
+}
+
+// Calls a function that only the host can run. Its results must not depend on followed values.
+void call_opaque(Machine& m, const Value& f, std::span<const Value> contexts, Values& args, const Destination& to) {
+    if (contexts.empty() || m.host().is_harmless(f)) return m.give(to, m.host().call(f, args), {});
+    auto [followed, function, text, known] = followed_among(m, contexts, args);
     if (const Value coroutine = m.host().resumed_by(f, args)) {
         // The function's use of its arguments, and its reads and writes of shared objects, are unknown.
         for (const Value& c : contexts) {
@@ -262,13 +282,8 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     if (auto* closure = object_as<Closure>(f)) {
         if (has_box(contexts, args) && computes(whole_graph(*closure->function)))
             return call_of_contents(f, contexts, std::move(args), to);
-        Value keep = f;
-        // What coroutine.wrap gives is a function of C to the program: its caller, of which an error tells, stays.
-        static const Function* const wrap = prelude(Prelude::wrap).function;
-        Destination there = to;
-        there.stays |= closure->function == wrap;
-        return enter(derivative_of(*closure->function, order), keep, contexts, closure->captures, std::move(args),
-                     there);
+        const Destination there = kept(*closure, to);
+        return enter(derivative_of(*closure->function, order), f, contexts, closure->captures, std::move(args), there);
     }
     if (auto* batched = object_as<BatchedFunction>(f)) return batched->call(*this, contexts, std::move(args), to);
     if (auto* native = object_as<NativeFunction>(f)) return coroutines_.call(*native, contexts, std::move(args), to);

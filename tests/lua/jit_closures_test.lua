@@ -102,7 +102,10 @@ local uses = {
     local list = { c, d = c, [c] = 3 }
     return list.d(v) + list[1](v) * list[c]
   end,
-  ["pairs"] = function(c, v) for _, f in pairs { c = c } do return f(v) end end,
+  ["pairs"] = function(c, v)
+    for _, f in pairs { c = c } do v = f(v) end
+    return v
+  end,
   ["pcall"] = function(c, v) return (select(2, pcall(c, v))) end,
   ["xpcall"] = function(c, v) return (select(2, xpcall(c, print, v))) end,
   ["an error"] = function(c, v) return (select(2, pcall(error, c)))(v) end,
@@ -115,7 +118,7 @@ local uses = {
     return c(v)
   end,
   ["metamethods"] = function(c, v)
-    local object = setmetatable({}, { __call = function(_, x) return c(x) end, __index = function() return c end })
+    local object = setmetatable({}, { __call = function(_, z) return c(z) end, __index = function() return c end })
     return object(v) + object.field(v)
   end,
   ["a cell"] = function(c, v)
@@ -129,7 +132,7 @@ local uses = {
     return net(v) + select(2, pcall(coroutine.wrap(net), v))
   end,
   ["coroutine"] = function(c, v) return coroutine.wrap(function() return c(v) end)() end,
-  ["ms.grad"] = function(c, v) return ms.grad(ms.jit(function(x) return c(x):sum() end))(v) end,
+  ["ms.grad"] = function(c, v) return ms.grad(ms.jit(function(z) return c(z):sum() end))(v) end,
   ["ms.vjp"] = function(c, v) return (select(2, ms.vjp(ms.jit(c), v)))(v) end,
   ["ms.jvp"] = function(c, v) return (select(2, ms.jvp(ms.jit(c), { v }, { v }))) end,
   ["ms.vmap"] = function(c, v) return ms.vmap(ms.jit(c))(v) end,
@@ -144,9 +147,12 @@ local uses = {
   ["register_hook"] = function(c, v, n)
     local w = ms.Parameter(v)
     local handle = w:register_hook(function(d) return d * n end)
+    collectgarbage()
     local d = ms.grad(function() return c(w):sum() end, nil, { w })()[1]
     handle:remove()
-    return d
+    w:register_hook(function(slope) return slope * (0.5 - n) end)
+    collectgarbage()
+    return d + ms.grad(ms.jit(function(z) return ops.sum(c(z)) end))(w)
   end,
   ["ms.op"] = function(c, v, n) return ms.op(function(a, b) return a * b + 1 end)(c(v), v * n) end,
   ["f:lower"] = function(c, v)

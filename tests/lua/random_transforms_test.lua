@@ -57,7 +57,8 @@ local function judge(index)
     for round in ipairs(ROUNDS) do
       if same and found[round] ~= expected[round] then
         same = false
-        print(("FAIL program %d of seed %d, %s, call %d\n  %s\neagerly\n  %s"):format(index, seed, form[1], round, found[round], expected[round]))
+        print(("FAIL program %d of seed %d, %s, call %d\n  %s\neagerly\n  %s"):format(index, seed, form[1], round, found[round],
+          expected[round]))
       end
     end
   end

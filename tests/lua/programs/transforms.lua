@@ -117,7 +117,8 @@ function Transforms.source(random)
     "Wrapped(%f, %k)", "ms.jit(Wrapped(%f, %k))", "trained(Wrapped(%f, %k), x, 0.1)",
     "function(z) return select(2, slope(Wrapped(%f, %k), z))[1] + z end",
     "(function() local net = Wrapped(%f, %k) net:register_forward_hook(function(_, _, y) return y * %k end) return net end)()",
-    "(function() local w = ms.Parameter(x * %k) return function(z) w:set_data(%f(w)) return z * w end end)()", "function(z) return ops.HyperMap()(%f, { z, %g(z) })[2] end",
+    "(function() local w = ms.Parameter(x * %k) return function(z) w:set_data(%f(w)) return z * w end end)()",
+    "function(z) return ops.HyperMap()(%f, { z, %g(z) })[2] end",
     "function(z) if z:sum():item() > %k then error(\"large\") end return %f(z) end",
     "ms.jit(function(z) return %f(z) + %k end)", "ms.vmap(function(a) return ops.sum(%f(a * ops.ones({ 3 }, ms.float64))) end)",
   }
@@ -171,7 +172,8 @@ function Transforms.source(random)
     if random() < 0.7 then line("local c = count") declare("k", "c") end
   end
   for _ = 1, random(2, 6) do statement() end
-  return ("%sreturn function(x, n)\n%s\n  return %s, %s(%s), count\nend\n"):format(PRELUDE, table.concat(lines, "\n"), row(2), func(2), row(1))
+  line("return %s, %s(%s), count", row(2), func(2), row(1))
+  return ("%sreturn function(x, n)\n%s\nend\n"):format(PRELUDE, table.concat(lines, "\n"))
 end
 
 return Transforms
