@@ -74,6 +74,30 @@ for _, mode in ipairs { ms.PYNATIVE_MODE, ms.GRAPH_MODE } do
     local t1 = setmetatable({}, { __index = ms.jit(function(_, key) return key end) })
     fails("as __index of a metatable it needs a function around it", function() return t1.x end)
   end)
+  both("a compiled cell is a part of the cell that holds it", function()
+    local nn, ops = ms.nn, ms.ops
+    local Net = nn.Cell:extend("Net")
+    function Net:init()
+      self.body = ms.jit(nn.Dense(2, 3, { weight_init = "ones" }))
+      self.row = nn.SequentialCell { ms.jit(nn.Dense(3, 2, { weight_init = "ones" })), nn.Tanh() }
+    end
+    function Net:construct(x) return self.row(self.body(x)) end
+    local function trained()
+      local net = Net()
+      local optimizer = nn.SGD(net:trainable_params(), 0.1)
+      local slope = ms.value_and_grad(function(x) return ops.sum(net(x)) end, nil, net:trainable_params())
+      for _ = 1, 3 do optimizer((select(2, slope(ops.ones { 4, 2 } * 0.1)))) end
+      local names = {}
+      for i, p in ipairs(net:trainable_params()) do names[i] = p.name end
+      return names, net:set_train(false)(ops.ones { 1, 2 })
+    end
+    local names = { "body.weight", "body.bias", "row.0.weight", "row.0.bias" }
+    equal((trained()), names)
+    equal((ms.jit(trained)()), names)
+    local holder = nn.Cell()
+    holder:insert_child_to_cell("part", ms.jit(nn.Dense(2, 2)))
+    equal(#holder:trainable_params(), 2)
+  end)
 end
 
 t.finish()

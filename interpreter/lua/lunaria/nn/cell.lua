@@ -57,17 +57,19 @@ local function class_of(value)
 end
 
 --- Whether a value is a cell.
-local function is_cell(value)
-  return class_of(value) ~= nil
+local function is_cell(value) return class_of(value) ~= nil end
+
+-- The cell that a value is, or that it is compiled from (ms.jit(cell)); or nil.
+local function part_of(value)
+  if is_cell(value) then return value end
+  local target = jit.is_jit(value) and jit.target(value)
+  return target and is_cell(target) and target or nil
 end
 
-local function shown_key(key)
-  return math.type(key) and tostring(key - 1) or tostring(key)
-end
+local function shown_key(key) return math.type(key) and tostring(key - 1) or tostring(key) end
 
 -- Wrappers around a network leave its parameters the names that they have: auto_prefix is false.
 local function name_parameters(cell, key, child)
-  rawget(cell, "_known")[key] = child
   naming.changed(cell, child)
   if not cell.auto_prefix then return end
   for _, pair in ipairs(naming.parameters(child)) do pair[2].name = shown_key(key) .. "." .. pair[1] end
@@ -86,22 +88,20 @@ local function register(cell, key, value)
     local order = rawget(cell, "_order")
     order[#order + 1] = key
   end
+  known[key] = value
   if is_parameter(value) then
-    if value.name == "Parameter" then
-      value.name = shown_key(key)
-    end
-    known[key] = value
+    if value.name == "Parameter" then value.name = shown_key(key) end
     naming.changed(cell)
     local special = cell._special
     if special and special.dtype then see_in_dtype(cell, special) end
   else
-    name_parameters(cell, key, value)
+    name_parameters(cell, key, part_of(value))
   end
 end
 
 -- A field that did not exist so far.
 function Cell.__newindex(cell, key, value)
-  if is_parameter(value) or is_cell(value) then
+  if is_parameter(value) or part_of(value) then
     register(cell, key, value)
   end
   rawset(cell, key, value)
@@ -113,11 +113,12 @@ local function fields(cell)
   for _, key in ipairs(rawget(cell, "_order")) do
     local value = rawget(cell, key)
     local parameter = is_parameter(value)
-    if parameter or is_cell(value) then
+    local part = parameter and value or part_of(value)
+    if part then
       if not rawequal(known[key], value) then
         register(cell, key, value)
       end
-      list[#list + 1] = { key = key, value = value, parameter = parameter }
+      list[#list + 1] = { key = key, value = part, parameter = parameter }
     end
   end
   return list
@@ -662,7 +663,7 @@ end
 
 --- Registers a cell under a name.
 ---     > (function() local net = ms.nn.Cell:extend("Net")() net:insert_child_to_cell("act", ms.nn.ReLU()) return #net:cells() end)() --> 1
-function Cell:insert_child_to_cell(name, child) insert(self, "insert_child_to_cell", "child", is_cell, name, child) end
+function Cell:insert_child_to_cell(name, child) insert(self, "insert_child_to_cell", "child", part_of, name, child) end
 
 --- Puts a prefix in front of the names of all parameters.
 ---     > (function() local net = ms.nn.Dense(2, 3) net:update_parameters_name("head.") return net.weight.name end)() --> head.weight
@@ -692,4 +693,4 @@ function Cell:to(device)
   return self
 end
 
-return { Cell = Cell, layer = classes.define, is_cell = is_cell, class_of = class_of, cast_output = cast_output }
+return { Cell = Cell, layer = classes.define, is_cell = is_cell, class_of = class_of, part_of = part_of, cast_output = cast_output }

@@ -18,7 +18,7 @@ local function cells_of(where, ...)
     end
   end
   for i = 1, #list do
-    if not is_cell(list[i]) then
+    if not cells.part_of(list[i]) then
       fail(where, ("argument %d must be a cell, got %s"):format(i, describe(list[i])))
     end
   end
