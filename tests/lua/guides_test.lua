@@ -7,6 +7,7 @@ local entries = require "lunaria.help.entries"
 local others = require "lunaria.help.other_names"
 local own_names = require "support.own_names"
 
+t.in_parts()
 local lines = 0
 for _, guide in ipairs(require "lunaria.help.guides") do
   t.test(guide.title, function()

@@ -20,14 +20,17 @@ end
 reseed(seed)
 
 local passed, failures = 0, {}
-local days, number, begun = nil, 0, 0
+local days, number, begun, whole = nil, 0, 0, true
 
 -- From here on. 1: every test again. A test draws what it draws alone.
 function harness.each_day(n) days = n end
 
+-- From here on tests ask what was compiled: of parts of a call that is compiled as a whole nothing is told.
+function harness.in_parts() whole = false end
+
 function harness.test(name, f)
   -- What this changes outside has graph mode compile the whole call, so that it runs what tests define as well as what they do.
-  begun = begun + 1
+  if whole then begun = begun + 1 end
   if days then
     number = number + 1
     if not today.has(number, days) then return end

@@ -12,6 +12,7 @@ local function compiled(f, at_least)
   if report.eager or report.compiled_calls < at_least then error("not compiled: " .. tostring(report), 2) end
 end
 
+t.in_parts()
 test("1: branches and loops on values of tensors compile, differentiated too", function()
   local function steps(x)
     local n = 0
