@@ -208,10 +208,11 @@ int setlocal(lua_State* L) {
     return original(L);
 }
 
+size_t parameter_count(const ir::Graph& text) { return text.parameters().size() - text.captures - text.variadic; }
+
 // The name of a parameter of a function that compiled code made; null: it has fewer.
 const std::string* name_of_parameter(const ir::Graph& text, lua_Integer number) {
-    const size_t count = text.parameters().size() - text.captures - text.variadic;
-    if (number < 1 || static_cast<size_t>(number) > count) return nullptr;
+    if (number < 1 || static_cast<size_t>(number) > parameter_count(text)) return nullptr;
     return &text.parameters()[text.captures + static_cast<size_t>(number) - 1]->name;
 }
 
@@ -297,7 +298,7 @@ void describe_text(lua_State* L, const ir::Graph& text) {
     }
     lua_pop(L, 1);
     set_number(L, "linedefined", static_cast<size_t>(text.span.line));
-    set_number(L, "nparams", text.parameters().size() - text.captures - text.variadic);
+    set_number(L, "nparams", parameter_count(text));
     set_number(L, "nups", text.captures);
     if (lua_getfield(L, -1, "isvararg") == LUA_TBOOLEAN) {
         lua_pushboolean(L, text.variadic);

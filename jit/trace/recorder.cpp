@@ -68,7 +68,7 @@ vm::Values Recorder::record(const Value& f) {
         std::vector<Value> values;
         for (const Value& v : results) values.push_back(r_.given(v));
         r_.event(Step(Step::Kind::finish, {Value::list(std::move(values))}), [](vm::Values&) {});
-        for (Value& v : results) v = r_.is_compiled(v) ? r_.compiled(v) : r_.outward(v);
+        for (Value& v : results) v = r_.compiled(v);
     });
     return results;
 }
@@ -207,11 +207,10 @@ Value Recorder::run_for(const Op* whole, const Op& op, std::span<const Value> ar
 Value Recorder::index(const Value& given_object, const Value& given_key) {
     const Value object = r_.decided(given_object);
     const Value key = object.is_tensor() && SymbolicNumbers::is_position(given_key) ? given_key : r_.decided(given_key);
-    if (r_.records() && object.kind() == Value::Kind::object && r_.is_compiled(object))
-        r_.stop("a field of what ms.jit gave is read");
+    if (r_.records() && r_.is_compiled(object)) r_.stop("a field of what ms.jit gave is read");
     if (!r_.records()) {
         const vm::Watch unwatched(nullptr);
-        return r_.host.index(r_.compiled(object), r_.plain(key));
+        return r_.host.index(r_.is_compiled(object) ? r_.compiled(object) : object, r_.plain(key));
     }
     if (object.is_tensor()) {
         vm::Host::Part part = part_of(object, key);

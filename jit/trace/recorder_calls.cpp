@@ -128,7 +128,7 @@ vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     s.effect = !looks && which != Native::shape && which != Native::rank;
     const bool unknown = s.effect && (which != Native::local || calls_back);
     vm::Values real;
-    for (const Value& v : args) real.push_back(r_.is_compiled(v) ? r_.compiled(v) : r_.outward(v));
+    for (const Value& v : args) real.push_back(r_.compiled(v));
     vm::Values results = r_.event(std::move(s), [&](vm::Values& values) { values = r_.host.call(f, real); });
     if (unknown) {
         r_.questions.forget_all();

@@ -435,8 +435,8 @@ void Recording::note_compiled(const Value& maker, vm::Values args) {
 }
 
 Value Recording::compiled(const Value& f) {
-    const Value settled = plain(f);
-    if (records() || !is_compiled(f)) return settled;
+    if (records() || !is_compiled(f)) return outward(f);
+    plain(f);
     Compiled& c = compiled_.at(vm::identity_of(f));
     if (c.made.is_nil()) c.made = host.call(c.maker, c.args)[0];
     return c.made;

@@ -75,7 +75,7 @@ class Recording {
     // first of them, the function, stands for the result: a derivative knows it by its identity.
     void note_compiled(const Value& maker, vm::Values args);
     // Once nothing is recorded: what `maker` makes, for the functions and the callers that see it; of other values the
-    // same as plain().
+    // same as outward().
     Value compiled(const Value& f);
     bool is_compiled(const Value& f) const {
         return !compiled_.empty() && f.kind() == Value::Kind::object && compiled_.contains(vm::identity_of(f));
