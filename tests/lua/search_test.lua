@@ -88,7 +88,7 @@ for _, row in ipairs(questions) do
 end
 
 -- Lists of questions as they were written before the search had seen them: how many find the answer first, at least.
-local least = { 63, 26, 26, 26, 108, 46 }
+local least = { 63, 26, 26, 26, 108, 46, 69, 36, 106 }
 for i, list in ipairs(require "search_questions") do
   t.test("strangers' questions, list " .. i, function()
     local wrong = {}

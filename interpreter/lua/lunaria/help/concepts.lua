@@ -81,6 +81,7 @@ mirror, reverse the order, reversed, upside down, backwards order: flip
 shift elements, circular shift: roll
 random permutation, without replacement, random subset, shuffle rows, permute randomly, random order: randperm, shuffle
 gaussian, normal distribution, bell curve, normally distributed: normal, randn
+random values, random numbers, filled with random: rand, randn, uniform
 uniform numbers, uniformly distributed: rand, uniform
 random integers, dice roll: randint
 coin, binary random: bernoulli
@@ -115,7 +116,7 @@ today, current time, clock, timestamp, date: os.time, os.clock
 square brackets, python list, dictionary, dict, list comprehension: table
 neural network, neural net, net, architecture, mlp, perceptron: network, cell, Dense
 own network, trainable weights, layer with weights, learnable parameters, define a model, custom model, build a model, model class, own layer, custom layer, subclass: cell
-fully connected, linear layer, feed forward, feedforward: Dense
+fc, ffn, fully connected, linear layer, feed forward, feedforward: Dense
 convolutional, cnn, convnet: Conv2d
 transposed convolution, deconvolution, deconv, fractionally strided: Conv2dTranspose
 depthwise, separable, grouped convolution: Conv2d, group
@@ -131,8 +132,8 @@ position encoding, positional encoding, positional embedding, rope, rotary: rota
 word vector, word vectors, word embedding, lookup table, token embedding: Embedding
 mixture of experts, moe: moe, expert
 normalization layer, normalise activations: LayerNorm, BatchNorm2d, GroupNorm
-batch normalization, batchnorm, running statistics: BatchNorm2d
-layer normalization, layernorm: LayerNorm
+bn, batch normalization, batchnorm, running statistics: BatchNorm2d
+ln, layer normalization, layernorm: LayerNorm
 rms normalization, rmsnorm: RMSNorm
 regularization, overfitting, regularise, regularize, generalise better: Dropout, weight decay
 activation, nonlinearity, non linearity: relu, gelu
@@ -376,7 +377,7 @@ same shape as, like another tensor: zeros_like, ones_like
 maximum and its index, max and argmax: max, argmax
 closest value, nearest value, nearest element, closest element: argmin, searchsorted
 first occurrence, first index, index of value, position of value, find index: nonzero
-contains value, value in tensor, value in list, is in: isin
+contains value, value in list, is in: isin
 same elements, tensors equal, compare arrays: equal, allclose
 random split, split randomly: Dataset:split
 two inputs, several inputs, multiple inputs, several outputs, multiple outputs: cells, cell
@@ -418,7 +419,7 @@ elementwise maximum, elementwise comparison: maximum, greater
 rows where, rows with value, column equals, rows that satisfy, rows matching: guide.tensors, where, nonzero
 sum of diagonal, diagonal sum: trace
 random key, prng key, split key: Generator, random
-vector valued, returns a vector, vector output, non scalar: jacrev, jacfwd, vjp
+vector valued function, returns a vector, vector output, non scalar: jacrev, jacfwd, vjp
 number of workers, num workers, worker processes: set_num_parallel_workers, performance
 image to tensor, picture to tensor: ToTensor
 scale pixels, pixels between 0 and 1, scale to 0 1: Rescale, ToTensor
@@ -462,7 +463,7 @@ weights to zero, reset weights, reinitialize, re initialize: initializer
 copy a network, clone a model, duplicate network, deep copy model: load_param_into_net
 compare models, same weights: allclose
 nested cells, network in network, sub network, submodule: cells
-loop over layers, iterate layers, list layers: cells_and_names, cells
+sublayers, submodules, iterate over all layers, iterate over modules, modules of a network, children of a network, loop over layers, iterate layers, list layers: cells_and_names, cells
 layer by name, get a layer, access a layer: cells_and_names, cells
 skip layers, residual connection: cells
 dynamic shapes, variable batch size, changing sizes, last batch smaller: graph mode, batch
@@ -545,6 +546,149 @@ channel dropout, dropout channels, drop channels: Dropout2d
 inverse tangent, arc tangent, arctan: atan2
 new dimension, stack along, along a new dimension: stack
 step decay, decay every, drop the learning rate every: learning_rates, StepLR
+border, margin around, surround with zeros, frame around, zeros around: pad
+common values, common elements, shared values, in both arrays, in both lists, overlap of two sets: intersect1d
+set difference, in one but not in, missing from the other: setdiff1d
+set union, merge without duplicates, all values of both: union1d
+swap rows, swap two rows, exchange rows, reorder rows, swap columns, exchange columns: index_select, guide.tensors
+zero out gradients, zeroing gradients, reset gradients, clear gradients, gradients to zero, zero the gradients: training, value_and_grad
+warm start, warmstart, warmstarting, initialize from another model, weights of another model, partial weights, load partially, some of the weights: load_weights, load_param_into_net
+torchscript, script module, saved model, savedmodel, frozen graph, pb file: export, packaging
+deploy, deployment, production, put into production, ship a model: serving, packaging, export
+web service, web api, flask, fastapi, microservice: serving
+on a phone, mobile phone, mobile app, embedded device, edge device: lite, packaging
+fit in memory, larger than memory, too large for memory, out of core, huge dataset, big data: data, GeneratorDataset, MindDataset
+save during training, save while training, regularly save, save regularly, save periodically, autosave: ModelCheckpoint, checkpoints
+interrupt training, halt training, end training early, abort training, stops decreasing, loss not decreasing anymore, isn decreasing, no more progress: EarlyStopping
+training loss higher, test loss lower, loss differs between training and evaluation: set_train, Dropout
+model to train mode, training mode, inference mode, evaluation mode, test mode: set_train
+batch epoch, what is an epoch, epoch mean, number of epochs, how many epochs: training, Dataset:batch
+batch size, size of a batch, mini batch, minibatch, minibatches: Dataset:batch, data
+validation split, hold out, holdout, validation set, train validation test: split, model
+hyperparameter tuning, optuna, ray tune, random search, tuner, bayesian optimization: sweep, hyper-parameters, insight
+rounding, away from zero, round half: round
+coordinates polar, polar coordinates, cartesian coordinates: atan2, hypot, polar
+point distances, distances between points, distance of points, point to point: cdist
+subtract the mean, remove the mean, center data, centering, mean of each row, mean per row, row means: mean
+binary representation, to binary, integer to bits: bitwise
+accumulate at index, histogram with weights, sum by index, add repeated indices: index_add, bincount
+memory of operators, operator time, time per operator, per operator: profile
+where is time spent, hotspots, hot spots: profile, performance
+snippet, run time, runtime of code, execution time, elapsed time, how fast: %timeit, %time
+reproducible, determinism, deterministic, same result twice, nondeterministic: random, set_seed
+multi gpu, multiple gpus, many gpus, several gpus, gpus on a machine, gpus on one machine: ranks, launch
+multi node, multiple machines, many machines, several machines, multiple nodes, across machines: ranks, launch
+tpu, npu, accelerator, accelerators, hardware: devices
+zero redundancy, optimizer states sharded, shard optimizer, fsdp, deepspeed, sharded data parallel: set_auto_parallel_context, parallel
+model too large for one gpu, model parallel, split a model over gpus, layers on different gpus: set_auto_parallel_context, shard, PipelineCell
+stateful, keep the hidden state, carry the hidden state, state between batches: LSTM, GRU, RNN
+interpretability, explainability, explain predictions, captum, shap, lime, attribution, feature importance: explain
+class activation, cam, heatmap of attention: GradCAM
+ptq, dynamic quantization, post training quantization, int8, int4, weight quantization, quantise: quantize
+kd, teacher, student, distil, distill: Distillation
+sparsity, sparsify, zero small weights, lottery ticket: prune, MagnitudePruning
+operator fusion, fuse operators, fuse layers, kernel fusion: graph mode, jit
+static graph, dynamic graph, define by run, tf function, autograph: graph mode, jit
+eager execution, eager mode, imperative: PYNATIVE_MODE, graph mode
+ahead of time, aot: lower, compile, packaging
+recompile, recompilation, retrace, compiled again, cache miss: jit_report, performance
+control flow, if inside, branch on a tensor, while loop inside: cond, WhileLoop, graph mode
+scan over, lax scan, carry through a loop: scan
+unroll, unrolled: scan, RNN
+pytree, nested structure, nested tables of parameters, dict of parameters: grad, value_and_grad
+parameters as argument, functional model, functional call, pure function: value_and_grad, cells
+per sample gradients, per example gradients, gradient of each sample: vmap, PerSampleGradients
+gradient of each loss, gradient norm, size of the gradients, monitor gradients: clip_by_global_norm, norm, insight
+intermediate gradient, gradient of an activation, gradient of a hidden layer, retain grad: register_hook, register_backward_hook
+unused parameters, parameter without gradient, gradient is none, gradient missing, grad is none: gradients, trainable_params
+in place, inplace, mutate: assign, copy_
+view of, share storage, same memory: reshape, clone
+memory of a tensor, bytes of a tensor, size in bytes, memory size, megabytes: x.nbytes
+largest representable, machine epsilon, smallest positive, range of a dtype, limits of float: float32, float16
+uint8, unsigned, byte tensor: uint8
+boolean tensor, mask tensor, true false tensor: bool
+nested tensor, ragged, jagged, variable length sequences: padded_batch, sequence_mask
+string tensor, tensor of texts: string
+convert units, radians to degrees, degrees to radians: rad2deg, deg2rad
+sign of, negative numbers, flip the sign, minus: sign, neg
+clip negative, remove negative values, positive part: relu, clamp
+threshold, binarize, binarise, larger than a number: greater, threshold
+rescale, scale between, min max, minmax, normalize between 0 and 1, into the range: Rescale, min, max
+z normalize, standardize columns, standard scaler, whiten: std, mean, zscore
+euclidean, manhattan, minkowski, l1 distance, l2 distance: cdist, norm
+nearest neighbour, nearest neighbor, knn, k nearest, closest points: cdist, topk
+k means, kmeans, clustering, cluster: cdist, argmin
+decision tree, random forest, gradient boosting, xgboost, boosted trees: BoostedTrees
+logistic regression, classifier with one layer: Dense, cross_entropy, sigmoid
+support vector, svm: MultiMarginLoss, hinge
+autoencoder, vae, variational autoencoder, latent: training, cells, Conv2dTranspose
+diffusion, ddpm, denoise, denoising: training, randn
+gan, generative adversarial, discriminator: training
+reinforce, policy gradient, actor critic, ppo: Categorical, training
+word2vec, skip gram, negative sampling: Embedding
+recommender, recommendation, collaborative filtering, matrix factorization: Embedding, RowTable
+bbox, object detection, detector, yolo, anchor boxes, bounding box: iou, bounding_box_encode, vision
+semantic segmentation, unet, pixel classification: DiceLoss, Conv2dTranspose
+text generation, generate a sentence, complete a text, sample text: generate, language_models
+chatbot, assistant, conversation, prompt: chat_template, language_models
+sentence embedding, similarity of sentences, semantic search: cosine_similarity, Embedding
+tokenize, tokenization, tokeniser, tokenizer, split into words: Tokenizer, text
+translate, translation: Transformer, BleuScore
+speech to text, transcribe, asr: CTCLoss, audio
+denoise audio, noise reduction, echo: audio, lfilter
+video, frames, three dimensional convolution: Conv3d
+graph neural network, gcn, message passing, adjacency, node features: csr_matmul, unsorted_segment_sum
+point cloud, mesh of points, 3d points: cdist, plot.scatter
+physics informed, pde, differential equation, ode solver: grad, jvp
+monte carlo, markov chain, mcmc, hamiltonian, sampling posterior: probability, distribution
+confidence interval, bootstrap, hypothesis test, p value, significance: stats, ttest_1samp
+time zone, yesterday, tomorrow, day of week: os.date, os.time
+environment variable, environment variables: os.getenv, %env
+command line, argv, parse arguments, cli, argparse: arg
+logging, log to a file, verbose, verbosity, silence messages, suppress warnings: LUNARIA_LOG, warn
+documentation, docs, manual, reference, look up a function, docstring: help, lunaria --docs
+install, installation, setup, set up, pip, conda, docker image: packaging
+upgrade, what is new, release notes, changelog: version
+tutorial, getting started, first steps, beginner, quick start, quickstart, hello world, course: lunaria lessons, training
+jupyter, jupyterlab, notebook kernel, ipython: lunaria kernel
+vscode, editor, ide, autocomplete, auto completion, intellisense: lunaria stubs
+linter, lint, static analysis, check a script, type check: lunaria check
+unit test, assert close, testing: allclose
+stack trace, traceback, error message, where did it fail: debugging, %debug
+segfault, crash of the program, hang, hangs, deadlock, freezes: debugging, lunaria ranks
+loss curve, learning curve, training curve, plot accuracy, plot metrics: plots, insight
+matplotlib, pyplot, seaborn, plotly, chart, figure: plot
+confusion matrix plot, show a matrix, colour map, color map: plot.heatmap
+live plot, update a plot, animate: plots, update_display
+pandas, dataframe, data frame, spreadsheet, excel: CSVDataset
+hdf5, h5, matlab file, mat file, parquet, arrow: load, saving
+npz, npy, numpy file: load, save
+yaml, toml, config file, settings file: json
+zip file, gzip, compressed file, archive: io
+http, url, download, fetch a file: !COMMAND
+parallel, multithreading, multiprocessing, threads, concurrency: set_num_threads, launch
+async, asynchronous, background, non blocking: synchronize
+cuda stream, cuda event, cuda graph: Stream, Event
+cuda version, driver, cudnn, nvcc: devices
+global average pooling, global pooling, gap: AdaptiveAvgPool2d, mean
+half, fp16, bf16, bfloat, tf32, fp8: mixed_precision
+overflow, underflow, loss scale, scaler: mixed_precision, DynamicLossScaler
+sync batchnorm, synchronized batchnorm, batch norm across, batch norm over: SyncBatchNorm
+weight norm, spectral norm, lipschitz: norm
+stochastic depth, drop path, dropblock: Dropout
+data parallel, dataparallel, distributeddataparallel, replicate the model: ranks
+parameter server, elastic, fault tolerant, node failure: ranks, checkpoints
+time of an epoch, eta, remaining time, how long will: progress, TimeMonitor
+swap bytes, endian, raw bytes, binary file: string.unpack
+sort by key, sort a table, sort list of: table.sort
+dictionary keys, iterate over a dictionary, loop over a table: pairs
+length of a list, length of a table, number of items: #, table
+substring, split a string, join strings, replace in a string, trim: string.gsub, string.find, table.concat
+random number in lua, random float: math.random
+try except, try catch, raise an error, throw: pcall, error
+import a module, import a file, package path: require
+class, inheritance, object oriented, constructor: Cell:extend, setmetatable
+lambda, anonymous function, closure: guide.from_pytorch
 ]]):gmatch "([^\n]-): ([^\n]*)" do
   list[#list + 1] = { others, ours }
 end

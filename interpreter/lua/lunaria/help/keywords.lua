@@ -1,6 +1,7 @@
 -- Keywords of entries, beside their names and texts: what people look for by an entry, "name: words and phrases", one line for each.
+-- Here those of tensors, operators and layers; keywords_of_programs has the others.
 -- luacheck: no max line length
-local list = {}
+local list = require "lunaria.help.keywords_of_programs"
 for name, words in ([[
 ms.ops.matmul: matrix multiplication, matrix product, dot product, multiply matrices
 ms.ops.mul: elementwise product, hadamard product
@@ -23,16 +24,10 @@ ms.nn.MultiheadAttention: self attention, transformer
 ms.nn.LSTM: recurrent network
 ms.nn.Conv2d: convolutional layer, cnn
 ms.nn.Cell: base class of layers
-ms.value_and_grad: loss and gradients, value and gradient together, gradient only for some parameters
-ms.progress: progress bar
-ms.set_num_threads: number of threads, how many threads, use more cores
-ms.summary: number of parameters, count the parameters, layers of a network, parameters of each layer, architecture of a network
 ms.tensor: make a tensor, table to tensor
 x:item: tensor to number, get the value, single value, plain number from a tensor
 x:tolist: tensor to table, list of lists, tensor to list
 x:astype: change the dtype, cast, double to float, int to float, float to int
-%timeit: measure the time, benchmark, how long does a line take, time a piece of code
-!COMMAND: run a shell command
 ms.ops.abs: absolute value, magnitude of each element
 ms.ops.add: add two tensors, sum of two tensors
 ms.ops.all: all true, all elements nonzero, every element satisfies
@@ -251,85 +246,7 @@ ms.nn.Cell:to_float: layer in half precision
 ms.nn.Cell:recompute: save memory in the backward pass
 ms.nn.Cell:apply: apply a function to every layer, initialize all layers
 ms.nn.Optimizer: step of an optimizer, update the weights
-ms.grad: gradient of a function, gradient of the input
-ms.vjp: vector jacobian product
-ms.jvp: jacobian vector product
-ms.vmap: map over a batch, one argument fixed, axis of an argument
-ms.jit: compile a function, loop inside a compiled function
-ms.jit_report: what was compiled, recompiled every time
-ms.hessian: second derivatives
-ms.stop_gradient: without gradient, detach, no gradient
-ms.Model: trainer, keras like training
-ms.Model:train: train for some epochs
-ms.Model:fit: train and validate, validation during training
-ms.Model:eval: accuracy on the test set, evaluate on test data
-ms.Model:predict: run inference, prediction of new samples
-ms.save: save a tensor, save an array to disk, save weights
-ms.load: load a tensor, read npz
-ms.load_weights: load pretrained weights, weights with other names
-ms.load_param_into_net: copy weights into a network, missing keys, size mismatch of weights
-ms.save_checkpoint: save only the weights
-ms.load_checkpoint: read a checkpoint
-ms.export: export a network, onnx file
-ms.image: show an image, display a tensor as an image, grid of images
-ms.initializer: initial weights of a layer, xavier, kaiming
-ms.set_seed: same result every run, fix randomness
-ms.Generator: several random streams
-ms.set_device: choose a device
-ms.runtime.devices: is a gpu available, list of devices
-ms.runtime.memory_allocated: memory in use
-ms.runtime.max_memory_allocated: peak memory
-ms.profile: time of each operator
-ms.check_grad: test a gradient against differences
-ms.json: read json, write json
-ms.lite.quantize: int8 weights, smaller model
-ms.lite.generate: beam search, sampling text, stream tokens
-ms.lite.load_decoder: load a llama model, hugging face model
-ms.lite.serve: rest api
-ms.lite.Tokenizer: encode text, decode tokens
-ms.insight: tensorboard
 ms.slice: range of indices, every second element, step
-ms.boost.EMA: average of the weights, moving average of weights
-ms.train.Accuracy: share of right predictions
-ms.train.ConfusionMatrix: confusion matrix
-ms.train.F1: f1 score of a classifier
-ms.train.History: losses of each epoch
-ms.train.LossMonitor: print the loss, log the loss every n steps
-ms.train.TimeMonitor: time of each epoch
-ms.train.EarlyStopping: stop when validation does not improve
-ms.train.ReduceLROnPlateau: reduce the learning rate on plateau
-ms.train.LearningRateScheduler: change the learning rate during training
-ms.train.ModelCheckpoint: save after every epoch, keep the last checkpoints
-ms.train.BackupAndRestore: resume an interrupted training
-ms.train.Callback: own callback
-ms.train.SummaryCollector: record curves of a training
-ms.dataset.Dataset:batch: batch size, drop the last batch, number of workers, collate
-ms.dataset.Dataset:map: apply a transform, preprocess columns, number of workers
-ms.dataset.Dataset:filter: keep rows that satisfy
-ms.dataset.Dataset:shuffle: random order of rows
-ms.dataset.Dataset:split: train and test set, random split
-ms.dataset.Dataset:take: first rows of a dataset, subset of a dataset, limit the number of samples
-ms.dataset.Dataset:skip: leave out the first rows
-ms.dataset.Dataset:repeat_: several epochs in one pass
-ms.dataset.Dataset:zip: two datasets side by side
-ms.dataset.Dataset:concat: two datasets one after the other
-ms.dataset.Dataset:padded_batch: pad sequences of a batch, collate function, different lengths
-ms.dataset.Dataset:get_dataset_size: number of batches, length of a dataset
-ms.dataset.Dataset:create_dict_iterator: batches as tables by column
-ms.dataset.Dataset:create_tuple_iterator: loop over batches
-ms.dataset.GeneratorDataset: custom dataset class, own dataset, getitem and len, dataset from a function
-ms.dataset.NumpySlicesDataset: dataset of tensors in memory
-ms.dataset.WeightedRandomSampler: draw rare classes more often
-ms.dataset.vision.ToTensor: image to tensor between 0 and 1
-ms.dataset.vision.Rescale: scale pixels to 0 and 1
-ms.dataset.vision.Normalize: subtract the mean of each channel
-ms.dataset.vision.RandomCrop: random crop with padding
-ms.dataset.vision.RandomResizedCrop: crop and resize for imagenet
-ms.dataset.vision.RandomRotation: random rotation of images
-ms.dataset.vision.Grayscale: image to gray
-ms.dataset.vision.Decode: decode jpeg
-ms.dataset.vision.read_image: read an image file
-ms.dataset.vision.HWC2CHW: channels first
 x:to: move a tensor to gpu, to cpu
 x:iter: loop over rows of a tensor
 x.shape: dimensions of a tensor, number of rows and columns
@@ -338,12 +255,238 @@ x.dtype: type of the elements, check the type of a tensor
 x.device: where a tensor lies
 x.T: transpose of a matrix
 x:clone: copy a tensor
-%time: time of one statement
-%who: variables that are defined
-%memit: memory of a statement
-%run: run a script from the prompt
-%debug: look at variables after an error
-breakpoint: stop at a line, step through code
+ms.nn.ReLU: rectifier layer, activation layer
+ms.nn.GELU: gaussian error linear unit, transformer activation
+ms.nn.SiLU: swish activation, swish
+ms.nn.Mish: mish activation
+ms.nn.ELU: exponential linear unit
+ms.nn.SeLU: self normalizing network
+ms.nn.Tanh: hyperbolic tangent layer
+ms.nn.Sigmoid: logistic layer
+ms.nn.GLU: gated linear unit
+ms.nn.HSwish: hard swish, mobilenet activation
+ms.nn.HSigmoid: hard sigmoid
+ms.nn.RReLU: randomized leaky relu
+ms.nn.ReLU6: capped relu
+ms.nn.Softmax2d: softmax over channels
+ms.nn.LogSoftmax: log probabilities as a layer
+ms.nn.Identity: layer that does nothing, pass through, placeholder layer, skip a layer
+ms.nn.Unflatten: split an axis into several, reshape in a sequential network
+ms.nn.Pad: pad images
+ms.nn.ReflectionPad2d: mirror padding, reflect padding
+ms.nn.ReplicationPad2d: edge padding, replicate padding
+ms.nn.ConstantPad2d: pad with a value
+ms.nn.Unfold: patches of images, sliding blocks, im2col
+ms.nn.ChannelShuffle: shufflenet
+ms.nn.PixelUnshuffle: space to depth
+ms.nn.LPPool2d: power average pooling
+ms.nn.MaxPool1d: max pooling of sequences
+ms.nn.AvgPool1d: average pooling of sequences
+ms.nn.AdaptiveMaxPool2d: global max pooling
+ms.nn.MaxUnpool2d: undo max pooling, unpooling, segnet
+ms.nn.LRN: local response normalization, alexnet normalization
+ms.nn.SyncBatchNorm: synchronized batch normalization, batch norm over several gpus, batch statistics across devices
+ms.nn.RMSNorm: root mean square normalization, llama normalization
+ms.nn.BatchNorm3d: batch normalization of volumes
+ms.nn.InstanceNorm1d: instance normalization of sequences
+ms.nn.Conv1dTranspose: upsample a sequence
+ms.nn.Conv3dTranspose: upsample a volume
+ms.nn.Conv2dBnAct: convolution with batch norm and activation
+ms.nn.DenseBnAct: dense layer with batch norm and activation
+ms.nn.BiDense: bilinear layer, bilinear form
+ms.nn.EmbeddingLookup: large embedding table
+ms.nn.RowTable: embedding table in host memory, huge vocabulary, recommender
+ms.nn.RNNCell: one step of a recurrent network
+ms.nn.GRUCell: one step of a gru
+ms.nn.TransformerDecoder: stack of decoder layers, cross attention, causal decoder
+ms.nn.TransformerDecoderLayer: decoder block
+ms.nn.KVCache: key value cache, keys and values of earlier tokens, incremental decoding, cache for generation
+ms.nn.LoRADense: low rank adapter layer
+ms.nn.RingAttention: sequence parallel, context parallel, very long sequences
+ms.nn.TimeDistributed: same layer at every time step
+ms.nn.Dropout2d: drop whole channels, spatial dropout
+ms.nn.Dropout1d: drop channels of sequences
+ms.nn.Dropout3d: drop channels of volumes
+ms.nn.HuberLoss: robust regression loss, outliers
+ms.nn.MAELoss: absolute error loss
+ms.nn.RMSELoss: root mean squared error loss
+ms.nn.DiceLoss: segmentation loss, overlap loss
+ms.nn.MultiClassDiceLoss: segmentation loss of several classes
+ms.nn.GaussianNLLLoss: loss with a predicted variance, uncertainty of a regression, heteroscedastic
+ms.nn.PoissonNLLLoss: loss for counts, poisson regression
+ms.nn.MarginRankingLoss: ranking loss, learning to rank, which of two is better
+ms.nn.HingeEmbeddingLoss: hinge loss of similar pairs
+ms.nn.MultiMarginLoss: hinge loss, support vector machine loss, svm
+ms.nn.SoftMarginLoss: logistic loss
+ms.nn.MultiLabelSoftMarginLoss: multi label loss
+ms.nn.MultilabelMarginLoss: multi label hinge loss
+ms.nn.SoftmaxCrossEntropyWithLogits: cross entropy of mindspore, sparse labels, one hot labels
+ms.nn.TripletMarginWithDistanceLoss: triplet loss with another distance
+ms.nn.LossBase: write a loss of your own, reduction of a loss
+ms.nn.WithLossCell: network and loss in one cell
+ms.nn.WithGradCell: network that gives its gradients
+ms.nn.WithEvalCell: network for evaluation
+ms.nn.TrainOneStepCell: one training step as a cell, train step
+ms.nn.TrainOneStepWithLossScaleCell: training step with loss scale
+ms.nn.ForwardValueAndGrad: loss and gradients as a cell
+ms.nn.DistributedGradReducer: average gradients over ranks, synchronize gradients
+ms.nn.PipelineCell: pipeline parallelism, micro batches, pipeline stages
+ms.nn.MicroBatchInterleaved: overlap computation and communication
+ms.nn.Adagrad: sparse gradients optimizer
+ms.nn.Adadelta: optimizer without a learning rate
+ms.nn.AdaMax: adam with infinity norm
+ms.nn.AdaFactor: optimizer with little memory, memory efficient optimizer
+ms.nn.Lamb: large batch optimizer, bert optimizer
+ms.nn.LARS: large batch training, layer wise adaptive rate
+ms.nn.LazyAdam: adam for sparse gradients, adam for embeddings
+ms.nn.FTRL: follow the regularized leader, click through rate
+ms.nn.Rprop: resilient backpropagation
+ms.nn.ASGD: averaged sgd, polyak averaging
+ms.nn.thor: second order optimizer, natural gradient, kfac
+ms.nn.ExponentialDecayLR: exponential decay of the rate
+ms.nn.PolynomialDecayLR: linear decay, polynomial decay of the rate
+ms.nn.piecewise_constant_lr: rate in steps, milestones, step decay list
+ms.nn.cosine_decay_lr: cosine schedule as a list
+ms.nn.warmup_lr: warmup as a list
+ms.nn.get_activation: activation by name
+ms.nn.Jvp: jacobian vector product of a network
+ms.nn.Vjp: vector jacobian product of a network
+ms.nn.ClipByNorm: clip a tensor by its norm
+ms.nn.GraphCell: run a mindir file as a network
+ms.Parameter: trainable tensor, learnable weight, own parameter
+ms.scipy.optimize.minimize: minimize a function, bfgs, nonlinear optimization
+ms.scipy.optimize.linear_sum_assignment: hungarian algorithm, assignment problem, matching of costs
+ms.scipy.stats.linregress: linear regression of two variables, slope and intercept
+ms.scipy.stats.pearsonr: pearson correlation
+ms.scipy.stats.spearmanr: rank correlation
+ms.scipy.stats.ttest_1samp: t test, significance
+ms.scipy.stats.zscore: standardize values, standard score
+ms.scipy.stats.skew: skewness
+ms.scipy.stats.kurtosis: heavy tails
+ms.scipy.special.expit: logistic function
+ms.scipy.special.comb: binomial coefficient, n choose k
+ms.scipy.special.factorial: factorial
+ms.scipy.signal.convolve: convolution of signals
+ms.scipy.signal.lfilter: filter a signal
+ms.scipy.fft.dct: discrete cosine transform
+ms.scipy.sparse.linalg.cg: conjugate gradient, large sparse system
+ms.scipy.linalg.solve: solve a linear system
+ms.scipy.linalg.expm: matrix exponential
+ms.scipy.linalg.toeplitz: toeplitz matrix
+ms.sparse: sparse matrices
+ms.ops.csr_matmul: sparse matrix product, sparse times dense, spmm
+ms.ops.all_reduce: sum over ranks, average over processes, nccl all reduce
+ms.ops.all_gather: gather from all ranks
+ms.ops.reduce_scatter: reduce and scatter over ranks
+ms.ops.all_to_all: exchange between ranks
+ms.ops.barrier: wait for all ranks
+ms.ops.conv2d: two dimensional convolution, grouped convolution, dilated convolution, depthwise convolution
+ms.ops.dot: inner product of vectors
+ms.ops.cross: cross product of vectors
+ms.ops.cov: covariance matrix
+ms.ops.fold: columns to image, overlapping blocks to image
+ms.ops.sliding_window: moving window, rolling window, overlapping windows, windows of a sequence
+ms.ops.kthvalue: k-th smallest value, k smallest
+ms.ops.scatter_add: add values at indices, sum at indices, accumulate at positions
+ms.ops.index_add: add rows at indices
+ms.ops.tensor_scatter_add: add at positions
+ms.ops.unsorted_segment_sum: sum by group, group by, segment sum, sum per category
+ms.ops.random_categorical: sample classes from logits
+ms.ops.solve_triangular: triangular system, back substitution
+ms.ops.iou: intersection over union of boxes, overlap of boxes, jaccard
+ms.ops.bounding_box_encode: box regression, anchors
+ms.ops.ctc_loss: speech recognition loss
+ms.ops.flash_attention_score: flash attention, memory efficient attention
+ms.ops.cache_attention: attention over a key value cache
+ms.ops.attention: scaled dot product attention
+ms.ops.rms_norm: root mean square normalization
+ms.ops.deformable_conv2d: deformable convolution
+ms.ops.silu: swish
+ms.ops.softplus: smooth relu
+ms.ops.glu: gated linear unit
+ms.ops.swiglu: gated feed forward of llama
+ms.ops.hypot: length of the hypotenuse
+ms.ops.lu_factor: lu decomposition
+ms.ops.eig: eigenvalues and eigenvectors of a general matrix
+ms.ops.matrix_norm: frobenius norm
+ms.ops.vector_norm: norm of vectors along an axis
+ms.ops.fft2: fourier transform of an image
+ms.ops.ifft: inverse fourier transform
+ms.ops.stft: short time fourier transform
+ms.ops.istft: signal from its spectrogram
+ms.ops.hann_window: window function
+ms.ops.fori_loop: loop in a graph, for loop with a carried value
+ms.ops.scan: loop that carries state, lax scan
+ms.ops.WhileLoop: while loop in a graph
+ms.ops.print_: print from compiled code
+ms.ops.depend: order of side effects
+ms.ops.assign: set the value of a parameter, assign in place
+ms.ops.assign_add: add in place
+ms.ops.neg: minus, negative of each element
+ms.ops.rsqrt: one over the square root
+ms.ops.reciprocal: one over each element
+ms.ops.expm1: exp minus one
+ms.ops.log1p: log of one plus x
+ms.ops.lgamma: logarithm of the gamma function
+ms.ops.digamma: derivative of log gamma
+ms.ops.movedim: move an axis, channels last to channels first
+ms.ops.unbind: tensor into a list of slices
+ms.ops.hstack: stack side by side, join horizontally
+ms.ops.vstack: stack on top of each other, join vertically
+ms.ops.take: elements by flat index
+ms.ops.gather_nd: elements by coordinates
+ms.ops.less: smaller than
+ms.ops.not_equal: different elements
+ms.ops.isfinite: neither nan nor infinite
+ms.ops.var_mean: variance and mean at once
+ms.ops.nanmean: mean without nan
+ms.ops.shuffle: shuffle rows in place
+ms.ops.poisson: random counts
+ms.ops.uniform: random numbers in a range
+ms.ops.reverse_sequence: reverse sequences of different lengths
+ms.ops.renorm: limit the norm of rows
+ms.ops.intopk: is the label among the k best
+ms.ops.crop_and_resize: roi align, regions of interest
+ms.ops.affine_grid: spatial transformer
+ms.ops.huber_loss: robust loss
+ms.ops.l1_loss: absolute error loss
+ms.ops.kl_div: kullback leibler divergence
+ms.ops.nll_loss: negative log likelihood loss
+ms.ops.triplet_margin_loss: triplet loss
+ms.ops.binary_cross_entropy_with_logits: loss for two classes from logits
+ms.ops.clip_by_norm: clip a tensor to a norm
+x.size: number of elements
+x.nbytes: bytes of a tensor, memory of a tensor
+x.strides: memory layout of a tensor
+x:sizes: size of an axis, length of an axis
+x:at: index by position, slice by text
+x:where: choose elements
+x:asnumpy: tensor to numpy array
+x:float: to float32
+x:half: to float16
+x:int: to int32
+x:long: to int64
+x:bool: to boolean
+x:copy_: copy values into a tensor
+x:fill_: set all elements
+x:zero_: set all elements to zero
+x:register_hook: hook on a gradient, gradient of an intermediate tensor
+x:contiguous: dense memory
+x:to_dlpack: share memory with another framework
+x:index_put: assign at indices
+x:resize: other number of elements
+x:allclose: nearly equal tensors
+x:requires_grad_: track gradients
+ms.nn.Cell:construct: forward method
+ms.nn.Cell:extend: define a class of layers, inherit from a layer
+ms.nn.Cell:cells: children of a network, sub modules
+ms.nn.Cell:insert_child_to_cell: add a layer by name, add_module
+ms.nn.Cell:register_forward_pre_hook: change the input of a layer
+ms.nn.Cell:untrainable_params: frozen parameters
+ms.nn.Cell:to: move a network to a device
+ms.nn.Cell:shard: split a layer over devices
+ms.nn.Cell:compile: compile a network ahead
+ms.nn.Cell:set_inputs: dynamic shapes of inputs
 ]]):gmatch "([^\n]-): ([^\n]*)" do
   list[name] = words
 end

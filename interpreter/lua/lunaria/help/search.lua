@@ -23,7 +23,8 @@ local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class 
 search.named = weight.name
 search.code = 250 -- what a document has more whose name stands in the query
 search.enough = 0.5 -- of a query by rarity: with less, what is found has other words only
-search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, scattered = 0.6, share = 0.7, order = 0.9 }
+search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, scattered = 0.6, share = 0.7, order = 0.9,
+  weak = 0.4, known = 0.1 }
 
 local kind_factor = { operator = 1.0, class = 1.1, guide = 1.2, ["function"] = 1.1, lua = 0.8, property = 0.9, method = 0.9, object = 0.8,
   constant = 0.9, module = 0.95, ["debugger command"] = 0.5, option = 0.8 }
@@ -235,6 +236,11 @@ local function places_of(phrase, list, left)
   return best, width
 end
 
+local function rarity_of(word)
+  local list = by_word[word]
+  return math.log(1 + #documents / (list and #list or 1))
+end
+
 -- The parts of a query: { words, what concepts say or nil }, the longest phrases first, of those the closest, the rest word by word.
 local function spans_of(list, query)
   local spans, left, present = {}, {}, {}
@@ -245,11 +251,16 @@ local function spans_of(list, query)
     local stands = #row[1] <= #list and (not row[3] or query:find(" " .. row[3] .. " ", 1, true))
     for k = 1, stands and #row[1] or 0 do stands = stands and present[row[1][k]] end
     local _, width = places_of(stands and row[1] or {}, list, left)
-    if stands and width then found[#found + 1] = { row, width, i } end
+    if stands and width then
+      local rarity = 0
+      for _, word in ipairs(row[1]) do rarity = rarity + rarity_of(word) end
+      found[#found + 1] = { row, width, i, rarity }
+    end
   end
   table.sort(found, function(a, b)
     if #a[1][1] ~= #b[1][1] then return #a[1][1] > #b[1][1] end
     if a[2] ~= b[2] then return a[2] < b[2] end
+    if a[4] ~= b[4] then return a[4] > b[4] end
     return a[3] < b[3]
   end)
   for _, row in ipairs(found) do
@@ -263,11 +274,6 @@ local function spans_of(list, query)
   return spans
 end
 
-local function rarity_of(word)
-  local list = by_word[word]
-  return math.log(1 + #documents / (list and #list or 1))
-end
-
 -- The scores of a word: { document = score }. Words that begin with it, or have it in them, count less.
 local function scores_of(word)
   local best = {}
@@ -275,12 +281,13 @@ local function scores_of(word)
     local factor
     if known == word then
       factor = 1.0
-    elseif #word >= 3 and known:sub(1, #word) == word then
+    elseif #word >= 4 and known:sub(1, #word) == word then
       factor = search.factors.beginning
     elseif #word >= 4 and known:find(word, 1, true) then
       factor = search.factors.middle
     end
     if factor then
+      if factor < 1 and by_word[word] then factor = factor * search.factors.known end
       local rarity = math.min(rarity_of(known), rarity_of(word))
       for _, pair in ipairs(by_word[known]) do
         local score = pair[2] * rarity * factor
@@ -314,10 +321,11 @@ local function scores_of_span(span, cache)
   local score, share, all = {}, {}, 0
   for _, word in ipairs(span[1]) do
     if not cache[word] then cache[word] = scores_of(word) end
-    local rarity = rarity_of(word)
+    local part = not span[2] and words.is_weak(word) and search.factors.weak or 1
+    local rarity = rarity_of(word) * part
     all = all + rarity
     for id, value in pairs(cache[word]) do
-      score[id], share[id] = (score[id] or 0) + value, (share[id] or 0) + rarity
+      score[id], share[id] = (score[id] or 0) + value * part, (share[id] or 0) + rarity
     end
   end
   for id, value in pairs(share) do share[id] = value / all end

@@ -153,8 +153,8 @@ local function index()
   local parts = {}
   for _, pair in ipairs { { "DOCUMENTS", rows }, { "WORDS", lists }, { "CONCEPTS", search.concepts() },
     { "STOP", sorted(words.stop) }, { "IRREGULAR", words.irregular }, { "ENDINGS", words.endings }, { "FACTORS", search.factors },
-    { "NAMED", search.named }, { "CODE", search.code }, { "NOISE", sorted(words.noise) }, { "MODULES", words.modules },
-    { "FILLERS", words.fillers } } do
+    { "NAMED", search.named }, { "CODE", search.code }, { "NOISE", sorted(words.noise) }, { "WEAK", sorted(words.weak) },
+    { "MODULES", words.modules }, { "PREFIXES", words.prefixes }, { "FILLERS", words.fillers } } do
     parts[#parts + 1] = ("var %s = %s;\n"):format(pair[1], ms.json.encode(pair[2]))
   end
   return table.concat(parts)

@@ -127,6 +127,7 @@ function wordsOf(text) {
     if (word && !STOP.includes(word)) list.push(stem(word));
   };
   text = text.replace(/([Ee]lement)[\s-]([Ww]ise)/g, "$1$2").replace(/([Ee]lement) by element/g, "$1wise");
+  for (const prefix of PREFIXES) text = text.replace(new RegExp(`(?<![A-Za-z])(${prefix})-([A-Za-z])`, "g"), "$1$2");
   for (const token of text.match(/[A-Za-z0-9_]+/g) || []) {
     const split = token.replace(/([a-z])([A-Z])/g, "$1_$2").replace(/([A-Za-z])([0-9]+[A-Za-z])$/, "$1_$2");
     if (split.includes("_")) split.split("_").forEach(add);
@@ -184,9 +185,9 @@ function spansOf(list, query) {
   CONCEPTS.forEach((row, i) => {
     if (row[0].length > list.length || row[2] && !text.includes(` ${row[2]} `)) return;
     const places = placesOf(row[0], list, left);
-    if (places) found.push([row, places[1], i]);
+    if (places) found.push([row, places[1], i, row[0].reduce((sum, word) => sum + rarityOf(word), 0)]);
   });
-  found.sort((a, b) => b[0][0].length - a[0][0].length || a[1] - b[1] || a[2] - b[2]);
+  found.sort((a, b) => b[0][0].length - a[0][0].length || a[1] - b[1] || b[3] - a[3] || a[2] - b[2]);
   for (const [row] of found) {
     const places = placesOf(row[0], list, left);
     if (!places) continue;
@@ -205,8 +206,9 @@ function scoresOf(word, cache) {
   if (cache.has(word)) return cache.get(word);
   const best = new Map();
   for (const [other, list] of terms) {
-    const factor = other === word ? 1.0 : word.length >= 3 && other.startsWith(word) ? FACTORS.beginning
-      : word.length >= 4 && other.includes(word) ? FACTORS.middle : 0;
+    if (word.length < 4 && other !== word) continue;
+    const factor = other === word ? 1.0 : (other.startsWith(word) ? FACTORS.beginning : other.includes(word) ? FACTORS.middle : 0)
+      * (terms.has(word) ? FACTORS.known : 1.0);
     if (!factor) continue;
     const rarity = Math.min(rarityOf(other), rarityOf(word));
     for (const [id, weight] of list) {
@@ -236,10 +238,11 @@ function scoresOfSpan(span, cache) {
   const score = new Map(), share = new Map(), through = new Map();
   let all = 0;
   for (const word of span[0]) {
-    const rarity = rarityOf(word);
+    const part = !span[1].length && (WEAK.includes(word) || /^[0-9][0-9x]*$/.test(word)) ? FACTORS.weak : 1.0;
+    const rarity = rarityOf(word) * part;
     all += rarity;
     for (const [id, value] of scoresOf(word, cache)) {
-      score.set(id, (score.get(id) || 0) + value);
+      score.set(id, (score.get(id) || 0) + value * part);
       share.set(id, (share.get(id) || 0) + rarity);
     }
   }

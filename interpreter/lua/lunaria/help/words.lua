@@ -25,7 +25,7 @@ words.modules = { { "torch.nn.functional.", "nn.functional." }, { "tf.keras.", "
 words.irregular = {
   indices = "index", matrices = "matrix", axes = "axis", vertices = "vertex", bias = "bias", biases = "bias", data = "data",
   wrote = "write", written = "write", ran = "run", drawn = "draw", drew = "draw", saw = "see", seen = "see", children = "child",
-  halves = "half", lstm = "lstm", rms = "rms", adamw = "adamw", gpus = "gpu", series = "series",
+  halves = "half", lstm = "lstm", rms = "rms", array = "tensor", arrays = "tensor", adamw = "adamw", gpus = "gpu", series = "series",
 }
 
 -- Of each pass the first ending that fits is replaced: { ending, the least length of what stands before it, what takes its place }.
@@ -57,10 +57,14 @@ function words.stem(word)
   return word
 end
 
+-- What is one word with the word behind its hyphen.
+words.prefixes = { "[Nn]on", "[Pp]re", "[Ss]ub", "[Rr]e", "[Uu]n" }
+
 --- The words of a text: split where lower case changes into upper and at _, and the whole too.
 function words.of(text)
   local list = {}
   text = text:gsub("([Ee]lement)[%s%-]([Ww]ise)", "%1%2"):gsub("([Ee]lement) by element", "%1wise")
+  for _, prefix in ipairs(words.prefixes) do text = text:gsub("%f[%a](" .. prefix .. ")%-(%a)", "%1%2") end
   local function add(word)
     word = word:lower()
     if not words.stop[word] and word ~= "" then list[#list + 1] = words.stem(word) end
@@ -75,12 +79,27 @@ function words.of(text)
   return list
 end
 
-for word in ([[able actually array arrays best calculate certain compute convert converting correct correctly create creating
+for word in ([[able actually best calculate certain compute convert converting correct correctly create creating
   equivalent example examples given implement jax keras know lua lunaria mindspore numpy obtain perform possible proper
   properly python pytorch right simple simply simplest tensorflow tf torch try trying tutorial usage via way ways work
   works]]):gmatch "%S+" do
   words.noise[words.stem(word)] = true
 end
+
+-- Words of texts and programs in general, by which less is looked for than by others: they count for a part of their rarity. So do
+-- numbers and sizes.
+words.weak = {}
+for word in ([[add anymore apply around automatically based build built change check choose code consider contain current customize decide
+  define detect different directly during each element entire entry every exist existing explain file fill find first fixed form full
+  function general generic getting handle help large last learn list manage manually many measure method mode multiple name new number
+  object old once one only option organize original own part particular point process produce python read recommended regular regularly
+  require result retrieve return several show single size small specific start started step support system take tensor term thing three
+  two type understand update value variable various vector version while whole without write]]):gmatch "%S+" do
+  words.weak[words.stem(word)] = true
+end
+
+--- Whether a word counts for a part of its rarity.
+function words.is_weak(word) return words.weak[word] or word:find "^%d[%dx]*$" ~= nil end
 
 --- A query without the phrases that say little, where others remain.
 function words.without_fillers(query)
