@@ -7,15 +7,16 @@ local ops = ms.ops
 -- Operators that give memory as it is, and one that writes to the screen.
 local LEFT_OUT = { empty = true, empty_like = true, new_empty = true, print_ = true }
 
--- Leaves blocks of many sizes behind that hold nothing but the byte, for the results to come.
+-- Leaves blocks of many sizes behind that hold nothing but the byte, for the results to come. They are young: the collection
+-- of young objects, which costs a hundredth of a whole one, frees them.
 local function soil(byte)
   do
     local blocks = {}
-    for _, size in ipairs { 1, 4, 8, 16, 32, 64, 128 } do
-      for _ = 1, 4 do blocks[#blocks + 1] = ops.full({ size }, byte):astype(ms.uint8):copy() end
+    for _, size in ipairs { 1, 4, 8, 16, 32, 64, 128, 256, 512 } do
+      for _ = 1, 4 do blocks[#blocks + 1] = ops.full({ size }, byte, ms.uint8) end
     end
   end
-  collectgarbage()
+  collectgarbage "step"
 end
 
 local function show(v, out)
@@ -50,19 +51,21 @@ t.test("no result depends on what memory held", function()
   for _, dtype in ipairs(DTYPES) do
     for _, list in ipairs(arguments(dtype)) do
       for _, name in ipairs(names) do
-        local function outcome(byte)
-          soil(byte)
+        local function call()
           ms.set_seed(1)
           local given = {}
           for i, v in ipairs(list) do given[i] = ms.is_tensor(v) and v:clone() or v end
-          local results, out = table.pack(pcall(ops[name], table.unpack(given))), {}
-          if not results[1] then return "error" end
+          return table.pack(pcall(ops[name], table.unpack(given)))
+        end
+        local function outcome(byte)
+          soil(byte)
+          local results, out = call(), {}
           calls = calls + 1
           for i = 2, results.n do show(results[i], out) end
           return table.concat(out, " ")
         end
-        local first = outcome(0x7b)
-        if first ~= "error" and first ~= outcome(0x2e) then
+        -- Most operators refuse most arguments.
+        if call()[1] and outcome(0x7b) ~= outcome(0x2e) then
           wrong[#wrong + 1] = ("%s of %d %s arguments"):format(name, #list, dtype)
         end
       end
