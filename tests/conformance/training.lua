@@ -1,23 +1,25 @@
 -- Repeats reference training runs: the loss of batch k is taken before update k and must be the reference's.
---   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE.lua] [--verbose]
+--   lunaria tests/conformance/training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE.lua] [--parts N]
+--     [--verbose]
 --   lunaria launch -n N tests/conformance/training.lua DIR --parallel auto|data|level1|level2|level3|shards|pipeline [...]
 -- Each run is done twice: with plain functions of a table of weights and the update rules as the file states them (ops), and
 -- with cells and optimizers (nn). In graph mode most steps have to be compiled. Runs of what does not exist yet are counted as
--- waiting. The last line is "N passed, N failed".
+-- waiting. --parts: one of so many parts of the runs, another each day. The last line is "N passed, N failed".
 -- With --parallel the batches are divided among the ranks, and TrainOneStepCell trains (nn only): with whole parameters (data), with a
 -- fixed number of 8 shards (shards), or with parameters and states divided among the ranks (level1 to level3; sharded: level2); or the
 -- layers are divided (pipeline). auto: the cheapest strategies are searched for, and tensors laid out as they say; also on ranks that one
 -- process simulates (--ranks).
 local here = arg[0]:match("^(.*/)") or "./"
-package.path = here .. "?.lua;" .. package.path
+package.path = here .. "?.lua;" .. here .. "../lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local models = require "models"
 local support = require "support"
+local today = require "support.today"
 
 local usage = "usage: lunaria training.lua DIR [--api ops,nn] [--run IDS] [--mode eager|graph] [--rules FILE] "
-  .. "[--parallel KIND [--ranks N]] [--verbose]"
+  .. "[--parallel KIND [--ranks N]] [--parts N] [--verbose]"
 local folder, options = support.options(usage,
-  { api = "", run = "", mode = "eager", rules = "", parallel = "", ranks = "", verbose = true })
+  { api = "", run = "", mode = "eager", rules = "", parallel = "", ranks = "", parts = "1", verbose = true })
 -- The folder, or the file in it.
 folder = folder:match "^(.*)/[^/]*%.json$" or folder
 local promised = options.rules ~= "" and dofile(options.rules) or {}
@@ -185,11 +187,14 @@ local function judge(run, api)
   end
 end
 
+local parts, number = tonumber(options.parts), 0
 local has_api, has_run = support.filter(options.api), support.filter(options.run)
 local passed, failed, waiting = 0, 0, support.waiting_list()
 for _, api in ipairs { "ops", "nn" } do
   for _, run in ipairs(set.runs) do
-    if has_api(api) and has_run(run.id) then
+    local asked = has_api(api) and has_run(run.id)
+    if asked then number = number + 1 end
+    if asked and today.has(number, parts) then
       local reason = missing(api, run)
       local ran, wrong, lacking
       if not reason then ran, wrong, lacking = pcall(judge, run, api) end

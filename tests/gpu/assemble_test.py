@@ -1,5 +1,6 @@
 """Assembles the PTX of the GPU's own kernels, which the mock of its driver keeps, for several architectures, and looks at
-what the assembler says of registers, as tests/jit/assemble_test.py does for generated loops.
+what the assembler says of registers, as tests/jit/assemble_test.py does for generated loops: those of a part of the calls
+each day.
 
 usage: assemble_test.py LUNARIA FOLDER_OF_THE_MOCK
 

@@ -1,5 +1,6 @@
-"""Assembles the PTX of every kernel that lunaria_jit_tests tries, for several architectures, and looks at what the
-assembler says of registers: what does not fit goes to memory, which a kernel must not do.
+"""Assembles the PTX of the kernels that lunaria_jit_tests tries, every fifth and other ones each day, for several
+architectures, and looks at what the assembler says of registers: what does not fit goes to memory, which a kernel must
+not do.
 
 usage: assemble_test.py LUNARIA_JIT_TESTS
 

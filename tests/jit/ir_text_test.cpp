@@ -78,7 +78,7 @@ TEST(IrText, of_short_programs_reads_back) {
     EXPECT_GT(count, 100);
 }
 
-// An eighth of the files a day (25 seconds).
+// A fourteenth of the files a day: all of them take minutes.
 TEST(IrText, of_the_library_reads_back) {
     std::set<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator("interpreter/lua"))
@@ -86,11 +86,11 @@ TEST(IrText, of_the_library_reads_back) {
     int count = 0;
     size_t at = 0;
     for (const std::filesystem::path& path : files) {
-        if (!testing::is_of_today(at++, 8)) continue;
+        if (!testing::is_of_today(at++, 14)) continue;
         std::ifstream file(path);
         count += check_text({std::istreambuf_iterator<char>(file), {}}, path.string());
     }
-    EXPECT_GT(count, 150);
+    EXPECT_GT(count, 80);
 }
 
 TEST(IrText, of_strings_numbers_and_blocks_reads_back) {
