@@ -87,7 +87,7 @@ def refusals():
         job.start_client(3)
         check("a full disk of a client", job.clients[1].wait(30) != 0 and "1.state: writing failed: File too large" in job.logs(), job)
     with Job(LUNARIA) as job:
-        job.start_client(1, "--fl-name", "another")
+        job.start_client(1, "--fl-name", "another", "--patience", "3")
         check("a job that is not there", job.clients[1].wait(30) != 0 and "there is no such job" in job.logs(), job)
     check("within one window", time.time() - started < 60, job)
 

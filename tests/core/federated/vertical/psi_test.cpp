@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "tests/today.h"
 
 namespace lunaria::federated {
 namespace {
@@ -55,6 +56,7 @@ std::vector<std::string> joined(std::vector<std::string> a, std::vector<std::str
 }
 
 TEST(Psi, FindsExactlyTheCommonIdsOnBothSides) {
+    size_t number = 0;
     for (const auto& [a, b] : std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
              {numbered(0, 40), numbered(20, 40)},
              {numbered(0, 7), numbered(0, 90)},
@@ -68,6 +70,7 @@ TEST(Psi, FindsExactlyTheCommonIdsOnBothSides) {
         for (const int64_t bins : {1, 3, 16})
             for (const auto& [first, second] :
                  {std::pair(true, true), std::pair(true, false), std::pair(false, true)}) {
+                if (!lunaria::testing::is_of_today(number++, 4)) continue;
                 const Transcript got = run(a, b, bins, first, second);
                 const auto expected = joined(a, b);
                 EXPECT_EQ(got.first, first ? expected : std::vector<std::string>()) << bins;
