@@ -22,6 +22,7 @@ local function script(text)
   return path
 end
 
+t.each_day(3)
 t.test("LUNARIA_NUM_THREADS says how many threads there are", function()
   local ask = "-e 'local ms = require \"lunaria\" io.write(ms.get_num_threads(), \" \", ms.get_context(\"runtime_num_threads\"))'"
   t.equal({ run(ask, "LUNARIA_NUM_THREADS=3") }, { "3 3", 0 })

@@ -1,6 +1,8 @@
--- Every operator writes all of its results, whatever dtype it is given: what memory held before never shows.
+-- Every operator writes all of its results, whatever dtype it is given: what memory held before never shows. A third of the lists of
+-- arguments a day.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
+local today = require "support.today"
 local ms = require "lunaria"
 local ops = ms.ops
 
@@ -47,10 +49,11 @@ local function arguments(dtype)
 end
 
 t.test("no result depends on what memory held", function()
-  local wrong, calls = {}, 0
+  local wrong, calls, number = {}, 0, 0
   for _, dtype in ipairs(DTYPES) do
     for _, list in ipairs(arguments(dtype)) do
-      for _, name in ipairs(names) do
+      number = number + 1
+      for _, name in ipairs(today.has(number, 3) and names or {}) do
         local function call()
           ms.set_seed(1)
           local given = {}
@@ -72,7 +75,7 @@ t.test("no result depends on what memory held", function()
     end
   end
   t.equal(wrong, {})
-  assert(calls > 10000, calls)
+  assert(calls > (today.whole and 10000 or 3000), calls)
 end)
 
 t.finish()

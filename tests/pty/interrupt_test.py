@@ -1,11 +1,18 @@
 """Ctrl-C: at the prompt, in Lua code of every kind, in operators; the state stays."""
 import os
+import sys
 import time
+from pathlib import Path
 
 from terminal import IN_GRAPH_MODE, INTERRUPT_LIMIT, holds, main, same, session
 
-# Of lists of operators: they are stopped in the same way in both modes, so that a few show it for graph mode.
-SOME = slice(None, None, 5 if IN_GRAPH_MODE else 1)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "check"))
+import today
+
+
+def some(rows):
+    """Of lists of operators a third a day; in graph mode a fifth, since they are stopped in the same way in both modes."""
+    return [row for k, row in enumerate(rows) if today.is_of_today(k, 5 if IN_GRAPH_MODE else 3)]
 
 
 def stopped(cell, setup=None, limit=INTERRUPT_LIMIT):
@@ -113,7 +120,7 @@ def test_it_stops_operators_that_take_seconds():
     # Under the sanitizers everything takes longer, and nothing is larger than a gigabyte.
     sanitized = any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS"))
     many = 100000000 if sanitized else 300000000
-    for setup, call in [
+    for setup, call in some([
         ("a = ms.ops.rand({2500, 2500})", "svd(a)"),
         ("a = ms.ops.rand({2500, 2500}) a = a + a:t()", "eigh(a)"),
         ("a = ms.ops.rand({1500, 1500})", "eig(a)"),
@@ -132,7 +139,7 @@ def test_it_stops_operators_that_take_seconds():
         ("", "randint(0, 10, {100000000})"),
         ("a = ms.tensor{2.0}", "gamma({50000000}, a, a)"),
         ("a = ms.ops.rand({5000000})", "multinomial(a, 1000000)"),
-    ][SOME]:
+    ]):
         stopped("while true do x = ms.ops." + call + " end", setup + ";")
 
 
@@ -150,7 +157,7 @@ def test_it_stops_lowering_which_gives_back_what_it_wrote():
 
 
 def test_it_stops_large_convolutions():
-    for setup, call in [
+    for setup, call in some([
         ("a = ms.ops.rand({1, 64, 500, 500}) b = ms.ops.rand({64, 64, 15, 15})", "conv2d(a, b)"),
         ("a = ms.ops.rand({64, 256, 28, 28}) b = ms.ops.rand({512, 256, 3, 3})", "conv2d(a, b)"),
         ("a = ms.ops.rand({1, 512, 50000}) b = ms.ops.rand({512, 512, 9})", "conv1d(a, b)"),
@@ -161,7 +168,7 @@ def test_it_stops_large_convolutions():
         ("a = ms.ops.rand({1, 64, 514, 514}) b = ms.ops.rand({1, 64, 500, 500})",
          "conv_weight_grad(a, b, {64, 64, 15, 15}, 1, 0, 1, 1)"),
         ("a = ms.ops.rand({8, 64, 40, 40}):double() b = ms.ops.rand({64, 64, 7, 7}):double()", "conv2d(a, b)"),
-    ][SOME]:
+    ]):
         stopped("while true do x = ms.ops." + call + " end", setup + ";")
 
 

@@ -10,6 +10,7 @@ local function data_parallel(name, devices, batch)
   return estimate(name, { mesh = ("dp=%d"):format(devices), global_batch = batch * devices, level = 0, micro_batches = 1 })
 end
 
+t.each_day(3)
 t.test("the plan of one device takes as long as the network alone", function()
   for _, name in ipairs { "resnet50", "bert_large", "gpt2", "vit_b_16" } do
     local alone = estimate(name, { batch = 8, check_memory = false }).step

@@ -1,5 +1,5 @@
 -- Every function, class and method of everyday training with wrong arguments: what comes is a message that names a function and
--- begins with the line of the caller's file, never one from within the library.
+-- begins with the line of the caller's file, never one from within the library. A third of the tests a day.
 package.path = "tests/lua/?.lua;" .. package.path
 local t = require "harness"
 local ms = require "lunaria"
@@ -68,12 +68,15 @@ end
 
 local function is_class(value) return type(value) == "table" and rawget(value, "_is_class") end
 
+t.each_day(3)
 local distributions = nn.probability
-for title, list in pairs {
+local tables = {
   nn = nn, train = train, amp = ms.amp, boost = ms.boost, ["experimental.optim"] = ms.experimental.optim, ["mint.optim"] = ms.mint.optim,
   initializer = ms.common.initializer, distribution = distributions.distribution, bijector = distributions.bijector,
   bnn_layers = distributions.bnn_layers,
-} do
+}
+for _, title in ipairs(sorted(tables)) do
+  local list = tables[title]
   t.test("functions and classes of " .. title, function()
     calls = 0
     for _, name in ipairs(sorted(list)) do
