@@ -278,14 +278,9 @@ end
 local function scores_of(word)
   local best = {}
   for _, known in ipairs(sorted_words) do
-    local factor
-    if known == word then
-      factor = 1.0
-    elseif #word >= 4 and known:sub(1, #word) == word then
-      factor = search.factors.beginning
-    elseif #word >= 4 and known:find(word, 1, true) then
-      factor = search.factors.middle
-    end
+    local factor = known == word and 1.0
+    local at = not factor and #word >= 4 and known:find(word, 1, true)
+    if at then factor = at == 1 and search.factors.beginning or search.factors.middle end
     if factor then
       if factor < 1 and by_word[word] then factor = factor * search.factors.known end
       local rarity = math.min(rarity_of(known), rarity_of(word))
