@@ -314,7 +314,8 @@ t.test("a rank that is killed while it saves leaves the steps before", function(
       local loaded = ms.load_checkpoint(at "killed")
       for k = 1, 3 do t.equal({ loaded["w" .. k]:min():item(), loaded["w" .. k]:max():item() }, { newest.step, newest.step }) end
     else
-      raises(function() ms.load_checkpoint(at "killed") end, "has no complete step")
+      -- All may have been ended before the first wrote.
+      raises(function() ms.load_checkpoint(at "killed") end, #steps > 0 and "has no complete step" or "is a directory without a file")
     end
   end
 end)
