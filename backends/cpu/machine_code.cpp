@@ -183,12 +183,13 @@ class Loader {
         if (index >= symbols_.size()) return false;
         const char* symbol = address(symbols_[index]);
         if (!symbol) return false;
-        const int64_t value = reinterpret_cast<int64_t>(symbol) + r.r_addend;
+        // A damaged object may add anything: sums wrap.
+        const uint64_t value = reinterpret_cast<uint64_t>(symbol) + static_cast<uint64_t>(r.r_addend);
         const uint32_t type = ELF64_R_TYPE(r.r_info);
         const size_t width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
         if (target.sh_size < width || r.r_offset > target.sh_size - width) return false;
         char* at = section + r.r_offset;
-        const int64_t relative = value - reinterpret_cast<int64_t>(at);
+        const auto relative = static_cast<int64_t>(value - reinterpret_cast<uint64_t>(at));
         switch (type) {
             case R_X86_64_64:
                 std::memcpy(at, &value, 8);

@@ -1,5 +1,7 @@
 // Operators: numbers rounded to the steps of an integer format, for training and measuring networks that will compute
 // in integers. A step is scale wide, and the integer zero_point stands for 0.
+#include <algorithm>
+
 #include "core/operator/infer.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/families.h"
@@ -29,7 +31,7 @@ Expr spread(const ExpandCall& c, size_t i) {
     Expr t = c.in(i);
     if (!c.has(5) || c.rank(i) == 0) return t;
     const int axis = c.axis(5, 0), rank = c.rank(0);
-    const int64_t places = c.shape(0)[axis], block = c.integer(6);
+    const int64_t places = c.shape(0)[axis], block = std::min(c.integer(6), std::max<int64_t>(places, 1));
     const int64_t numbers = block ? (places + block - 1) / block : places;
     Shape wanted = c.shape(0), shape = c.shape(i);
     if (!block)
@@ -50,7 +52,7 @@ Expr spread(const ExpandCall& c, size_t i) {
 
 Expr expand_fake_quantize(const ExpandCall& c) {
     const int64_t least = c.integer(3), most = c.integer(4), block = c.integer(6);
-    if (least >= most || most - least > 0xffff || least < -0x8000 || most > 0xffff)
+    if (least >= most || least < -0x8000 || most > 0xffff || most - least > 0xffff)
         throw value_error(c.name(), str("quant_min is ", least, " and quant_max ", most,
                                         ": they must be a growing pair of a format of at most 16 bits"));
     if (block < 0 || (block && !c.has(5)))
