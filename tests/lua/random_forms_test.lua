@@ -303,7 +303,7 @@ local function judge(program, case, form)
 end
 
 local function digest(text)
-  text = with_tensors(text, function(known) return known.bits end)
+  text = with_tensors(text, function(tensor) return tensor.bits end)
   text = text .. ("\0"):rep(-#text % 8)
   local h = 0xcbf29ce484222325
   for j = 1, #text, 8 do h = (h ~ ("<i8"):unpack(text, j)) * 0x100000001b3 end

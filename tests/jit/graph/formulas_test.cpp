@@ -52,8 +52,8 @@ Tensor numbers_of(DType dtype, uint64_t seed) {
 // Of the formulas at all dtypes, how many days' cases there are.
 size_t parts() { return lunaria::testing::parts_of_generated(4); }
 
-// Calls f with a graph of each formula of today at each dtype, behind which stands another operator, so that a loop is made of
-// both, and its inputs.
+// Calls f with a graph of each formula of today at each dtype, behind which stands another operator, so that a loop is
+// made of both, and its inputs.
 template <class F>
 void for_each_formula(F&& f) {
     size_t at = 0;

@@ -250,7 +250,8 @@ class ThreadKernelTest : public ::testing::Test {
         return object;
     }
 
-    // LUNARIA_PTX names a folder: the assembly of every fifth kernel, other ones each day, goes there, and nothing is run.
+    // LUNARIA_PTX names a folder: the assembly of every fifth kernel, other ones each day, goes there, and nothing is
+    // run.
     static const char* ptx_folder() { return std::getenv("LUNARIA_PTX"); }
 
     static void write_ptx(const LoopProgram& program, const ThreadShape& shape) {
