@@ -1,21 +1,23 @@
 -- Runs a conformance set and compares forward values, with --grads gradients too:
 --   lunaria tests/conformance/ops.lua DIR [--prio P0,P1] [--api ops,mint] [--op NAME,...] [--grads] [--mode eager]
---     [--device CPU] [--rules FILE.lua] [--out FILE.safetensors] [--verbose]
+--     [--device CPU] [--rules FILE.lua] [--out FILE.safetensors] [--parts N] [--verbose]
 -- In graph mode an operator and its gradient are compiled; a case fails when they never are. Layers and optimizers run as they
 -- do in that mode. Cases of what does not exist yet are counted as waiting, by name. --out writes every output (and gradient)
--- under its key of the manifest, for an independent judge. --rules: what a device does otherwise, see ascend.lua. Prints
--- failures by operator; the last line is "N passed, N failed".
+-- under its key of the manifest, for an independent judge. --parts: one of so many parts of the cases, another each day.
+-- --rules: what a device does otherwise, see ascend.lua. Prints failures by operator; the last line is "N passed, N failed".
 local here = arg[0]:match("^(.*/)") or "./"
-package.path = here .. "?.lua;" .. package.path
+package.path = here .. "?.lua;" .. here .. "../lua/?.lua;" .. package.path
 local ms = require "lunaria"
 local layers = require "layers"
 local Cases = require "cases"
 local support = require "support"
+local today = require "support.today"
 
 local usage = "usage: lunaria ops.lua DIR [--prio P0,P1,P2] [--api ops,mint] [--op NAMES] [--grads] [--mode eager] "
-  .. "[--device CPU] [--left N] [--rules FILE] [--out FILE] [--verbose]"
+  .. "[--device CPU] [--left N] [--rules FILE] [--out FILE] [--parts N] [--verbose]"
 local folder, options = support.options(usage, {
-  prio = "", api = "", op = "", grads = true, mode = "eager", device = "CPU", left = "", rules = "", out = "", verbose = true,
+  prio = "", api = "", op = "", grads = true, mode = "eager", device = "CPU", left = "", rules = "", out = "", parts = "1",
+  verbose = true,
 })
 if options.mode ~= "graph" and options.mode ~= "eager" then
   error("--mode must be eager or graph, got " .. options.mode, 0)
@@ -172,8 +174,8 @@ end
 local has_prio, has_api, has_op = support.filter(options.prio), support.filter(options.api), support.filter(options.op)
 local passed, failed, waiting = 0, 0, support.waiting_list()
 local by_op, order = {}, {}
-for _, case in ipairs(cases.list) do
-  if has_prio(case.priority) and has_api(case.api) and has_op(case.op) then
+for number, case in ipairs(cases.list) do
+  if today.has(number, tonumber(options.parts)) and has_prio(case.priority) and has_api(case.api) and has_op(case.op) then
     local missing = layers.covers(case) and layers.missing(case)
     local ran, wrong = true, nil
     if not missing then ran, wrong = pcall(judge, case) end

@@ -15,6 +15,9 @@ from certificates import Authority
 from job import HERE, Job
 from proxy import Proxy
 
+sys.path.insert(0, str(HERE.parent / "check"))
+from today import is_of_today
+
 LUNARIA = sys.argv[1]
 PLAIN = ["startFLJob", "updateModel", "getModel"]
 SECURE = ["startFLJob", "exchangeKeys", "getKeys", "shareSecrets", "getSecrets", "updateModel", "getClientList", "reconstructSecrets",
@@ -153,21 +156,24 @@ def graph_mode():
 
 
 def main():
-    expected = reference()
     if "--long" not in sys.argv:
-        # Every fault once, spread over the requests.
-        everything = [[PLAIN[i % 3], fault, 1] for i, fault in enumerate(Proxy.FAULTS)]
-        compared("every fault of the network in one job", expected, faults=everything)
-        compared("kill -9 of the server at updateModel", expected, before=once_at("updateModel", 2, Job.kill_server))
-        secure = reference("PW_ENCRYPT")
-        faults = [[SECURE[i % 9], fault, 1] for i, fault in enumerate(Proxy.FAULTS)]
-        compared("every fault of the network with secure aggregation", secure, "PW_ENCRYPT", faults)
-        compared("kill -9 of a client at shareSecrets", secure, "PW_ENCRYPT", before=once_at("shareSecrets", 2, kill_client(1)))
+        # Every fault once, spread over the requests: one day of plain updates, the next day of masked ones.
+        if is_of_today(0, 2):
+            expected = reference()
+            everything = [[PLAIN[i % 3], fault, 1] for i, fault in enumerate(Proxy.FAULTS)]
+            compared("every fault of the network in one job", expected, faults=everything)
+            compared("kill -9 of the server at updateModel", expected, before=once_at("updateModel", 2, Job.kill_server))
+        if is_of_today(1, 2):
+            secure = reference("PW_ENCRYPT")
+            faults = [[SECURE[i % 9], fault, 1] for i, fault in enumerate(Proxy.FAULTS)]
+            compared("every fault of the network with secure aggregation", secure, "PW_ENCRYPT", faults)
+            compared("kill -9 of a client at shareSecrets", secure, "PW_ENCRYPT", before=once_at("shareSecrets", 2, kill_client(1)))
+            if shutil.which("openssl"):
+                with tempfile.TemporaryDirectory() as folder:
+                    signed(secure, folder)
         refusals()
-        if shutil.which("openssl"):
-            with tempfile.TemporaryDirectory() as folder:
-                signed(secure, folder)
         return
+    expected = reference()
     clock_skew(expected)
     graph_mode()
     full_server_disk(expected)

@@ -3,23 +3,44 @@
 usage: run.py LUNARIA NOTEBOOK...     compares; prints one line for each cell that differs
        run.py --graph LUNARIA NOTEBOOK...    the same after a switch to graph mode at the start
        run.py --update LUNARIA NOTEBOOK...   stores what came out
+       run.py --each-day N LUNARIA NOTEBOOK...   compares those of today: a notebook with a number is run every N-th day
 
 comparison.py says how they are compared. The tag "raises-exception": the cell ends in an error, which is an output like
 any other."""
-import environment  # first: it changes to the environment that has the rest
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "check"))
+from today import is_of_today
+
+
+def without_other_days(arguments):
+    """The arguments without --each-day N and the notebooks of other days."""
+    if "--each-day" not in arguments:
+        return arguments
+    at = arguments.index("--each-day")
+    days, rest = int(arguments[at + 1]), arguments[:at] + arguments[at + 2:]
+    return [a for a in rest if not a.endswith(".ipynb") or is_of_today(int(Path(a).stem.partition("-")[0]), days)]
+
+
+sys.argv = without_other_days(sys.argv)
+if __name__ == "__main__" and not any(a.endswith(".ipynb") for a in sys.argv):
+    print("0 passed, 0 failed")  # what follows takes two seconds
+    sys.exit()
+
+import environment  # first of the rest: it changes to the environment that has it
 
 import asyncio
 import json
 import os
 import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 
 from comparison import compare_outputs, joined, merged
+
 
 def as_json(notebook):
     return json.loads(json.dumps(notebook))
