@@ -127,9 +127,12 @@ int is_followed(lua_State* L) {
     return 1;
 }
 
-// is_shared(x): whether more than the program's object holds the tensor: compiled code, a saved value.
-int is_shared(lua_State* L) {
-    lua_pushboolean(L, check_tensor(L, 1, "is_shared").body()->refs.load(std::memory_order_relaxed) > 1);
+// table_by_tensor(): a table with tensors as weak keys; an entry lives as long as anything has its tensor.
+int table_by_tensor(lua_State* L) {
+    State::of(L).loader().note_weak_tables();
+    const int table = weak_table(L, "k");
+    lua_rawgeti(L, LUA_REGISTRYINDEX, table);
+    luaL_unref(L, LUA_REGISTRYINDEX, table);
     return 1;
 }
 
@@ -261,7 +264,7 @@ int open_autodiff(lua_State* L) {
                                                                {"replace", protect<replace>},
                                                                {"is_float", protect<is_float>},
                                                                {"is_followed", protect<is_followed>},
-                                                               {"is_shared", protect<is_shared>},
+                                                               {"table_by_tensor", protect<table_by_tensor>},
                                                                {"is_dtype", protect<is_dtype>},
                                                                {"note_harmless", protect<note_harmless>},
                                                                {"original", protect<original>},

@@ -97,10 +97,11 @@ void Boxes::for_each(const std::function<void(Value&, int)>& f) {
     lua_settop(main_, table - 1);
 }
 
-void Boxes::mirror() {
+void Boxes::mirror(const Release& release) {
     vm::Island island;
     for_each([&](Value& v, int) { island.add(*v.object(), 1); });
     const std::vector<Object*> isolated = island.isolated();
+    for (const Object* o : isolated) release(*o);
     lua_State* L = main_;
     luaL_checkstack(L, 12, "collection");
     lua_newtable(L);
@@ -178,12 +179,11 @@ void Boxes::strengthen() {
     lua_settop(L, queue - 1);
 }
 
-bool Boxes::collect_cycles(lua_State* state) {
-    vm::collect_all_cycles();
+bool Boxes::collect_cycles(lua_State* state, const Release& release) {
     if (weakened_ || new_boxes_ + settled_boxes_ == 0) return false;
     {
         const Standstill standstill(state);
-        mirror();
+        mirror(release);
     }
     lua_gc(state, LUA_GCCOLLECT);
     if (weakened_) strengthen();

@@ -18,8 +18,10 @@ class Boxes {
     // Whether so many boxes were made that circles should be searched for.
     bool many() const;
     // Frees objects of the machine and of Lua that only refer to each other: a full collection of Lua's garbage. False:
-    // Lua refers to no objects of the machine, and nothing was collected.
-    bool collect_cycles(lua_State* L);
+    // Lua refers to no objects of the machine, and nothing was collected. `release`: is told of each object that only
+    // Lua refers to.
+    using Release = std::function<void(const Object&)>;
+    bool collect_cycles(lua_State* L, const Release& release);
     // The registry refers again to the objects that it released for a collection.
     void end_collection() {
         if (weakened_) strengthen();
@@ -27,7 +29,7 @@ class Boxes {
 
   private:
     void for_each(const std::function<void(Value&, int)>& f);
-    void mirror();
+    void mirror(const Release& release);
     void strengthen();
 
     lua_State* main_;

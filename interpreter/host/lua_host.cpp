@@ -78,7 +78,7 @@ size_t node_count(const ir::Graph& graph) {
 }  // namespace
 
 LuaHost::LuaHost(lua_State* main)
-    : main_(main), L(main), machine_(*this), boxes_(main), handles_(main), stand_ins_(*this, main) {
+    : main_(main), L(main), machine_(*this), boxes_(main), handles_(*this, main), stand_ins_(*this, main) {
     info_cache_ = weak_table(L, "k");
     threads_ = weak_table(L, "k");
 }
@@ -135,7 +135,10 @@ vm::Values LuaHost::run(lua_State* state, const Value& f, vm::Values args) {
     boxes_.end_collection();
     vm::Values backs;
     vm::Values results = machine_.run(f, {}, std::move(args), backs);
-    if (entries_.size() == 1 && boxes_.many()) collect_cycles(state);
+    if (entries_.size() == 1) {
+        handles_.sweep_new(state);
+        if (boxes_.many()) collect_cycles(state);
+    }
     return results;
 }
 
@@ -174,7 +177,7 @@ Value LuaHost::to_value(lua_State* state, int index) {
                 if (v.is_nil()) v = vm::make_object<LuaOperator>(*op);
                 return v;
             }
-            if (Value v = closure_at(state, index)) return v;
+            if (Value v = closure_at(state, index)) return handles_.noted(state, index, std::move(v));
             if (c == protect<call_number>) {
                 lua_getupvalue(state, index, 1);
                 const Op* op = static_cast<const Op*>(lua_touserdata(state, -1));
@@ -186,11 +189,17 @@ Value LuaHost::to_value(lua_State* state, int index) {
             return reference(state, index);
         }
         case LUA_TTHREAD:
-            if (Value v = coroutine_at(state, index)) return v;
+            if (Value v = coroutine_at(state, index)) return handles_.noted(state, index, std::move(v));
             return reference(state, index);
         default:
             return reference(state, index);
     }
+}
+
+bool LuaHost::collect_cycles(lua_State* state) {
+    vm::collect_all_cycles();
+    handles_.sweep_all(state);
+    return boxes_.collect_cycles(state, [&](const Object& o) { handles_.release(state, &o); });
 }
 
 Value LuaHost::coroutine_at(lua_State* state, int index) {

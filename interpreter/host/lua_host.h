@@ -99,13 +99,14 @@ class LuaHost final : public vm::Host {
     Value to_value(lua_State* L, int index);
     // Frees objects of the machine and of Lua that refer only to each other, by a full collection of Lua's garbage.
     // False: Lua refers to no objects of the machine, and nothing was collected.
-    bool collect_cycles(lua_State* state) { return boxes_.collect_cycles(state); }
+    bool collect_cycles(lua_State* state);
     // The value at the index as an object.
     Value reference(lua_State* L, int index);
     // Pushes a value; a tensor that Lua already has is pushed as the same object.
     void push(lua_State* L, const Value& v);
     // The same, with a new object for a tensor, to which there is no other reference.
     void push_briefly(const Value& v);
+    Handles& handles() { return handles_; }
     // The machine's coroutine of a Lua thread; nil: the value is a coroutine of Lua or no thread.
     Value coroutine_at(lua_State* L, int index);
     // The machine's value in a userdata; null: the value is something else.

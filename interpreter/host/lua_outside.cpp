@@ -19,10 +19,6 @@ using trace::Step;
 LuaOutside::LuaOutside(LuaHost& host, Places places, Kept& kept)
     : Outside(host, places.count), host_(host), places_(places), kept_(kept), at_(host, host.lua(), nullptr, &span) {}
 
-LuaOutside::~LuaOutside() {
-    if (weak_handles_ != LUA_NOREF) luaL_unref(host_.lua(), LUA_REGISTRYINDEX, weak_handles_);
-}
-
 Value LuaOutside::function() {
     lua_State* L = host_.lua();
     lua_getiuservalue(L, 1, jit::kCompiledTarget);
@@ -136,6 +132,8 @@ Answer LuaOutside::answer_at(lua_State* L, int index, const Question& question) 
             answer.kind = Answer::Kind::tensor;
             // A Tensor is its body's pointer.
             answer.tensor = reinterpret_cast<const Tensor*>(place);
+            if (LuaMemory::note(place) != *place && (question.handle || host_.handles().keeps(L)))
+                host_.handles().note_tensor(L, lua_absindex(L, index), place);
             if (question.handle) answer.handle = host_.reference(L, index);
             break;
         }
@@ -325,40 +323,12 @@ void LuaOutside::set_upvalue(const Value& function, int position, const Value& v
 
 Value LuaOutside::handle_of(const Value& tensor) {
     lua_State* L = host_.lua();
-    luaL_checkstack(L, 6, "tensor");
-    const int top = lua_gettop(L);
-    if (weak_handles_ == LUA_NOREF) {
-        host_.push(L, tensor);
-    } else {
-        lua_rawgeti(L, LUA_REGISTRYINDEX, weak_handles_);
-        // A handle that was released by hand may have held another tensor in that place.
-        lua_rawgetp(L, -1, vm::identity_of(tensor));
-        if (const Tensor* held = tensor_at(L, -1); !held || !held->same_body(tensor.tensor())) {
-            lua_pop(L, 1);
-            host_.push(L, tensor);
-            lua_pushvalue(L, -1);
-            lua_rawsetp(L, -3, vm::identity_of(tensor));
-        }
-    }
+    luaL_checkstack(L, 2, "tensor");
+    host_.push(L, tensor);
+    host_.handles().note_tensor(L, lua_absindex(L, -1), tensor_place(L, -1));
     Value handle = host_.reference(L, -1);
-    lua_settop(L, top);
+    lua_pop(L, 1);
     return handle;
-}
-
-void LuaOutside::remember(const std::unordered_map<const void*, Value>& handles) {
-    lua_State* L = host_.lua();
-    luaL_checkstack(L, 6, "tensors");
-    lua_newtable(L);
-    lua_createtable(L, 0, 1);
-    lua_pushliteral(L, "v");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    for (const auto& [body, handle] : handles) {
-        if (handle.is_nil()) continue;
-        host_.push(L, handle);
-        lua_rawsetp(L, -2, body);
-    }
-    weak_handles_ = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 Value LuaOutside::lasting(const Value& v) {

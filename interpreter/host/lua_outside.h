@@ -15,7 +15,6 @@ class LuaOutside final : public trace::Outside {
         int kept, first, count;
     };
     LuaOutside(LuaHost& host, Places places, Kept& kept);
-    ~LuaOutside() override;
 
     trace::Answer ask(const trace::Question& question) override;
     bool hold(const trace::Guards& guards) override;
@@ -25,7 +24,6 @@ class LuaOutside final : public trace::Outside {
     void pour(const Value& from, const Value& to) override;
     void set_upvalue(const Value& function, int position, const Value& v) override;
     Value handle_of(const Value& tensor) override;
-    void remember(const std::unordered_map<const void*, Value>& handles) override;
     Type type_of(const Value& v) override;
     Native native(const Value& f) override;
     bool is_in_derivatives(const Value& f) override { return host_.is_in_derivatives(f); }
@@ -47,8 +45,7 @@ class LuaOutside final : public trace::Outside {
     LuaHost& host_;
     const Places places_;
     Kept& kept_;
-    int listed_ = LUA_NOREF;        // in the registry: the arguments as a table, for another C function
-    int weak_handles_ = LUA_NOREF;  // in the registry: the handles to remember, by tensor
+    int listed_ = LUA_NOREF;  // in the registry: the arguments as a table, for another C function
     LuaHost::At at_;
 };
 

@@ -277,9 +277,11 @@ void Loader::compile(lua_State* L, std::string_view text, const std::string& nam
         throw Error(ErrorKind::syntax, "", message);
     }
     keep(name, text);
-    if (!name.starts_with(kLibraryChunks)) advise(L, *tree);
-    if (!mentions_breakpoint_ && !name.starts_with(kLibraryChunks))
-        mentions_breakpoint_ = text.find("breakpoint") != std::string_view::npos;
+    if (name.starts_with(kLibraryChunks)) return;
+    advise(L, *tree);
+    const auto mentions = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+    mentions_breakpoint_ = mentions_breakpoint_ || mentions("breakpoint");
+    has_weak_tables_ = has_weak_tables_ || mentions("__mode");
 }
 
 void Loader::compile_file(lua_State* L, const char* path) {

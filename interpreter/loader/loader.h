@@ -56,6 +56,10 @@ class Loader {
 
     // Whether a text of the user's mentions the global `breakpoint`.
     bool mentions_breakpoint() const { return mentions_breakpoint_; }
+    // Whether the program may have weak tables: a text of the user's mentions `__mode`, or a part of the library said
+    // so.
+    bool has_weak_tables() const { return has_weak_tables_; }
+    void note_weak_tables() { has_weak_tables_ = true; }
 
     // The tree of the function at `index`. It is looked for in the text that its chunk keeps as long as one of its
     // functions lives or, without one, in the known texts of the chunk's name: by lines, parameters and upvalues, and
@@ -88,7 +92,7 @@ class Loader {
     std::deque<Texts::iterator> droppable_, droppable_files_;
     size_t kept_bytes_ = 0;
     bool dropped_names_ = false;
-    bool mentions_breakpoint_ = false;
+    bool mentions_breakpoint_ = false, has_weak_tables_ = false;
     Prologues prologues_;
     // Recently used trees, the latest first.
     std::deque<Tree> trees_;

@@ -5,7 +5,6 @@
 #include <functional>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 
 #include "jit/trace/captured_numbers.h"
 #include "jit/trace/guards.h"
@@ -71,11 +70,8 @@ class Outside {
     // Moves the whole content of a table, its metatable included, into another.
     virtual void pour(const Value& from, const Value& to) = 0;
     virtual void set_upvalue(const Value& function, int position, const Value& v) = 0;
-    // The outside's object for a tensor: a new one, and the same one each time the tensor goes out with this handle.
+    // The outside's object for a tensor: the one that it has, or a new one.
     virtual Value handle_of(const Value& tensor) = 0;
-    // From now on handle_of() finds the existing handles of these tensors, by identity, for as long as the program
-    // itself keeps the handles.
-    virtual void remember(const std::unordered_map<const void*, Value>& handles) = 0;
 
     // The kind of the outside's object that a value is; none: a plain value, a tensor, or an object of the machine.
     enum class Type : uint8_t { none, table, function, other };

@@ -139,7 +139,6 @@ class PlainOutside final : public Outside {
     const void* variable(const Value&, int) override { return nullptr; }
     // A tensor is its own handle.
     Value handle_of(const Value& tensor) override { return tensor; }
-    void remember(const std::unordered_map<const void*, Value>&) override {}
 
     Type type_of(const Value& v) override {
         if (host.is_table(v)) return Type::table;

@@ -351,9 +351,6 @@ void Recording::sweep() {
 
 void Recording::forget() {
     if (std::exchange(forgot_, true)) return;
-    std::unordered_map<const void*, Value> handles;
-    for (auto& [identity, known] : handles_) handles.emplace(identity, std::move(known.handle));
-    outside.remember(handles);
     handles_.clear();
     values_.clear();
     alive_.clear();

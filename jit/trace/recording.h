@@ -179,7 +179,7 @@ class Recording {
         Value tensor, handle;
     };
     std::unordered_map<const void*, Handle> handles_;
-    bool forgot_ = false;  // the outside remembers the handles
+    bool forgot_ = false;
     // The event's results as the outside identifies them.
     struct Identity {
         const void* pointer = nullptr;

@@ -343,16 +343,6 @@ local function hook_of(where, hook)
   return hook
 end
 
--- Tensors with hooks that compiled code has as well, which may go on with a tensor when the program's object for it, by which its
--- hooks are found, is no longer used.
-local shared = {}
-local function keep_hooked(x)
-  for other in pairs(shared) do
-    if not core.is_shared(other) then shared[other] = nil end
-  end
-  if ms.is_tensor(x) and core.is_shared(x) then shared[x] = true end
-end
-
 --- Calls hook(gradient) when a gradient comes to the tensor; what it gives takes the gradient's place. In a function that is
 --- differentiated: when one comes to what is computed from x from then on; of parameters and of inputs of ms.grad, outside of such a
 --- function: before ms.grad and its kin give it. Gives a handle, whose remove() takes the hook away.
@@ -360,8 +350,7 @@ end
 ---     > handle = w:register_hook(function(d) return d * 2 end)
 ---     > ms.grad(function() return ms.ops.sum(w) end, nil, { w })()[1]:tolist()[1] --> 2.0
 function M.register_hook(x, hook)
-  keep_hooked(x)
-  local hooks = core.tensor_hooks or setmetatable({}, { __mode = "k" })
+  local hooks = core.tensor_hooks or core.table_by_tensor()
   core.tensor_hooks = hooks
   hooks[x] = hooks[x] or {}
   table.insert(hooks[x], hook_of("register_hook", hook))
