@@ -81,6 +81,9 @@ void add_shadows(Rows& r) {
     r.add("unmark(context: any, values: any)",
           "The values, no longer followed; the differentiation's forward part ends.",
           {.effect = Effect::state, .moves = true, .derivative = rules::lists_on});
+    r.add("give_out(context: any, cotangents: any)",
+          "The cotangents as the differentiation gives them: not followed by it, tensors with handles of their own.",
+          {.effect = Effect::state, .moves = true, .derivative = rules::lists_on});
 }
 
 void add_values(Rows& r) {

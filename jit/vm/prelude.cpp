@@ -88,7 +88,7 @@ constexpr Row kRows[] = {
     {Prelude::shadow, R"(graph cotangent(%0 context: ?, %1 object: ?, %2 key: ?) {
   %3 = shadow_of(%0, %1) : ?
   %4 = shadow_get(%3, %2) : ?
-  %5 = hold({%4}) : ?
+  %5 = give_out(%0, {%4}) : ?
   return %5
 }
 )"},
@@ -142,7 +142,7 @@ constexpr Row kRows[] = {
   graph pull(%20 context: ?, %21 r: ?, %22 ...: ?) captures 2 variadic {
     %23 = reset({%20}) : ?
     %24 = pull(%21, %22) : ?
-    %25 = hold(%24) : ?
+    %25 = give_out(%20, %24) : ?
     return %25
   }
   %4 = new_context(%2) : ?
@@ -170,7 +170,7 @@ constexpr Row kRows[] = {
   %14 = shadow_add(%13, 0, %11) : ?
   %15 = unless(%13, %11) : ?
   %16 = pull(%9, {%15}) : ?
-  %17 = hold(%16) : ?
+  %17 = give_out(%5, %16) : ?
   %18 = list_length(%10) : ?
   %19 = list_concat(%10, %17) : ?
   %20 = spread({%5, %18}, %19) : ?
@@ -190,7 +190,7 @@ constexpr Row kRows[] = {
   %13 = shadow_add(%12, 0, %10) : ?
   %14 = unless(%12, %10) : ?
   %15 = pull(%8, {%14}) : ?
-  %16 = hold(%15) : ?
+  %16 = give_out(%4, %15) : ?
   %17 = result(%9, 0) : ?
   %18 = result(%16, %2) : ?
   return {%17, %18}

@@ -292,6 +292,20 @@ void unmark(Machine& m, const Instr& i) {
     m.set(i, std::move(v));
 }
 
+// Rules compute cotangents from values that are followed.
+void give_out(Machine& m, const Instr& i) {
+    Values given = m.values(m.slot(i, 1));
+    uint16_t marks = 0;
+    for (Value& v : given) {
+        v = own_handle(v);
+        unmark_value(v, context_of(m.operand(i, 0)).mark);
+        marks |= v.marks();
+    }
+    Value list = std::move(given).list();
+    list.set_marks(marks);
+    m.set(i, std::move(list));
+}
+
 }  // namespace
 
 std::span<const NamedHandler> shadow_handlers() {
@@ -316,6 +330,7 @@ std::span<const NamedHandler> shadow_handlers() {
         {"reset", reset},
         {"mark_arguments", mark_arguments},
         {"unmark", unmark},
+        {"give_out", give_out},
         {"seed", seed},
     };
     return list;

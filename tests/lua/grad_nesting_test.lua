@@ -182,4 +182,28 @@ t.test("a function is compiled within what is differentiated", function()
   t.near(ms.jit(ms.grad(f))(1.3), ms.grad(f)(1.3), 1e-12)
 end)
 
+t.test("what a derivative gives is not followed by the next one", function()
+  local weight = ms.Parameter(ops.full({ 2 }, 0.3))
+  local function curve(z) return ops.sum(ops.tanh(z * weight)) end
+  local slopes = {
+    grad = ms.grad(curve),
+    weights = function(x) return ms.grad(curve, nil, { weight })(x)[1] end,
+    vjp = function(x) return (select(2, ms.vjp(ops.tanh, x))(x)) end,
+    jvp = function(x) return (select(2, ms.jvp(ops.tanh, { x }, { x }))) end,
+    jacrev = function(x) return ops.sum(ms.jacrev(ops.tanh)(x), 0) end,
+  }
+  for name, of in pairs(slopes) do
+    local function f(x, n)
+      local slope = of(x)
+      return ms.grad(function(z)
+        -- A function that knows a value which is followed would have its number followed.
+        local function scaled() return slope * ms.stop_gradient(ms.Parameter(ops.full({ 2 }, 0.5) * n)) end
+        return ops.sum(scaled() * z)
+      end)(x)
+    end
+    local compiled, x = ms.jit(f), ops.full({ 2 }, 0.5)
+    for _, n in ipairs { 1, 1, 2, 3, 0.5, 2.5 } do t.equal({ name, compiled(x, n) }, { name, f(x, n) }) end
+  end
+end)
+
 t.finish()
