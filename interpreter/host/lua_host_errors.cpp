@@ -104,9 +104,11 @@ std::string LuaHost::operand_name(bool second) const {
         if (info->chunk->name().starts_with("lunaria:")) continue;
         for (const lower::Operation& o : info->operations) {
             const lua::Expr* e = second ? o.second : o.first;
-            if (!e || !comes_from(*node, *o.node)) continue;
-            const auto* method = e->get_if<lua::MethodCall>();
-            const std::string name = !method                         ? lower::name_of(*e)
+            const bool iterates = !o.first && !second;
+            if (!(e || iterates) || !comes_from(*node, *o.node)) continue;
+            const auto* method = iterates ? nullptr : e->get_if<lua::MethodCall>();
+            const std::string name = iterates                        ? "for iterator 'for iterator'"
+                                     : !method                       ? lower::name_of(*e)
                                      : lua::facts(*o.node->op).calls ? str("method '", method->name, "'")
                                                                      : std::string();
             if (o.node == node) return name.empty() ? name : str(" (", name, ")");

@@ -1,5 +1,6 @@
 // Lua's operations on behalf of the machine.
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "core/base/visit.h"
@@ -184,6 +185,8 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     push(L, f);
     if (!lua_isfunction(L, -1) && luaL_getmetafield(L, -1, "__call") == LUA_TNIL) {
         lua_settop(L, base - 1);
+        // pcall called it, which has no line.
+        if (running_->caller().empty()) raise(Value(str("attempt to call a ", type_text(f), " value")));
         operand_error("call", f);
     }
     lua_settop(L, base + 1);
@@ -199,12 +202,29 @@ vm::Values LuaHost::call(const Value& f, std::span<const Value> args) {
     return results;
 }
 
+namespace {
+
+// Of two numbers, the one that an operation on bits cannot have: 1, 2, or 0 for none.
+int fraction_among(const lua::Facts& facts, const Value& a, const Value& b) {
+    if (!facts.is_bits() || !a.is_number() || !b.is_number()) return 0;
+    const auto fits = [](const Value& v) {
+        lua_Integer whole = 0;
+        return v.kind() == Value::Kind::integer || lua_numbertointeger(std::floor(v.number()), &whole);
+    };
+    const auto exact = [&](const Value& v) { return fits(v) && std::floor(v.number()) == v.number(); };
+    return !exact(a) ? 1 : !exact(b) ? 2 : 0;
+}
+
+}  // namespace
+
 Value LuaHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
     using lua::Operation;
     static_assert(static_cast<int>(Operation::mod) == LUA_OPMOD && static_cast<int>(Operation::div) == LUA_OPDIV &&
                   static_cast<int>(Operation::bit_and) == LUA_OPBAND &&
                   static_cast<int>(Operation::minus) == LUA_OPUNM);
     const lua::Facts& facts = lua::facts(primitive);
+    if (const int fraction = fraction_among(facts, a, b))
+        throw value_error("", str("number", operand_name(fraction == 2), " has no integer representation"));
     luaL_checkstack(L, 6, "arithmetic");
     const int base = lua_gettop(L);
     push(L, a);
@@ -223,10 +243,10 @@ Value LuaHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
         const bool numbers = lua_isnumber(L, base + 1) && lua_isnumber(L, base + 2);
         const std::string words = str("attempt to ", facts.event + 2, " a '", luaL_typename(L, base + 1), "' with a '",
                                       luaL_typename(L, base + 2), "'");
-        const bool second = lua_type(L, base + 1) == LUA_TNUMBER;
-        if (!numbers) lua_settop(L, base);
-        if (!numbers && texts) throw Error(ErrorKind::argument, "", words);
-        if (!numbers)
+        const bool second = lua_type(L, base + 1) == LUA_TNUMBER, wrong = bits || !numbers;
+        if (wrong) lua_settop(L, base);
+        if (wrong && texts) throw Error(ErrorKind::argument, "", words);
+        if (wrong)
             operand_error(bits ? "perform bitwise operation on" : "perform arithmetic on", second ? b : a, second);
     }
     if (facts.is_unary()) lua_pop(L, 1);

@@ -54,6 +54,7 @@ std::string name_of(const lua::Expr& e) {
     if (const auto* local = inner->get_if<lua::LocalName>()) return str("local '", local->local->name, "'");
     if (const auto* upvalue = inner->get_if<lua::UpvalueName>()) return str("upvalue '", upvalue->local->name, "'");
     if (const auto* global = inner->get_if<lua::GlobalName>()) return str("global '", global->name, "'");
+    if (const auto* text = inner->get_if<lua::String>()) return str("constant '", text->value, "'");
     const auto* index = inner->get_if<lua::Index>();
     if (!index) return {};
     if (const auto* text = index->key->get_if<lua::String>()) return str("field '", text->value, "'");

@@ -17,7 +17,7 @@
 namespace lunaria::lower {
 
 // The operands of an operation in the text: the indexed object, the callee (for a method call, the MethodCall itself),
-// the operands. Errors name their variables.
+// the operands. Errors name their variables. A loop's call of its iterator has none.
 struct Operation {
     const ir::Node* node = nullptr;
     const lua::Expr *first = nullptr, *second = nullptr;  // null where there is none

@@ -433,7 +433,7 @@ void FunctionLowering::generic_for(const lua::GenericFor& s) {
     jump_and_go_on(head, head);
     at_ = span(s.span);
     if (stops_) stop_point(at_);
-    Value results = emit("call", {get(f), Value::list({get(state), get(control)})});
+    Value results = operate("call", {get(f), Value::list({get(state), get(control)})}, nullptr);
     std::vector<Variable> values;
     for (size_t i = 0; i < s.variables.size(); ++i) {
         values.push_back(blocks_.temporary(s.variables[i]->name));

@@ -25,12 +25,22 @@ void warn_of_equality(Machine& m) {
          "ops.equal(a, b) compares the elements, a:item() == b the only one");
 }
 
+// Where an operation on bits gets another number than an integer, the host tells its name.
+Value result_of_numbers(Machine& m, const Op& primitive, std::span<const Value> operands) {
+    if (!lua::facts(primitive).is_bits()) return lua::run_number(primitive, operands);
+    try {
+        return lua::run_number(primitive, operands);
+    } catch (const Error&) {
+        return m.host().arithmetic(primitive, operands.front(), operands.back());
+    }
+}
+
 // The result of the operation when no function of the program is called.
 Value plain_result(Machine& m, const Op& primitive, const Values& operands) {
     const lua::Facts& facts = lua::facts(primitive);
     const Value &a = operands[0], &b = operands[operands.size() - 1];
     if (a.is_number() && b.is_number() && lua::is_number_primitive(primitive))
-        return lua::run_number(primitive, operands);
+        return result_of_numbers(m, primitive, operands);
     if (facts.operation == Operation::equal) {
         // A dtype is a value in a saved program, and an object in the field of a tensor.
         const bool dtypes = a.kind() == Value::Kind::dtype || b.kind() == Value::Kind::dtype;

@@ -308,7 +308,10 @@ Values PlainHost::call(const Value& f, std::span<const Value> args) {
     if (auto* function = object_as<Function>(f)) return function->body(args);
     no_such("call", f);
 }
-Value PlainHost::arithmetic(const Op&, const Value& a, const Value& b) {
+Value PlainHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
+    const Value numbers[] = {a, b};
+    if (a.is_number() && b.is_number())
+        return lua::run_number(primitive, {numbers, lua::facts(primitive).is_unary() ? size_t{1} : size_t{2}});
     no_such("perform arithmetic on", a.is_number() ? b : a);
 }
 bool PlainHost::compare(const Op& primitive, const Value& a, const Value& b) {

@@ -16,18 +16,6 @@ struct Row {
     Prelude failed = Prelude::count;  // the function that continues after an error of a function called by this one
 };
 
-// After an error of the function, and after one of the handler.
-constexpr const char* kXpcallFailed = R"(graph xpcall(%0 f: ?, %1 handler: ?, %2 ...: ?) variadic {
-  %3 = guard(true) : ?
-  %4 = call(%0, %2) : ?
-  %5 = keep({}, {%1}) : ?
-  %6 = result(%4, 0) : ?
-  %7 = call(%1, {%6}) : ?
-  %8 = result(%7, 0) : ?
-  return {false, %8}
-}
-)";
-
 // In the text form of graphs (core/ir/printer.h); the machine's own functions are called by name.
 constexpr Row kRows[] = {
     {Prelude::raw_index, R"(graph index(%0 table: ?, %1 key: ?) {
@@ -130,8 +118,43 @@ constexpr Row kRows[] = {
 }
 )",
      Prelude::xpcall_failed},
-    {Prelude::xpcall_failed, kXpcallFailed, Prelude::xpcall_twice},
-    {Prelude::xpcall_twice, kXpcallFailed},
+    {Prelude::xpcall_failed, R"(graph xpcall(%0 f: ?, %1 handler: ?, %2 ...: ?) variadic {
+  %3 = guard(true) : ?
+  %4 = call(%0, %2) : ?
+  %5 = keep({}, {%1}) : ?
+  %6 = result(%4, 0) : ?
+  %7 = call(handled, {handled, %1, 214, %6}) : ?
+  %8 = result(%7, 0) : ?
+  return {false, %8}
+}
+)"},
+    {Prelude::handled, R"(graph xpcall(%0 self: ?, %1 handler: ?, %2 left: ?, %3 error: ?) {
+  %4 = guard(true) : ?
+  %5 = call(%1, {%3}) : ?
+  %6 = keep({}, {%0, %1, %2}) : ?
+  %7 = result(%5, 0) : ?
+  return {%7}
+}
+)",
+     Prelude::handled_failed},
+    {Prelude::handled_failed, R"(graph xpcall(%0 self: ?, %1 handler: ?, %2 left: ?, %3 error: ?) {
+  graph again(%20 self: ?, %21 handler: ?, %22 left: ?, %23 error: ?) {
+    %24 = sub(%22, 1) : ?
+    %25 = call(%20, {%20, %21, %24, %23}) : ?
+    return %25
+  }
+  graph given_up() {
+    return {"error in error handling"}
+  }
+  %4 = guard(true) : ?
+  %5 = call(%1, {%3}) : ?
+  %6 = keep({}, {%0, %1, %2}) : ?
+  %7 = result(%5, 0) : ?
+  %8 = less(0, %2) : ?
+  %9 = branch(%8, @again, {%0, %1, %2, %7}, @given_up, {}) : ?
+  return %9
+}
+)"},
     {Prelude::error, R"(graph error(%0 value: ?, %1 level: ?) {
   %2 = raise(%0, %1) : ?
   %3 = keep({}, {%0}) : ?
@@ -281,6 +304,10 @@ Value native(const std::string& name) {
         {"go_on", Kind::go_on}, {"advance", Kind::advance}, {"yield", Kind::yield}};
     for (const auto& [known, kind] : kKinds)
         if (known == name) return make_object<NativeFunction>(kind, Value());
+    if (name == "handled") {
+        const OperatorFunction& handled = prelude(Prelude::handled);
+        return make_object<Closure>(*handled.function, handled.owner, Values());
+    }
     return {};
 }
 

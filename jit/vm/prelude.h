@@ -24,7 +24,9 @@ enum class Prelude : uint8_t {
     pcall_failed,       // the part of pcall after an error of f
     xpcall,             // f, handler, args... -> true, f(args...) or false, handler(error)
     xpcall_failed,      // the part of xpcall after an error of f
-    xpcall_twice,       // the part of xpcall after an error of its handler, which is the result as it is
+    handled,            // itself, handler, left, error -> handler(error); the handler gets its own errors too, until
+                        // none are left
+    handled_failed,     // the part of handled after an error of the handler
     error,              // value, level -> never
     vjp,                // f, positions, parameters, args... -> pull, context, results...
     derivative,     // name (for messages), f, positions, parameters, args... -> context, number of results, results...,

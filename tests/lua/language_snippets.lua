@@ -162,6 +162,20 @@ M.snippets = {
   ["pcall nested"] = "return pcall(pcall, error, 'inner')",
   ["xpcall"] = "return xpcall(function() error('e', 0) end, function(e) return 'handled ' .. e end)",
   ["xpcall without error"] = "return xpcall(function(y) return y * 2 end, print, x)",
+  ["xpcall handler gets its own errors"] = [[local c = 0
+    local function handler(m) c = c + 1 if c <= n then error("again", 0) end return m .. c end
+    local ok, e = xpcall(error, handler, "first", 0) return ok, e, c]],
+  ["xpcall handler that fails once"] = "local ok, e = xpcall(error, function(m) return m .. '!' end, {}) return ok, e",
+  ["xpcall handler that always fails"] = [[local c = 0
+    local ok, e = xpcall(error, function() c = c + 1 error('b') end, 'a') return ok, e, c > 200]],
+  ["pcall of no function"] = "return select(2, pcall(nil)), select(2, pcall({})), select(2, xpcall(n, function(m) return m .. '!' end))",
+  ["bits of fractions"] = [[local h, q = 0.5, { a = 1.5 }
+    return select(2, pcall(function() return h | n end)), select(2, pcall(function() return n << h end)),
+      select(2, pcall(function() return q.a & 1 end)), select(2, pcall(function() return ~h end)),
+      select(2, pcall(function() return 2 ^ 70 | n end))]],
+  ["bits of texts"] = [[return select(2, pcall(function() return "1.5" | n end)), select(2, pcall(function() return n | "a" end)),
+      select(2, pcall(function() return "7" & 2 end)), select(2, pcall(function() return {} ~ "1" end))]],
+  ["a for loop over a number"] = "return select(2, pcall(function() for k in n do return k end end))",
   ["error in a callback"] = "local ok, e = pcall(table.sort, { 3, 1, 2 }, function(a, b) error('in sort', 0) end) return ok, e",
   ["tensor error"] = "if n == 3 then return x + ms.tensor { 1.0, 2.0, 3.0, 4.0 } end return x",
   ["bad argument"] = "return pcall(string.rep)",
