@@ -97,13 +97,6 @@ Error opaque_error(Machine& m, const Value& f, std::string what) {
         "ms.stop_gradient(x) where no gradient is wanted");
 }
 
-// What coroutine.wrap gives is a function of C to the program: its caller, of which an error tells, stays.
-Destination kept(const Closure& f, Destination to) {
-    static const Function* const wrap = prelude(Prelude::wrap).function;
-    to.stays |= f.function == wrap;
-    return to;
-}
-
 // How the arguments of a function of the host have to do with what is differentiated.
 struct Followed {
     bool any = false;       // one depends on it
@@ -282,8 +275,7 @@ void Machine::call(const Value& f, std::span<const Value> contexts, Values args,
     if (auto* closure = object_as<Closure>(f)) {
         if (has_box(contexts, args) && computes(whole_graph(*closure->function)))
             return call_of_contents(f, contexts, std::move(args), to);
-        const Destination there = kept(*closure, to);
-        return enter(derivative_of(*closure->function, order), f, contexts, closure->captures, std::move(args), there);
+        return enter(derivative_of(*closure->function, order), f, contexts, closure->captures, std::move(args), to);
     }
     if (auto* batched = object_as<BatchedFunction>(f)) return batched->call(*this, contexts, std::move(args), to);
     if (auto* native = object_as<NativeFunction>(f)) return coroutines_.call(*native, contexts, std::move(args), to);

@@ -475,6 +475,7 @@ Function& derivative_of(Function& function, int order) {
             derivative.primal = primal;
             derivative.rule = f->rule;
             derivative.packs = f->packs;
+            derivative.keeps_caller = f->keeps_caller;
             derivative.whole = f->whole;
             derivative.failed = f->failed;
         }

@@ -78,6 +78,7 @@ struct Function final : ir::Attachment {
     std::unique_ptr<const RuleChain> chain;
     bool chain_known = false;
     bool packs = false;         // several results are one list
+    bool keeps_caller = false;  // a function of C to the program: its caller stays, so that errors tell of it
     const Op* whole = nullptr;  // the composite operator whose expansion this is
     // For a function that catches the errors of its calls: the function that continues from the failed call on. The
     // nodes up to and with that call are the same in both.

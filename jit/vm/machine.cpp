@@ -100,7 +100,7 @@ void Machine::enter(Function& function, Value callee, std::span<const Value> con
                     const Destination& wanted, std::shared_ptr<const void> owner) {
     tick();
     Destination to = wanted;
-    if (to.returns && !to.stays) {
+    if (to.returns && !to.stays && !function.keeps_caller) {
         to = frames_.back().to;
         pop();
     }

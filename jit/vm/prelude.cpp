@@ -325,6 +325,7 @@ const OperatorFunction& prelude(Prelude which) {
         const ir::Vocabulary vocabulary{.primitives = &lua::language(), .function = native};
         std::shared_ptr<const ir::Graph> graph = ir::parse(kRows[at].text, vocabulary, "prelude").graph;
         made.function = {&function_of(*graph), graph};
+        made.function.function->keeps_caller = which == Prelude::wrap;
         if (kRows[at].failed != Prelude::count) made.function.function->failed = &prelude(kRows[at].failed);
     });
     return made.function;
