@@ -223,6 +223,8 @@ const Expr* Parser::parse_primary() {
     }
     if (at(slash) || at(double_slash)) fail("unexpected symbol", {}, "comments begin with -- in Lua");
     if (at(hash)) fail("unexpected symbol", {}, "comments begin with -- in Lua, and #x is the length of x");
+    if (at(right_paren) || at(right_brace) || at(right_bracket))
+        fail("unexpected symbol", {}, open_.empty() ? "there is one too many, or its beginning is missing" : "");
     fail("unexpected symbol", {}, at(eof) ? "an expression is missing at the end" : "");
 }
 
@@ -249,6 +251,8 @@ const Expr* Parser::parse_suffixed() {
                 advance();
                 node->object = expr;
                 node->name_span = token_.span;
+                if (!at(name) && !open_.empty() && open_.back().kind == left_brace && token_.kind > while_)
+                    fail_expected(name, "a field is written name = value or [\"name\"] = value");
                 node->name = expect_name()->text;
                 if (!at(left_paren) && !at(string) && !at(left_brace))
                     fail("function arguments expected", "'('",
@@ -306,8 +310,11 @@ List<const Expr*> Parser::parse_arguments(Span& open_span) {
         const std::string slip = hint_for_slip(chunk_.source(), previous_, token_.span);
         fail_expected(right_paren, slip.empty() ? "named arguments go into a table: f{name = value}" : slip);
     }
-    if (at(name) || at(string) || at(integer) || at(number) || at(function_))
-        fail_expected(right_paren, "separate the arguments with commas");
+    if (at(name) || at(string) || at(integer) || at(number) || at(function_)) {
+        std::string slip = hint_for_slip(chunk_.source(), previous_, token_.span);
+        if (slip.starts_with("the text ends")) fail_expected(right_paren, std::move(slip));
+        fail_expected(right_paren, hint_for_items("separate the arguments with commas"));
+    }
     expect_close(right_paren);
     return arguments;
 }
@@ -322,7 +329,7 @@ const Expr* Parser::parse_table() {
     }
     if (at(colon)) fail_expected(right_brace, "a field is written name = value or [\"name\"] = value");
     if (at(name) || at(string) || at(integer) || at(number) || at(function_) || at(left_brace))
-        fail_expected(right_brace, "separate the fields with commas");
+        fail_expected(right_brace, hint_for_items("separate the fields with commas"));
     expect_close(right_brace);
     node->fields = fields.keep(chunk_);
     node->span = since(node->span);

@@ -71,11 +71,16 @@ class Parser {
     }
 
     [[noreturn]] void fail(std::string message, std::string expected = {}, std::string hint = {});
+    [[noreturn]] void fail_at(const Span& span, std::string message, std::string expected, std::string hint);
     [[noreturn]] void fail_meaning(const Span& span, std::string message, std::string hint);
+    std::string hint_for_items(const char* hint) const;
+    std::string hint_at_end(TokenKind kind) const;
+    std::string hint_for_comma() const;
     std::string hint_for_index() const;
     std::string hint_behind_return() const;
     [[noreturn]] void fail_expected(TokenKind kind, std::string hint = {});
     [[noreturn]] void fail_statement(const Expr& expr);
+    void fail_at_end_of_condition(TokenKind kind, const Expr& condition);
     void expect_after_condition(TokenKind kind, const Expr& condition);
 
     Function* open_main();

@@ -259,7 +259,8 @@ void Lexer::read_number(Token& token) {
     if (!value) {
         const bool has_points = text.find("..") != std::string_view::npos;
         fail(span_from(begin), "malformed number", text,
-             has_points ? "put spaces around '..' after a number" : std::string());
+             has_points ? "put spaces around '..' after a number; a loop over numbers is: for i = 1, 10 do"
+                        : std::string());
     }
     if (const auto* integer = std::get_if<std::int64_t>(&*value)) {
         token.kind = TokenKind::integer;

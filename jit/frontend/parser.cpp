@@ -102,11 +102,13 @@ void Parser::expect_close(TokenKind kind) {
 }
 
 Name* Parser::expect_name() {
-    if (!at(name))
-        fail_expected(name, token_.kind <= while_ ? str("'", spelling(token_.kind),
-                                                        "' is a reserved word: choose another name, or write t[\"",
-                                                        spelling(token_.kind), "\"] for a field")
-                                                  : std::string());
+    if (!at(name)) {
+        const TokenKind word = at(assign) && chunk_.text(previous_) == "function" ? function_ : token_.kind;
+        fail_expected(name, word <= while_
+                                ? str("'", spelling(word), "' is a reserved word: choose another name, or write t[\"",
+                                      spelling(word), "\"] for a field")
+                                : std::string());
+    }
     Name* result = token_.name;
     advance();
     return result;
@@ -115,14 +117,19 @@ Name* Parser::expect_name() {
 Span Parser::since(const Span& begin) const { return {begin.begin, previous_.end, begin.line, begin.column}; }
 
 void Parser::fail(std::string message, std::string expected, std::string hint) {
+    fail_at(token_.span, std::move(message), std::move(expected), std::move(hint));
+}
+
+// At another place than the token that cannot stand here.
+void Parser::fail_at(const Span& span, std::string message, std::string expected, std::string hint) {
     Problem problem;
-    problem.span = token_.span;
+    problem.span = span;
     problem.message = std::move(message);
     problem.expected = std::move(expected);
-    problem.found = at(eof) ? "<eof>" : quoted_for_message(chunk_.text(token_.span));
+    problem.found = span.begin == span.end ? "<eof>" : quoted_for_message(chunk_.text(span));
     problem.hint = hint.empty() ? hint_for_slip(chunk_.source(), previous_, token_.span) : std::move(hint);
     // A lambda is mistaken for a method's call.
-    if (problem.hint.empty() || problem.hint.starts_with("':' calls")) {
+    if (problem.hint.empty() || problem.hint.starts_with("':' calls") || problem.hint.starts_with("separate the")) {
         std::string hint_of_line = hint_for_line(chunk_.source(), token_.span);
         if (!hint_of_line.empty()) problem.hint = std::move(hint_of_line);
     }
@@ -150,12 +157,33 @@ std::string Parser::hint_for_index() const {
     return at(colon) ? "a slice is a text: x[\"0:2\"]" : "";
 }
 
+// Where the items of a list end with their line, the list is not closed rather than a comma forgotten.
+std::string Parser::hint_for_items(const char* hint) const {
+    const Opening& opening = open_.back();
+    if (token_.span.line == previous_.line || opening.line == token_.span.line) return hint;
+    return str("is it closed? the '", spelling(opening.kind), "' stands at line ", opening.line);
+}
+
 std::string Parser::hint_behind_return() const {
     if (return_end_ == 0 || return_end_ != previous_.end || at(eof)) return {};
+    if (at(if_)) return "the condition comes first: if c then return a end";
     std::string hint = hint_for_line(chunk_.source(), token_.span);
     if (!hint.empty()) return hint;
     return "'return' must be the last statement of its block: is an 'end' missing behind it? 'do return … end' leaves "
            "early";
+}
+
+// Where the text ends before a construct is closed.
+std::string Parser::hint_at_end(TokenKind kind) const {
+    if (!at(eof) || open_.empty()) return {};
+    const std::string where = str(spelling(open_.back().kind), "' at line ", open_.back().line);
+    return kind == end_ ? str("the block of '", where, " ends with 'end'") : str("is it closed? there is '", where);
+}
+
+// What a comma in the place of a closing parenthesis is a slip for.
+std::string Parser::hint_for_comma() const {
+    const std::string_view before(chunk_.source().data() + previous_.begin, previous_.end - previous_.begin);
+    return before == "..." ? "'...' is the last parameter" : "several values are a table: {1, 2}";
 }
 
 void Parser::fail_expected(TokenKind kind, std::string hint) {
@@ -167,16 +195,36 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
     if (closes && !open_.empty() && open_.back().line != token_.span.line)
         message += str(" (to close '", spelling(open_.back().kind), "' at line ", open_.back().line, ")");
     if (hint.empty() && kind == right_bracket) hint = hint_for_index();
-    if (hint.empty() && kind == right_paren && at(comma)) {
-        const std::string_view before(chunk_.source().data() + previous_.begin, previous_.end - previous_.begin);
-        hint = before == "..." ? "'...' is the last parameter" : "several values are a table: {1, 2}";
-    }
+    if (hint.empty() && kind == right_paren && at(comma)) hint = hint_for_comma();
     if (hint.empty() && kind == end_ && at(eof) && else_if_line_ != 0)
         hint = str("'else if' at line ", else_if_line_,
                    " opens a second 'if' that needs an 'end' of its own: write 'elseif' in one word");
     const bool ends = kind == end_ || kind == eof || kind == until_;
     if (hint.empty() && ends) hint = hint_behind_return();
+    if (hint.empty() && closes) hint = hint_at_end(kind);
     fail(std::move(message), expected, std::move(hint));
+}
+
+// Where a line of another language ends behind a condition, in a colon or a block in braces, and Lua read on: reports
+// that place.
+void Parser::fail_at_end_of_condition(TokenKind kind, const Expr& condition) {
+    const std::string word(spelling(kind)), expected = str("'", word, "'");
+    const Expr* last = &condition;
+    while (const auto* binary = last->get_if<Binary>()) last = binary->right;
+    const auto* method = last->get_if<MethodCall>();
+    if (method && chunk_.position(method->object->span.end).line < method->name_span.line) {
+        const std::uint32_t colon = method->object->span.end;
+        const auto place = chunk_.position(colon);
+        fail_at({colon, colon + 1, place.line, place.column}, expected + " expected", expected,
+                str("write '", word, "' instead of ':', and 'end' after the block"));
+    }
+    const auto* call = last->get_if<Call>();
+    if (call && call->arguments.size() == 1 && call->arguments[0]->kind == ExprKind::table)
+        fail_at(token_.span.line == call->open.line && !at(eof) ? token_.span : call->open, expected + " expected",
+                expected, str("a block stands between '", word, "' and 'end', not in braces"));
+    // repeat … while c
+    if (open_.size() > 1 && open_[open_.size() - 2].kind == repeat_ && token_.span.line > previous_.line)
+        fail_at(previous_, expected + " expected", expected, "the loop ends by a condition: repeat … until not c");
 }
 
 // Expects `then` or `do`, the place of the braces and colons of other languages.
@@ -184,19 +232,19 @@ void Parser::expect_after_condition(TokenKind kind, const Expr& condition) {
     if (accept(kind)) return;
     const std::string word(spelling(kind));
     std::string hint;
-    const auto* call = condition.get_if<Call>();
     if (at(assign))
         hint = "'=' assigns a value: equality is written ==";
     else if (at(colon))
         hint = str("write '", word, "' instead of ':', and 'end' after the block");
-    else if (at(left_brace) || (call && call->arguments.size() == 1 && call->arguments[0]->kind == ExprKind::table))
+    else if (at(left_brace))
         hint = str("a block stands between '", word, "' and 'end', not in braces");
     else if (at(else_))
         hint = "Lua has no 'a if c else b': write 'c and a or b', or an if statement";
     else if (at(then_) || at(do_))
         hint = str("write '", word, "' here instead of '", spelling(token_.kind), "'");
-    else if (!at(eof))
-        hint = hint_for_slip(chunk_.source(), previous_, token_.span);
+    else
+        fail_at_end_of_condition(kind, condition);
+    if (hint.empty() && !at(eof)) hint = hint_for_slip(chunk_.source(), previous_, token_.span);
     if (hint.empty()) hint = hint_for_line(chunk_.source(), token_.span);
     if (hint.empty()) hint = str("put '", word, "' between the condition and the block");
     fail_expected(kind, std::move(hint));

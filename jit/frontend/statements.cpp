@@ -373,7 +373,11 @@ const Stat* Parser::parse_expression_statement() {
             case ExprKind::index:
                 break;
             default:
-                fail("syntax error", {}, "only a variable or a field can be assigned to");
+                // print "loss", x
+                fail("syntax error", {},
+                     target == first && at(comma) && target->kind == ExprKind::call
+                         ? "several arguments stand in parentheses: f(a, b)"
+                         : "only a variable or a field can be assigned to");
         }
         targets.add(target);
         if (!accept(comma)) break;
@@ -400,6 +404,7 @@ void Parser::fail_statement(const Expr& expr) {
         std::string bare = hint_for_bare_name(global->name, token_.kind);
         if (!bare.empty()) {
             if (!bare.starts_with("a call")) message = str("'", global->name, "' is no statement of Lua: ", message);
+            if (at(eof)) fail_at(expr.span, std::move(message), {}, std::move(bare));
             hint = std::move(bare);
         }
     }

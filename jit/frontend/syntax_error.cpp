@@ -150,7 +150,8 @@ std::string_view trimmed(std::string_view line) {
 // The hint for a line that opens a block as in Python, "while True:"; empty for others.
 std::string_view hint_for_python_block(std::string_view line) {
     line = trimmed(line);
-    if (!line.ends_with(':') || line.ends_with("::")) return {};
+    const bool has_block = line.starts_with("try:") || line.starts_with("except:") || line.starts_with("else:");
+    if (!has_block && (!line.ends_with(':') || line.ends_with("::"))) return {};
     for (const BareName& block : kPythonBlocks)
         if (line.starts_with(block.name) && !is_part_of_name(line[block.name.size()])) return block.hint;
     return {};
@@ -258,14 +259,27 @@ std::string quoted_for_message(std::string_view text) {
     return out + (cut ? "...'" : "'");
 }
 
+// What follows a text that ended with the quote, or a list in brackets; adjacent: without a blank.
+static std::string hint_behind_text(char quote, char found, bool adjacent) {
+    const bool is_text = quote == '"' || quote == '\'';
+    if (is_text && (found == ':' || found == '.'))
+        return "a text stands in parentheses before a method: (\"a b\"):upper()";
+    if (quote == '[' && found == ':') return "a slice is a text: x[\":, 0\"]";
+    if (is_text && adjacent && is_part_of_name(found))
+        return str("the text ends at the quote before: write it as \\", quote, " inside, or use other quotes");
+    return {};
+}
+
 std::string hint_for_slip(std::string_view source, const Span& previous, const Span& found) {
     const auto byte_at = [&](std::size_t at) { return at < source.size() ? source[at] : ' '; };
     const char quote = previous.begin < previous.end ? byte_at(previous.begin) : ' ';
-    if ((quote == '"' || quote == '\'') && (byte_at(found.begin) == ':' || byte_at(found.begin) == '.'))
-        return "a text stands in parentheses before a method: (\"a b\"):upper()";
-    if (quote == '[' && byte_at(found.begin) == ':') return "a slice is a text: x[\":, 0\"]";
+    const std::string of_text = hint_behind_text(quote, byte_at(found.begin), previous.end == found.begin);
+    if (!of_text.empty()) return of_text;
     const std::string_view rest = without_line_end(source.substr(std::min<std::size_t>(found.begin, source.size())));
     const char before = previous.begin < previous.end ? byte_at(previous.end - 1) : ' ';
+    if (rest.starts_with('@') && found.column == 1)
+        return "there are no decorators: the function goes through a call, f = ms.jit(f)";
+    if (rest.starts_with("==") && before != '=') return "a value is given by one '=': == compares";
     if (const std::string_view hint = hint_for_argument(before, rest); !hint.empty()) return std::string(hint);
     if (rest.starts_with('[') && has_words(rest, "for") && has_words(rest, "in")) return std::string(kListByLoop);
     // The parser stops at the second '&' of '&&' but at the first byte of '!=', so both starts are tried.
@@ -282,6 +296,8 @@ std::string hint_for_slip(std::string_view source, const Span& previous, const S
 
 std::string hint_for_line(std::string_view source, const Span& found) {
     const std::string_view line = line_at(source, found);
+    if (has_words(line, "switch") && line.find('{') != line.npos)
+        return "Lua has no 'switch': write if x == 1 then … elseif x == 2 then … end";
     if (has_lambda(line)) return "write an anonymous function as function(x) return … end";
     for (const std::string_view of : {line, line_before(source, found.begin)})
         if (const std::string_view hint = hint_for_python_block(of); !hint.empty()) return std::string(hint);

@@ -102,9 +102,17 @@ local function value_of(name)
   return value
 end
 
+-- Whether a path leads to something else than a module.
+local function is_named(path)
+  local value = value_of(path)
+  if type(value) ~= "table" then return value ~= nil end
+  local meta = getmetatable(value)
+  return rawget(value, "_is_class") ~= nil or type(meta) == "table" and meta.__call ~= nil
+end
+
 -- A name as our names are written: "Conv2D" is Conv2d.
 local function spellings(name)
-  local list = { name, (name:gsub("(%d)D", "%1d")), (name:gsub("^%l", string.upper)), (name:gsub("(%l)(%u)", "%1_%2"):lower()), name:lower() }
+  local list = { name, (name:gsub("(%d)D", "%1d")), (name:gsub("(%l)(%u)", "%1_%2"):lower()), name:lower(), (name:gsub("^%l", string.upper)) }
   local seen, result = {}, {}
   for _, text in ipairs(list) do
     if not seen[text] then result[#result + 1] = text end
@@ -116,12 +124,15 @@ end
 --- "ms.nn.Dense" for a name that another module than the one named has, or that is spelt in another case; nil where none has it.
 function foreign.elsewhere(name, module)
   local list = spellings(name)
+  for _, text in ipairs { name .. "2d", name .. "1d" } do
+    if is_named(module .. "." .. text) then return module .. "." .. text end
+  end
   for i = 2, #list do
     if value_of(module .. "." .. list[i]) ~= nil then return module .. "." .. list[i] end
   end
   for _, text in ipairs(list) do
     for _, other in ipairs(modules) do
-      if other ~= module and value_of(other .. "." .. text) ~= nil then return other .. "." .. text end
+      if other ~= module and is_named(other .. "." .. text) then return other .. "." .. text end
     end
   end
 end
@@ -206,9 +217,9 @@ function foreign.of_module(module, name, line)
   end
   row = rows_by_name["torch." .. name] or row or row_of_part(name, inner == "nn" and "^nn%." or nil)
   if row then return said(row) end
-  local place = foreign.elsewhere(name, module)
+  local place = module == "ms.ops" and name:find "^%l" and foreign.spelt(name) or foreign.elsewhere(name, module)
   if place then return (place:lower() == (module .. "." .. name):lower() and "it is spelt %s" or "it is called %s here"):format(place:gsub("^ms%.nn%.", "nn.")) end
-  if module == "ms" and name:find "^%l" and type(habits[name]) == "string" then return habits[name] end
+  if (module == "ms" or module == "ms.plot") and name:find "^%l" and type(habits[name]) == "string" then return habits[name] end
 end
 
 --- An argument that a call lacks; list: the names that it takes, as a text.

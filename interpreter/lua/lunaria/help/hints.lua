@@ -80,9 +80,12 @@ local function about_global(name, line, _, _, above)
   if name == "f" and line:find "%f[%w_]f[\"']" then return 'values go into a text by: ("loss %g"):format(x:item())' end
   local near = nearest_global(name)
   if near and near:find("'" .. name:sub(1, 1), 1, true) then return near end
+  local method = line:match("%f[%w_]" .. quoted(name) .. "[%.:]([%w_]+)")
+  row = method and (foreign.row("x." .. method) or foreign.row("model." .. method) or foreign.row("optimizer." .. method))
+  if row then return ("%s has no value; %s"):format(name, said(row)) end
   if is_operator(name) then return ("the operator is called ms.ops.%s"):format(name) end
   local place = foreign.elsewhere(name, "")
-  if place then return ("it is called %s"):format(place) end
+  if place then return ("it is called %s"):format((place:gsub("^%.", "ms."))) end
   return ("no value was given to %s before this line: is it misspelt, or defined further down?"):format(name)
 end
 
@@ -139,6 +142,18 @@ local function method_without_object(line)
   end
 end
 
+-- A method of a variable of the line, called with a dot: "x.detach(".
+local function method_by_dot(line)
+  for object, name in line:gmatch "([%a_][%w_]*)%.([%a_][%w_]*)%s*%(" do
+    local value = variables_here[object] or rawget(_G, object)
+    local kind = foreign.kind(value)
+    if kind and kind ~= "table" and kind ~= "text" and kind ~= "class" and kind ~= "function" and value ~= ms.nn and value ~= ms.ops then
+      local found, method = pcall(function() return value[name] end)
+      if found and type(method) == "function" then return ("a method is called with a colon: %s:%s(...)"):format(object, name) end
+    end
+  end
+end
+
 local function colon_on_module(line)
   local module, name = line:match "%f[%w_](ms):([%w_]+)"
   if not module then module, name = line:match "%f[%w_]([on][pn]s?):([%w_]+)" end
@@ -166,6 +181,9 @@ local function about_list(name, above)
   for names, call in above:gmatch "local ([%w_, ]+)=([^\n]*)" do
     if names:find("," ) and names:find("%f[%w_]" .. name .. "%f[^%w_]") and call:find ":split%s*[%({]" then
       return "split of a data set gives one list: local a, b = table.unpack(ds:split{ ... })"
+    end
+    if names:find(",[^,]*%f[%w_]" .. name .. "%f[^%w_]") and call:find "ms%.grad%s*%(" then
+      return "ms.grad gives the gradient alone: local loss, grads = ms.value_and_grad(f)(x)"
     end
   end
 end
@@ -195,10 +213,11 @@ local rules = {
   end },
   { "attempt to call a table value", function(line)
     if not line:find "%f[%w_]for%f[^%w_].*%f[%w_]in%f[^%w_]" then return nil end
+    if line:find "parameters_dict" then return "a table with names is gone through by: for name, value in pairs(t) do" end
     return "a table is gone through by: for i, v in ipairs(t) do; a data set by: for x, y in ds:create_tuple_iterator() do"
   end },
   { "attempt to call a number value %(for iterator", function() return habits.range end },
-  { "^to: dtype must be .*'(%w+)'", function(name)
+  { "^to: dtype must be .*'(%a+)[:%d]*'", function(name)
     return (name == "cuda" or name == "cpu" or name == "gpu") and 'a tensor goes to a device by x:to("GPU") or x:to("CPU")'
   end, true },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
@@ -224,6 +243,7 @@ local rules = {
     local name = line:match "[:%.](T)%s*%(" or line:match "[:%.](mT)%s*%("
     return name and fields.T .. " without ()"
   end, true },
+  { "tensor: a tensor has no field or method '[%w_]+'", function(line) return method_by_dot(line) end, true },
   { "tensor: a tensor has no field or method '([%w_]+)'", function(name)
     local row = foreign.row("x." .. name) or foreign.row("ndarray." .. name) or foreign.row("model." .. name)
     return row and said(row) or habits.of_kind.tensor[name]
@@ -253,12 +273,21 @@ local rules = {
     if what ~= "argument" and what ~= "parameter" and what ~= "option" then return ("the %s is one of these, spelt like this"):format(what) end
     return ("help(\"%s\") says what each of them means"):format(where)
   end },
-  { "^([%w_]+): missing argument", function(name, line)
+  { "^[%w_]+: missing argument .*%(local '([%w_]+)'%)$", function(name)
+    return ("%s was given no value: is an argument missing where this function is called?"):format(name)
+  end, true },
+  { "^[%w_]+: missing argument %d: dtype is expected %(global '([%w_]+)'%)", function(name)
+    local known = pcall(function() return assert(ms[name]) end)
+    return ("dtypes are fields of ms: %s"):format(known and "ms." .. name or "ms.float32, ms.int64, ms.bool")
+  end, true },
+  { "^([%w_]+): missing argument", function(name, line, _, missing)
+    if missing then return about_global(missing, line) end
     local object = dotted_call(name, line)
-    return object and ("a method is called with a colon: %s:%s(...)"):format(object, name)
+    return object and ("a method is called with a colon: %s:%s(...)"):format(object, name) or method_by_dot(line)
   end, true },
   { "^([%w_]+): a tensor is expected before the colon", function(name, line)
     local object = dotted_call(name, line)
+    if not object then return method_by_dot(line) end
     return object and ("a method is called with a colon: %s:%s(...)"):format(object, name)
   end, true },
   { "got a cell", function(line) return colon_on_module(line) end, true },
@@ -309,8 +338,8 @@ local rules = {
     if missing then return about_global(missing, "") end
     return "nil is what a variable without a value has: is an argument missing?"
   end },
-  { "^[%w_]+: a function or another callable is expected", function()
-    return "it takes the function itself: ms.grad(function(x) return ... end)(x)"
+  { "^([%w_]+): a function or another callable is expected", function(name)
+    return ("it takes the function itself: ms.%s(function(x) return ... end)(x)"):format(name)
   end },
   { "^tensor: dtype must be a dtype .* got the %w+ %-?%d", function() return "several numbers go in as a table: ms.tensor{1, 2, 3}" end, true },
   { "^module '([%w_%.]+)' not found", function(name)
@@ -358,8 +387,10 @@ end
 -- what: the parameter that the message speaks of, which the entry must have: methods of several classes have one name.
 local function signature_hint(where, what)
   local entries = require "lunaria.help.entries"
+  local function has(entry) return entry and (not what or (" " .. entry.head .. " "):find("%f[%w_]" .. quoted(what) .. "%f[^%w_]")) end
   local entry = where and #where > 1 and entries.find(where)
-  if entry and what and not (" " .. entry.head .. " "):find("%f[%w_]" .. quoted(what) .. "%f[^%w_]") then return nil end
+  if entry and not has(entry) then entry = entries.find("ms.dataset.Dataset:" .. where) end
+  if not has(entry) then return nil end
   if entry and entry.head and entry.head:find "%(" and #entry.head < 300 then return ("it is called as %s"):format(entry.head) end
 end
 
@@ -418,7 +449,7 @@ return function(message, line, place, above, variables)
   text = without_object(text, line)
   if text == "attempt to index a nil value" and line:find "%)%s*[:%.]%s*%a" then text = text .. " (the result of a call)" end
   local missing, kind
-  if text:find "got nil$" or text:find "got nil\n" then
+  if text:find "got nil$" or text:find "got nil\n" or text:find "^[%w_]+: missing argument" then
     missing, kind = missing_variable(line, above, variables)
     if missing then text = ("%s (%s '%s')"):format(text, kind, missing) end
   end

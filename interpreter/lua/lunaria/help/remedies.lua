@@ -157,9 +157,10 @@ local classes = {
     return ("%s is a function, which has no fields: it is called, %s(...)"):format(name, name)
   end },
   { "attempt to call a table value %(field '([%w_]+)'%)", function(name, line) return line:find("%f[%w_]ms%." .. name) and of_module(name) end },
-  { "attempt to %a+ a nil value %(field '([%w_]+)'%)", function(name)
+  { "attempt to %a+ a nil value %(field '([%w_]+)'%)", function(name, line)
     if name == "path" then return "paths are texts: folder .. \"/\" .. name; ms.io.kind(path) says what is there" end
     if name == "lr" or name == "learning_rate" then return rates end
+    if line:find("%f[%w_]self%." .. name .. "%s*[%(%.:%[]") then return ("init sets the fields of a cell: self.%s = ..."):format(name) end
     return weights[name] and "weights belong to layers: net[1].weight of the first layer, net.fc.weight of the layer fc; net:parameters_dict() has all by name"
   end },
   { "^([%w_]+): takes at most (%d+) arguments?, got", function(where, most, line)
@@ -187,6 +188,39 @@ local classes = {
   { "^train: epoch must be an integer, got a", "the number of epochs comes first: model:train(3, dataset)" },
   { "^write_%w+: the value under .* got a cell", "net:parameters_dict() has the tensors of a network by name" },
   { "must be a parameter, got a cell", "net:trainable_params() gives those of a network" },
+  { "^%w+: params must be a table of parameters, got %-?[%d%.]+$", function(line)
+    return ("the parameters come first, the rate second: %s(net:trainable_params(), 0.1)"):format(line:match "([%w_%.]+)%s*%(" or "nn.SGD")
+  end, true },
+  { "must be true or false, got the string '(%l+)'", function(word)
+    return (word == "true" or word == "false") and ("a truth value stands without quotes: %s"):format(word)
+  end, true },
+  { "must be one of (.*), got the string '(.-)'", function(list, given)
+    local names = {}
+    for name in list:gmatch "'(.-)'" do
+      names[#names + 1] = name
+      if name:lower() == given:lower() then return ("it is spelt '%s'"):format(name) end
+    end
+    for _, name in ipairs(names) do
+      if #given > 2 and #name > 1 and (given:find(name, 1, true) == 1 or name:find(given, 1, true) == 1) then return ("did you mean '%s'?"):format(name) end
+    end
+    return arguments.nearest(given, names)
+  end, true },
+  { "^image: a tensor is expected, got the string", "ms.image(ms.dataset.vision.read_image(path)) shows the picture of a file" },
+  { "normalized_shape %b() must be the last axes of the input, whose shape is %(.-(%d+)%)", function(size)
+    return ("the layer's argument is the size of those axes: nn.LayerNorm({ %s })"):format(size)
+  end },
+  { "the sizes of the parts sum to %d+, but axis %-?%d+ of shape %b() has size (%d+)", function(size)
+    return ("they add up to %s; one number is the size of each part: ops.split(x, 1)"):format(size)
+  end },
+  { "^permute: axis must name each", "all axes in their new order: x:permute(1, 0); x:transpose(0, 1) swaps two" },
+  { "^export: file_format '.-' is not available", "file_format = \"ONNX\" is what other programs read" },
+  { "^export: the last argument must be", "the inputs come second, the file last: ms.export(net, x, { file_name = \"net\", file_format = \"ONNX\" })" },
+  { "^save: path must be a string, got a cell", "the file comes first: ms.save(\"net.safetensors\", net:parameters_dict()); or ms.save_checkpoint(net, \"net.ckpt\")", true },
+  { "^pad: padding has %d+ entr", "two sizes for each axis, the last axis first: ops.pad(x, { 1, 1, 1, 1 }) adds one on each side of the last two" },
+  { "^tensor: element .* is nil; a number", "a number that is missing is written 0 / 0, which is nan" },
+  { "the function must return a tensor or a number, got nil", "does it end with return?" },
+  { "^set_context: jit_level must be .*'O2'", "MindSpore's \"O2\", whole graphs, is \"O1\" here" },
+  { "^%w+: jit_level must be .*'O[23]'", "MindSpore's \"O2\", whole graphs, is \"O1\" here", true },
   { "^Model: loss_fn must be", "a loss is a layer: nn.MSELoss(), nn.CrossEntropyLoss()" },
   { "^LSTM: the input must be a tensor of three axes", rows_in_time }, { "^GRU: the input must be a tensor of three axes", rows_in_time },
   { "^RNN: the input must be a tensor of three axes", rows_in_time },
@@ -207,7 +241,8 @@ local classes = {
   { "bad argument #%d+ to '%a+' %(number expected, got string%)", "a text becomes a number by tonumber(text)" },
   { "^bad 'for' %a+ %(number expected, got Tensor%)", "a loop goes to a number: #x for the rows of a tensor, x:item() for the number of one" },
   { "^attempt to perform arithmetic on a nil value$", function(line)
-    return line:find "tonumber" and "tonumber gives nil for what is no number; of a tensor x:item() is the number"
+    if line:find "tonumber" then return "tonumber gives nil for what is no number; of a tensor x:item() is the number" end
+    return not line:find "%[0%]" and "a value of this line is nil: is an argument missing, or the return of a function?"
   end },
   { "attempt to index a number value", "a number has no fields: is the table above it meant?" },
   { "invalid value .* for 'concat'", "texts and numbers are joined; of tensors ops.concat({ a, b }) makes one, and tostring(x) is the text" },
@@ -264,12 +299,12 @@ local classes = {
 --- has_hint: the message has one, and only what takes its place is looked for.
 function remedies.of(text, line, has_hint)
   for _, row in ipairs(classes) do
-    local captures = table.pack(text:match((not has_hint or row[3]) and row[1] or "^$"))
-    if captures[1] then
+    local found = table.pack(text:find((not has_hint or row[3]) and row[1] or "^$"))
+    if found[1] then
       local remedy = row[2]
       if type(remedy) == "function" then
-        captures[captures.n + 1] = line
-        remedy = remedy(table.unpack(captures, 1, captures.n + 1))
+        found[found.n + 1] = line
+        remedy = remedy(table.unpack(found, 3, found.n + 1))
       end
       if remedy then return remedy end
     end
