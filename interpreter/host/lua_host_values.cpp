@@ -215,13 +215,20 @@ int fraction_among(const lua::Facts& facts, const Value& a, const Value& b) {
     return !exact(a) ? 1 : !exact(b) ? 2 : 0;
 }
 
+// lua_arith() takes the operation's number.
+using lua::Operation;
+static_assert(static_cast<int>(Operation::mod) == LUA_OPMOD && static_cast<int>(Operation::div) == LUA_OPDIV &&
+              static_cast<int>(Operation::bit_and) == LUA_OPBAND && static_cast<int>(Operation::minus) == LUA_OPUNM);
+
+bool has_event(lua_State* L, int index, const char* event) {
+    const bool has = luaL_getmetafield(L, index, event) != LUA_TNIL;
+    if (has) lua_pop(L, 1);
+    return has;
+}
+
 }  // namespace
 
 Value LuaHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
-    using lua::Operation;
-    static_assert(static_cast<int>(Operation::mod) == LUA_OPMOD && static_cast<int>(Operation::div) == LUA_OPDIV &&
-                  static_cast<int>(Operation::bit_and) == LUA_OPBAND &&
-                  static_cast<int>(Operation::minus) == LUA_OPUNM);
     const lua::Facts& facts = lua::facts(primitive);
     if (const int fraction = fraction_among(facts, a, b))
         throw value_error("", str("number", operand_name(fraction == 2), " has no integer representation"));
@@ -229,16 +236,11 @@ Value LuaHost::arithmetic(const Op& primitive, const Value& a, const Value& b) {
     const int base = lua_gettop(L);
     push(L, a);
     push(L, facts.is_unary() ? a : b);
-    auto has_event = [&](int i) {
-        const bool has = luaL_getmetafield(L, i, facts.event) != LUA_TNIL;
-        if (has) lua_pop(L, 1);
-        return has;
-    };
     // Lua's words for operands without such a metamethod; the messages of strings name only the types.
     auto is_text = [&](int i) { return lua_type(L, i) == LUA_TSTRING; };
     const bool bits = facts.is_bits();
     const bool texts = !bits && (is_text(base + 1) || is_text(base + 2));
-    auto helpless = [&](int i) { return (texts && is_text(i)) || !has_event(i); };
+    auto helpless = [&](int i) { return (texts && is_text(i)) || !has_event(L, i, facts.event); };
     if (!(a.is_number() && b.is_number()) && helpless(base + 1) && helpless(base + 2)) {
         const bool numbers = lua_isnumber(L, base + 1) && lua_isnumber(L, base + 2);
         const std::string words = str("attempt to ", facts.event + 2, " a '", luaL_typename(L, base + 1), "' with a '",
