@@ -16,6 +16,8 @@ struct Strength {
 
 constexpr int kUnaryStrength = 12;
 
+constexpr const char* kFieldIsWritten = "a field is written name = value or [\"name\"] = value";
+
 constexpr std::array<Strength, static_cast<std::size_t>(unknown) + 1> kStrengths = [] {
     std::array<Strength, static_cast<std::size_t>(unknown) + 1> table{};
     const auto set = [&](std::initializer_list<TokenKind> kinds, Strength strength) {
@@ -252,7 +254,7 @@ const Expr* Parser::parse_suffixed() {
                 node->object = expr;
                 node->name_span = token_.span;
                 if (!at(name) && !open_.empty() && open_.back().kind == left_brace && token_.kind > while_)
-                    fail_expected(name, "a field is written name = value or [\"name\"] = value");
+                    fail_expected(name, kFieldIsWritten);
                 node->name = expect_name()->text;
                 if (!at(left_paren) && !at(string) && !at(left_brace))
                     fail("function arguments expected", "'('",
@@ -327,7 +329,7 @@ const Expr* Parser::parse_table() {
         fields.add(parse_field());
         if (!accept(comma) && !accept(semicolon)) break;
     }
-    if (at(colon)) fail_expected(right_brace, "a field is written name = value or [\"name\"] = value");
+    if (at(colon)) fail_expected(right_brace, kFieldIsWritten);
     if (at(name) || at(string) || at(integer) || at(number) || at(function_) || at(left_brace))
         fail_expected(right_brace, hint_for_items("separate the fields with commas"));
     expect_close(right_brace);

@@ -205,6 +205,18 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
     fail(std::move(message), expected, std::move(hint));
 }
 
+namespace {
+
+// What opens a block in other languages, behind a condition whose block begins with the word.
+std::string hint_for_colon(std::string_view word) {
+    return str("write '", word, "' instead of ':', and 'end' after the block");
+}
+std::string hint_for_braces(std::string_view word) {
+    return str("a block stands between '", word, "' and 'end', not in braces");
+}
+
+}  // namespace
+
 // Where a line of another language ends behind a condition, in a colon or a block in braces, and Lua read on: reports
 // that place.
 void Parser::fail_at_end_of_condition(TokenKind kind, const Expr& condition) {
@@ -215,13 +227,12 @@ void Parser::fail_at_end_of_condition(TokenKind kind, const Expr& condition) {
     if (method && chunk_.position(method->object->span.end).line < method->name_span.line) {
         const std::uint32_t colon = method->object->span.end;
         const auto place = chunk_.position(colon);
-        fail_at({colon, colon + 1, place.line, place.column}, expected + " expected", expected,
-                str("write '", word, "' instead of ':', and 'end' after the block"));
+        fail_at({colon, colon + 1, place.line, place.column}, expected + " expected", expected, hint_for_colon(word));
     }
     const auto* call = last->get_if<Call>();
     if (call && call->arguments.size() == 1 && call->arguments[0]->kind == ExprKind::table)
         fail_at(token_.span.line == call->open.line && !at(eof) ? token_.span : call->open, expected + " expected",
-                expected, str("a block stands between '", word, "' and 'end', not in braces"));
+                expected, hint_for_braces(word));
     // repeat … while c
     if (open_.size() > 1 && open_[open_.size() - 2].kind == repeat_ && token_.span.line > previous_.line)
         fail_at(previous_, expected + " expected", expected, "the loop ends by a condition: repeat … until not c");
@@ -235,9 +246,9 @@ void Parser::expect_after_condition(TokenKind kind, const Expr& condition) {
     if (at(assign))
         hint = "'=' assigns a value: equality is written ==";
     else if (at(colon))
-        hint = str("write '", word, "' instead of ':', and 'end' after the block");
+        hint = hint_for_colon(word);
     else if (at(left_brace))
-        hint = str("a block stands between '", word, "' and 'end', not in braces");
+        hint = hint_for_braces(word);
     else if (at(else_))
         hint = "Lua has no 'a if c else b': write 'c and a or b', or an if statement";
     else if (at(then_) || at(do_))

@@ -127,6 +127,8 @@ local function about_field(name, line)
     or ("%s has no value here: is it misspelt, or set further down?"):format(name)
 end
 
+local function with_colon(object, name) return ("a method is called with a colon: %s:%s(...)"):format(object, name) end
+
 -- "x.sum(" of a line, for a method that was called with a dot.
 local function dotted_call(name, line)
   for object in line:gmatch("([%w_%.%]%[\"':]+)%." .. quoted(name) .. "%s*%(") do
@@ -138,7 +140,7 @@ end
 local function method_without_object(line)
   for _, name in ipairs(names_of_cells()) do
     local object = dotted_call(name, line)
-    if object then return ("a method is called with a colon: %s:%s(...)"):format(object, name) end
+    if object then return with_colon(object, name) end
   end
 end
 
@@ -149,7 +151,7 @@ local function method_by_dot(line)
     local kind = foreign.kind(value)
     if kind and kind ~= "table" and kind ~= "text" and kind ~= "class" and kind ~= "function" and value ~= ms.nn and value ~= ms.ops then
       local found, method = pcall(function() return value[name] end)
-      if found and type(method) == "function" then return ("a method is called with a colon: %s:%s(...)"):format(object, name) end
+      if found and type(method) == "function" then return with_colon(object, name) end
     end
   end
 end
@@ -165,7 +167,7 @@ local function dotted_method(name, line)
   local object = dotted_call(name, line)
   if not object then return nil end
   if name == "construct" then return ("a cell is called itself: %s(x)"):format(object) end
-  return ("a method is called with a colon: %s:%s(...)"):format(object, name)
+  return with_colon(object, name)
 end
 
 -- Channels last, where a picture is (N, C, H, W).
@@ -283,12 +285,12 @@ local rules = {
   { "^([%w_]+): missing argument", function(name, line, _, missing)
     if missing then return about_global(missing, line) end
     local object = dotted_call(name, line)
-    return object and ("a method is called with a colon: %s:%s(...)"):format(object, name) or method_by_dot(line)
+    return object and with_colon(object, name) or method_by_dot(line)
   end, true },
   { "^([%w_]+): a tensor is expected before the colon", function(name, line)
     local object = dotted_call(name, line)
     if not object then return method_by_dot(line) end
-    return object and ("a method is called with a colon: %s:%s(...)"):format(object, name)
+    return object and with_colon(object, name)
   end, true },
   { "got a cell", function(line) return colon_on_module(line) end, true },
   { "got a table", function(line) return colon_on_module(line) end, true },
@@ -424,7 +426,7 @@ end
 local function hint_for(text, at, line, message, missing, has_hint, above)
   local hint, replaces = first_rule(text, line, message, missing, has_hint, above)
   local dotted = at ~= "" and text:match "^([%w_]+): is a method, and"
-  if dotted then hint = ("a method is called with a colon: %s:%s(...)"):format(dotted_call(dotted, line), dotted) end
+  if dotted then hint = with_colon(dotted_call(dotted, line), dotted) end
   if hint then return hint, replaces end
   hint = remedies.of(text, line, has_hint)
   if hint then return hint, has_hint end
