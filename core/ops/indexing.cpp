@@ -117,7 +117,8 @@ int axes_of(const IndexItem& item) {
     }
 }
 
-// Checks entries against the shape and adds an omitted ellipsis.
+// Checks entries against the shape, adds an omitted ellipsis, and removes one that covers no axes beside entries for
+// all of them: other systems' slices have at most as many entries as the tensor has axes.
 Index completed(const Index& index, const Shape& shape) {
     int used = 0, ellipses = 0;
     for (const IndexItem& item : index.items) {
@@ -136,7 +137,10 @@ Index completed(const Index& index, const Shape& shape) {
         throw index_error(
             kWhere, str("too many indices: ", used, " for a tensor of rank ", shape.rank(), " (shape ", shape, ")"));
     Index whole = index;
-    if (ellipses == 0) whole.items.push_back(IndexItem::of(IndexItem::Kind::ellipsis));
+    if (used > 0 && used == shape.rank())
+        std::erase_if(whole.items, [](const IndexItem& item) { return item.kind == IndexItem::Kind::ellipsis; });
+    else if (ellipses == 0)
+        whole.items.push_back(IndexItem::of(IndexItem::Kind::ellipsis));
     int axis = 0;
     for (const IndexItem& item : whole.items) {
         if (item.kind == IndexItem::Kind::integer) check_index(item.integer, axis, shape[axis]);
@@ -158,10 +162,12 @@ Index completed(const Index& index, const Shape& shape) {
 
 // The lists and masks of strided_slice and slice_assign.
 struct SliceArgs {
+    std::vector<IndexItem> items;
     std::vector<int64_t> begin, stop, strides;
     int64_t begin_mask = 0, end_mask = 0, ellipsis_mask = 0, new_axis_mask = 0, shrink_axis_mask = 0;
 
     void add(const IndexItem& item) {
+        items.push_back(item);
         int64_t bit = int64_t{1} << begin.size();
         if (item.kind == IndexItem::Kind::ellipsis) ellipsis_mask |= bit;
         if (item.kind == IndexItem::Kind::new_axis) new_axis_mask |= bit;
@@ -181,8 +187,28 @@ struct SliceArgs {
     }
     Expr get(const Expr& x) const {
         if (trivial()) return x;
+        if (new_axis_mask) return with_new_axes(x);
         auto v = values();
         return call("strided_slice", {x, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]});
+    }
+    // New axes come after the slice, which then has no more entries than the tensor has axes.
+    Expr with_new_axes(const Expr& x) const {
+        int used = 0, axis = 0;
+        for (const IndexItem& item : items) used += axes_of(item);
+        SliceArgs slice;
+        std::vector<int> added;
+        for (const IndexItem& item : items) {
+            if (item.kind == IndexItem::Kind::new_axis) {
+                added.push_back(axis++);
+                continue;
+            }
+            slice.add(item);
+            if (item.kind == IndexItem::Kind::ellipsis) axis += x.rank() - used;
+            if (item.kind == IndexItem::Kind::slice) ++axis;
+        }
+        Expr y = slice.items.empty() ? x : slice.get(x);
+        for (int at : added) y = call("expand_dims", {y, at});
+        return y;
     }
     Expr put(const Expr& x, const Expr& value) const {
         auto v = values();
