@@ -247,9 +247,11 @@ Value Library::method_named(std::string_view name) {
     }
     if (!embedded_text("lunaria/tensor_methods.lua").empty()) {
         load_texts();
-        Value& methods = libraries_["lunaria.tensor_methods"];
-        if (methods.is_nil()) methods = run_text("lunaria.tensor_methods");
-        return table_of(methods).get(Value(name));
+        constexpr const char* kMethods = "lunaria.tensor_methods";
+        auto methods = libraries_.find(kMethods);
+        // While the text runs, the table is none of the libraries yet.
+        if (methods == libraries_.end()) methods = libraries_.emplace(kMethods, run_text(kMethods)).first;
+        return table_of(methods->second).get(Value(name));
     }
     return {};
 }
@@ -337,6 +339,9 @@ void Library::load_texts() {
         in_place_maker_ = args[0];
         return Values();
     });
+    // Derivatives have another answer.
+    of_core("is_followed", Native::unknown, [](std::span<const Value>) { return Values{Value(false)}; });
+    of_core("table_by_tensor", Native::unknown, [](std::span<const Value>) { return Values{PlainHost::table({})}; });
     of_core("note", Native::ignored, nothing);
     of_core("note_harmless", Native::unknown, nothing);
     for (const char* name : {"next_key", "metamethod", "fills", "fits"}) host_.set_harmless(core.get(Value(name)));

@@ -271,6 +271,10 @@ function Router:construct(x)
 end
 local router = Router()
 program("a cell with branches and loops", router, { { a }, { b }, { a * 9 } }, { order = 1 })
+program("methods of tensors that are written in Lua", function(x, n)
+  for _ = 1, n do x = x * 2 end
+  return x:at(":", 0) + x:sizes(-1), x:at(-1)
+end, { { a, 2 }, { b, 3 } })
 program("a function that it compiles and asks before the call", function(x, n)
   local scaled = ms.jit(function(z) return z * n end)
   if ms.is_tensor(scaled) or ms.is_parameter(scaled) or type(scaled) ~= "function" then return x end
