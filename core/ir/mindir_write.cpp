@@ -38,10 +38,10 @@ Attribute attribute(std::string name, const Value& v) {
     return attribute_of(std::move(name), v, {Kind::float64, Kind::tensor, own_attribute});
 }
 
-bool has_nodes(const Value& v) {
-    bool found = false;
-    for_each_node(v, [&](Node*) { found = true; });
-    return found;
+// Whether the value, or an item of the list, has an entry of its own in the file.
+bool has_parts(const Value& v) {
+    if (v.is_list()) return std::ranges::any_of(v.items(), has_parts);
+    return v.is_node() || v.kind() == Value::Kind::object;
 }
 
 class ModelWriter {
@@ -130,7 +130,7 @@ class ModelWriter {
             return node.function ? "@" + labels_.of.at(node.function) : node_name(node);
         }
         const std::string name = str("ValueNode_", ++values_);
-        if (v.is_list() && has_nodes(v)) {
+        if (v.is_list() && has_parts(v)) {
             std::vector<std::string> inputs;
             for (const Value& item : v.items()) inputs.push_back(operand(item));
             add(name, "MakeTuple", nullptr).inputs = std::move(inputs);

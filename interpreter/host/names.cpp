@@ -46,6 +46,17 @@ Value function_named(LuaHost& host, std::string_view name) {
         lua_pop(L, 1);
         return f;
     }
+    if (name == kNewAxisName) {
+        lua_State* L = host.lua();
+        luaL_checkstack(L, 4, "names");
+        const int base = lua_gettop(L);
+        luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+        lua_getfield(L, -1, "lunaria");
+        lua_getfield(L, -1, "newaxis");
+        Value axis = host.to_value(L, -1);
+        lua_settop(L, base);
+        return axis;
+    }
     Value found;
     for_each_library_function([&](const LibraryFunction& row, std::string_view function) {
         if (row.saved == Saved::unnamed || row.saved == Saved::known || !found.is_nil()) return;

@@ -16,9 +16,9 @@ class LuaKnown final : public Known {
     std::optional<std::vector<Value>> called(const Value& f, const std::vector<Value>& args) override;
     std::optional<DType> dtype_of(const Value& object) override { return lunaria::dtype_of(host_, object); }
     Content content_of(const Value& table) override;
-    std::optional<Named> named(const Value& f) override;
+    std::optional<Named> named(const Value& object) override;
     bool is_ipairs_step(const Value& f) override { return names_.is_ipairs_step(f); }
-    Transformed transformed(const Value& f) override;
+    Made made_by(const Value& object) override;
 
   private:
     LuaHost& host_;

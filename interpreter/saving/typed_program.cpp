@@ -9,8 +9,10 @@
 #include "core/base/interrupt.h"
 #include "core/ir/substitution.h"
 #include "core/ir/verifier.h"
+#include "interpreter/saving/lua_known.h"
 #include "interpreter/watchers/tracing_host.h"
 #include "jit/language.h"
+#include "jit/saving/partial.h"
 #include "jit/vm/machine.h"
 
 namespace lunaria {
@@ -100,8 +102,6 @@ class BlockHost final : public TracingHost {
         leave();
     }
 
-    // Whether the value can be passed to a block as a constant.
-    bool is_lasting(const Value& v) const { return v.kind() != Value::Kind::object || has_name(v); }
     // The truth of a value in Lua; none if it depends on a tensor.
     std::optional<bool> truth(const Value& v) const {
         if (is_boolean(v)) return std::nullopt;
@@ -178,17 +178,19 @@ class BlockHost final : public TracingHost {
 
 // The known facts about an argument of a block.
 struct Argument {
-    enum class Kind { unvisited, plain, number, tensor, list };
+    enum class Kind { unvisited, plain, number, tensor, list, table };
     Kind kind = Kind::unvisited;
-    Value value;      // a constant
+    Value value;      // a constant; the list of a table's keys
     TensorType type;  // the type of a tensor, or of the tensor for a number
     std::vector<Argument> items;
 
     bool is_node() const { return kind == Kind::number || kind == Kind::tensor; }
+    bool has_items() const { return kind == Kind::list || kind == Kind::table; }
     friend bool operator==(const Argument& a, const Argument& b) {
-        return a.kind == b.kind && a.items == b.items &&
-               (a.is_node() ? a.type == b.type : same_value(a.value, b.value));
+        return a.kind == b.kind && a.items == b.items && (a.is_node() ? a.type == b.type : a.has_value_of(b));
     }
+    // Objects of the host are compared by their identity.
+    bool has_value_of(const Argument& other) const { return key_of({value}) == key_of({other.value}); }
 };
 
 struct Block {
@@ -206,7 +208,7 @@ struct NoForm {};
 
 class Typing {
   public:
-    Typing(LuaHost& host, TracedSizes sizes) : host_(host), sizes_(sizes) {}
+    Typing(LuaHost& host, TracedSizes sizes) : host_(host), known_(host), sizes_(sizes) {}
 
     std::unique_ptr<ir::Graph> run(const ir::Graph& program, std::span<const Value> inputs) {
         // main(inputs) { weights; closure(@program, {weights}); call(closure, {inputs}) }
@@ -242,15 +244,44 @@ class Typing {
 
     static Argument tensor(const Tensor& t) { return {Argument::Kind::tensor, {}, {t.dtype(), t.shape()}, {}}; }
     static Argument number(DType dtype) { return {Argument::Kind::number, {}, {dtype, {}}, {}}; }
-    static Argument argument(const BlockHost& tracing, const Value& v) {
-        if (v.is_tensor()) return tracing.is_number(v) ? number(v.tensor().dtype()) : tensor(v.tensor());
-        if (v.is_list()) {
-            Argument list{Argument::Kind::list, {}, {}, {}};
-            for (const Value& item : v.items()) list.items.push_back(argument(tracing, item));
-            return list;
+    // The facts about a value that a block passes on, and its operand in the block's graph: of a list or a table a
+    // list.
+    std::pair<Argument, Value> passed(BlockHost& tracing, const Value& v) {
+        if (v.is_tensor())
+            return {tracing.is_number(v) ? number(v.tensor().dtype()) : tensor(v.tensor()), tracing.operand(v)};
+        if (v.is_list()) return passed_items(tracing, {Argument::Kind::list, {}, {}, {}}, v.items());
+        const std::optional<DType> dtype = v.kind() == Value::Kind::object ? known_.dtype_of(v) : std::nullopt;
+        const Value constant = dtype ? Value(*dtype) : v;
+        if (constant.kind() != Value::Kind::object || known_.named(constant) || host_.operator_in(constant))
+            return {{Argument::Kind::plain, constant, {}, {}}, constant};
+        return passed_table(tracing, v);
+    }
+
+    std::pair<Argument, Value> passed_items(BlockHost& tracing, Argument whole, const std::vector<Value>& items) {
+        std::vector<Value> operands;
+        for (const Value& item : items) {
+            auto [argument, operand] = passed(tracing, item);
+            whole.items.push_back(std::move(argument));
+            operands.push_back(std::move(operand));
         }
-        if (!tracing.is_lasting(v)) throw state_error("save_mindir", "a block takes a table");
-        return {Argument::Kind::plain, v, {}, {}};
+        return {std::move(whole), Value::list(std::move(operands))};
+    }
+
+    // The next block gets a copy of the table, which must therefore be the only reference to it. Its keys have an order
+    // that does not depend on how it was filled.
+    std::pair<Argument, Value> passed_table(BlockHost& tracing, const Value& table) {
+        if (!host_.is_table(table) || !passed_tables_.insert(vm::identity_of(table)).second)
+            throw state_error("save_mindir", "a block takes an object");
+        Known::Content content = known_.content_of(table);
+        if (!content.plain) throw state_error("save_mindir", "a block takes a table with a metatable");
+        std::map<std::string, size_t> order;
+        for (size_t i = 0; i < content.keys.size(); ++i) order.emplace(key_of({content.keys[i]}), i);
+        std::vector<Value> keys, values;
+        for (const auto& [text, i] : order) {
+            keys.push_back(std::move(content.keys[i]));
+            values.push_back(std::move(content.values[i]));
+        }
+        return passed_items(tracing, {Argument::Kind::table, Value::list(std::move(keys)), {}, {}}, values);
     }
 
     static DType dtype_of(const Value& plain) {
@@ -269,13 +300,13 @@ class Typing {
     // The facts that hold after two branches meet.
     static Argument joined(const Argument& a, const Argument& b) {
         if (a.kind == Argument::Kind::unvisited || a == b) return b;
-        if (a.kind == Argument::Kind::list && b.kind == Argument::Kind::list && a.items.size() == b.items.size()) {
-            Argument list = a;
-            for (size_t i = 0; i < a.items.size(); ++i) list.items[i] = joined(a.items[i], b.items[i]);
-            return list;
+        if (a.has_items() && a.kind == b.kind && a.has_value_of(b) && a.items.size() == b.items.size()) {
+            Argument items = a;
+            for (size_t i = 0; i < a.items.size(); ++i) items.items[i] = joined(a.items[i], b.items[i]);
+            return items;
         }
         for (const Argument* one : {&a, &b})
-            if (one->kind == Argument::Kind::tensor || one->kind == Argument::Kind::list) throw NoForm();
+            if (one->kind == Argument::Kind::tensor || one->has_items()) throw NoForm();
         const DType p = a.is_node() ? a.type.dtype : dtype_of(a.value),
                     q = b.is_node() ? b.type.dtype : dtype_of(b.value);
         if (p != q) throw NoForm();
@@ -337,10 +368,13 @@ class Typing {
 
     // A value to run a block on, and the parameters of the block's graph.
     static Value placed(BlockHost& tracing, const Argument& a, const std::string& name) {
-        if (a.kind == Argument::Kind::list) {
+        if (a.has_items()) {
             std::vector<Value> items;
             for (const Argument& item : a.items) items.push_back(placed(tracing, item, name));
-            return Value::list(std::move(items));
+            if (a.kind == Argument::Kind::list) return Value::list(std::move(items));
+            const Value table = tracing.new_table(items.size(), 0);
+            for (size_t i = 0; i < items.size(); ++i) tracing.raw_set(table, a.value.items()[i], items[i]);
+            return table;
         }
         if (!a.is_node()) return a.value;
         const Value v(made_up(a.type));
@@ -389,9 +423,11 @@ class Typing {
             const ir::Graph& target = *block.targets[way];
             std::vector<Argument> args;
             std::vector<Value> operands;
+            passed_tables_.clear();
             for (size_t i = 0; i < target.parameters().size(); ++i, ++at) {
-                args.push_back(argument(tracing, values.at(at)));
-                operands.push_back(tracing.operand(values[at]));
+                auto [argument, operand] = passed(tracing, values.at(at));
+                args.push_back(std::move(argument));
+                operands.push_back(std::move(operand));
             }
             if (known && *known == (way == 1)) continue;
             ending.ways.emplace_back(&target, std::move(args));
@@ -475,10 +511,12 @@ class Typing {
     }
 
     LuaHost& host_;
+    LuaKnown known_;
     const TracedSizes sizes_;
     std::map<const ir::Graph*, Block> blocks_;
     std::vector<const ir::Graph*> order_;
     std::deque<const ir::Graph*> waiting_;
+    std::unordered_set<const void*> passed_tables_;  // that go to the same block
     int count_ = 0;
 };
 

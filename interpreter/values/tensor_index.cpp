@@ -20,6 +20,7 @@ Tensor row(const Tensor& t, int64_t i) {
 }
 
 bool has_metatable(lua_State* L, int index, const char* name) {
+    luaL_checkstack(L, 2, "index");
     if (!lua_getmetatable(L, index)) return false;
     luaL_getmetatable(L, name);
     const bool same = lua_rawequal(L, -1, -2);
@@ -58,12 +59,12 @@ void add_item(lua_State* L, int index, Index& result, bool nested) {
             }
             break;
         case LUA_TTABLE:
-            if (has_metatable(L, index, "lunaria.slice")) {
+            if (is_slice(L, index)) {
                 const int64_t step = bound(L, index, "step").value_or(1);
                 result.items.push_back(IndexItem::slice(bound(L, index, "start"), bound(L, index, "stop"), step));
                 return;
             }
-            if (has_metatable(L, index, "lunaria.newaxis")) {
+            if (is_new_axis(L, index)) {
                 result.items.push_back(IndexItem::of(IndexItem::Kind::new_axis));
                 return;
             }
@@ -91,6 +92,9 @@ void add_item(lua_State* L, int index, Index& result, bool nested) {
 }
 
 }  // namespace
+
+bool is_slice(lua_State* L, int index) { return has_metatable(L, index, "lunaria.slice"); }
+bool is_new_axis(lua_State* L, int index) { return has_metatable(L, index, "lunaria.newaxis"); }
 
 Index index_at(lua_State* L, int index) {
     Index result;

@@ -12,6 +12,10 @@ namespace lunaria {
 // The value at stack position `index`, read as an index.
 Index index_at(lua_State* L, int index);
 
+// Whether the value at stack position `index` is what ms.slice gives; ms.newaxis.
+bool is_slice(lua_State* L, int index);
+bool is_new_axis(lua_State* L, int index);
+
 // The part of the tensor selected by the index at stack position `index`.
 Tensor index_tensor(lua_State* L, const Tensor& tensor, int index);
 

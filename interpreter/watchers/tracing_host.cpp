@@ -204,7 +204,8 @@ bool TracingHost::always_gives_the_same(const Value& f) const {
                                        Native::pairs,  Native::ipairs,    Native::raw_equal,     Native::raw_length,
                                        Native::item,   Native::is_tensor, Native::is_parameter,  Native::itself,
                                        Native::inside, Native::ignored,   Native::shape,         Native::rank};
-    static constexpr std::string_view kReading[] = {"next", "rawget", "table.concat", "table.pack", "table.unpack"};
+    static constexpr std::string_view kReading[] = {"next",       "rawget",       "table.concat",
+                                                    "table.pack", "table.unpack", "ms.slice"};
     return std::ranges::find(kSame, entry->row->recorded) != std::end(kSame) ||
            std::ranges::find(kReading, entry->name) != std::end(kReading);
 }

@@ -52,8 +52,6 @@ class TracingHost : public WatchingHost {
     bool follows(const Value& v) const { return v.is_tensor() && nodes_.contains(v.tensor().body()); }
     // Runs the operator and writes it into the graph, unless it works on constants alone.
     Value record(const Op& op, const std::vector<Value>& args);
-    // Whether the value is a function of Lua's library or of Lunaria's, which a saved program refers to by name.
-    bool has_name(const Value& f) const { return names_.find(f); }
 
   private:
     class Recording;

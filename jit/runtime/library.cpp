@@ -14,6 +14,7 @@
 #include "jit/lower/lower.h"
 #include "jit/runtime/natives.h"
 #include "jit/saving/library_functions.h"
+#include "jit/saving/names.h"
 #include "jit/vm/plain_arguments.h"
 #include "jit/vm/watcher.h"
 
@@ -204,6 +205,8 @@ Value Library::function_named(const std::string& name) {
     if (name.starts_with(kOperators)) {
         const Op* op = registry().find(name.substr(kOperators.size()));
         if (op) found = PlainHost::operator_value(*op);
+    } else if (name == kNewAxisName) {
+        found = PlainHost::table({}, vm::new_axis_metatable());
     } else {
         // Derivatives need the texts of all; a program asks for them by functions of the texts.
         for_each_library_function([&](const LibraryFunction& row, std::string_view function) {

@@ -36,23 +36,24 @@ class Known {
     };
     virtual Content content_of(const Value& table) = 0;
 
-    // The name of a function by which a saved program may refer to it: "string.format", "ms.vmap".
+    // The name by which a saved program may refer to a function or to ms.newaxis: "string.format", "ms.vmap".
     struct Named {
         std::string name;
         Saved saved;
         bool reads;  // it only reads the tables that it gets, and returns none of them
     };
-    // Nothing for a function that has no name.
-    virtual std::optional<Named> named(const Value& f) = 0;
+    // Nothing for an object that has no name.
+    virtual std::optional<Named> named(const Value& object) = 0;
     // The steps of `for ... in ipairs(t)`.
     virtual bool is_ipairs_step(const Value& f) = 0;
 
-    // The arguments with which ms.grad and its kin made a function; an empty name: another function.
-    struct Transformed {
+    // The call of a named function that made an object: ms.grad and its kin make functions, ms.slice indices. An empty
+    // name: no such call is known.
+    struct Made {
         std::string name;
         std::vector<Value> args;
     };
-    virtual Transformed transformed(const Value& f) = 0;
+    virtual Made made_by(const Value& object) = 0;
 };
 
 }  // namespace lunaria

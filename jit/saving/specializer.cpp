@@ -187,13 +187,13 @@ Partial Specializer::join(std::vector<Activation::Leaf>& leaves) {
     for (const auto& leaf : leaves) lists &= leaf.results.is_list() && count(leaf.results) == count(leaves[0].results);
     std::vector<Partial> results;
     std::vector<lower::Variable> variables;
+    // What the values of a leaf need is computed in its own block. All leaves have as many.
     auto hand_on = [&](const auto& values_of) {
-        std::vector<Value> first = values_of(leaves[0]);
         const size_t begin = variables.size();
-        for (size_t k = 0; k < first.size(); ++k) variables.push_back(out_.blocks().temporary(""));
         for (auto& leaf : leaves) {
             out_.here = leaf.block;
             std::vector<Value> values = values_of(leaf);
+            while (variables.size() < begin + values.size()) variables.push_back(out_.blocks().temporary(""));
             for (size_t k = 0; k < values.size(); ++k)
                 out_.blocks().write(*leaf.block, variables[begin + k], std::move(values[k]));
         }
@@ -404,7 +404,7 @@ Partial Specializer::function_of(const Value& f, std::vector<Partial>& prefix) c
 
 Partial Specializer::call_known(const Value& f, const Partial& args) {
     kept_.push_back(f);
-    if (const Value made = transformed_again(f)) return out_.emit("call", {made, operand_list(args)});
+    if (const Value made = made_again(f)) return out_.emit("call", {made, operand_list(args)});
     if (known_.is_ipairs_step(f)) {
         Partial results;
         if (fold_call("ipairs", f, args, results)) return results;
@@ -615,7 +615,7 @@ Value Specializer::known_operand(const Value& v) {
     if (const std::optional<DType> dtype = known_.dtype_of(v)) return Value(*dtype);
     kept_.push_back(v);
     if (const auto entry = known_.named(v); entry && entry->saved != Saved::known) return name_value(entry->name);
-    if (const Value made = transformed_again(v)) return made;
+    if (const Value made = made_again(v)) return made;
     const vm::Callee callee = host_.resolve(v);
     if (callee.kind == vm::Callee::Kind::op && registry().find(callee.op->name()) == callee.op)
         return operator_name(*callee.op);
@@ -669,9 +669,9 @@ Value Specializer::known_table(const Value& t) {
                      {Value::list(std::move(content.keys)), Value::list(std::move(content.values)), Value(0), Value()});
 }
 
-// The result of ms.grad and its kin, as another call of them; nil: another function.
-Value Specializer::transformed_again(const Value& f) {
-    Known::Transformed call = known_.transformed(f);
+// The result of ms.grad, ms.slice and their kin, as another call of them; nil: another object.
+Value Specializer::made_again(const Value& object) {
+    Known::Made call = known_.made_by(object);
     if (call.name.empty()) return {};
     const bool before = std::exchange(copies_tables_, true);
     for (Value& v : call.args) v = known_operand(v);

@@ -124,7 +124,7 @@ class Specializer {
     Value node_of_list(const Partial& p);
     Value known_operand(const Value& v);
     Value known_table(const Value& t);
-    Value transformed_again(const Value& f);
+    Value made_again(const Value& object);
 
     Known& known_;
     vm::Host& host_;

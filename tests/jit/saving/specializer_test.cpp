@@ -48,7 +48,7 @@ class PlainKnown final : public Known {
         return Named{function->name, Saved::folded, true};
     }
     bool is_ipairs_step(const Value&) override { return false; }
-    Transformed transformed(const Value&) override { return {}; }
+    Made made_by(const Value&) override { return {}; }
 };
 
 class SpecializerTest : public CpuTest {};

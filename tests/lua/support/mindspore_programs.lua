@@ -95,6 +95,46 @@ program("two inputs, integers", { { a, i }, { b, -i } }, function(x, n)
   end
   return x, n
 end)
+program("a function whose ways give a tensor and what a method gives", { { a }, { b } }, function(x)
+  local function row(y)
+    if y:sum() > 2 then
+      local first = ops.tanh(y["0"])
+      return first
+    end
+    return y:at(0, ":")
+  end
+  return row(x) + 1
+end)
+program("indices that hold texts", { { a }, { b } }, function(x)
+  local how = ":, 0"
+  if x:sum() > 2 then how = "..., 1" end
+  local y = x[how] + x[{ ":", 0 }]
+  if y:sum() > 0 then return y:at("0:1") * 2 end
+  return x:at("...", 0)["1:"]
+end)
+local first_row = ms.slice(0, 1)
+program("slices and new axes", { { a }, { b } }, function(x)
+  local last = ms.slice(-1, nil)
+  if x:sum() > 2 then return x[{ first_row, 0 }] + x[last]["0, 0"] end
+  return x[{ ms.slice(nil, nil, 2), 1 }] * x[{ ms.newaxis, 0 }]["0, 0"]
+end)
+program("tables of numbers, texts, dtypes and operators", { { a }, { b } }, function(x)
+  local how = { axis = 0, keepdims = true }
+  local steps = { ops.tanh, { ms.float16, "float32" }, { "...", { ms.newaxis, 0 } } }
+  if x:sum() > 2 then x = x * 2 end
+  local y = steps[1](x):astype(steps[2][1]):astype(steps[2][2])
+  if y:sum() > 0 then y = y - 1 end
+  return ops.sum(y, how), y[steps[3][1]] + 1, y[steps[3][2]]
+end)
+program("a table that ways fill and a loop changes", { { a }, { b } }, function(x)
+  local state = { h = x, n = 0 }
+  if x:sum() > 2 then state.by = x * 2 else state.by = x:abs() end
+  while state.h:sum() < 50 do
+    state.h = state.h:abs() + state.by
+    state.n = state.n + 1
+  end
+  return state.h + state.n
+end)
 ms.set_seed(3)
 local Router = nn.Cell:extend("Router")
 function Router:init()

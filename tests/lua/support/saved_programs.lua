@@ -275,6 +275,17 @@ program("methods of tensors that are written in Lua", function(x, n)
   for _ = 1, n do x = x * 2 end
   return x:at(":", 0) + x:sizes(-1), x:at(-1)
 end, { { a, 2 }, { b, 3 } })
+local odd = ms.slice(1, nil, 2)
+program("slices, new axes and texts as indices", function(x, n)
+  local y = x[{ ms.newaxis, odd, ms.slice(nil, -1) }]
+  for i = 1, n do y = y[{ ms.slice(0, i), "..." }] * 2 + x[{ i - 1, ms.slice(0, 1) }] end
+  return y:at(":", 0), y[{ ":", -1, ms.newaxis }]
+end, { { v["0:3"] * ops.ones { 3, 1 }, 2 }, { w * ops.ones { 4, 1 }, 1 }, { a["0"] * ops.ones { 5, 1 }, 3 } })
+program("tables of operators and names", function(x, n)
+  local called = { ops.tanh, ops.sin, string.rep }
+  for i = 1, n do x = called[i % 2 + 1](x) * i end
+  return x, called[3]("-", n)
+end, { { a, 3 }, { b, 2 } })
 program("a function that it compiles and asks before the call", function(x, n)
   local scaled = ms.jit(function(z) return z * n end)
   if ms.is_tensor(scaled) or ms.is_parameter(scaled) or type(scaled) ~= "function" then return x end
