@@ -26,7 +26,7 @@ end
 -- The features, and the pooled features of the first token.
 function Bert:construct(tokens, segments, padding)
   local x = self:features(tokens, segments, padding)
-  return x, ops.tanh(self.pooler(x[{ ms.slice(nil, nil), 0 }]))
+  return x, ops.tanh(self.pooler(x:at(":", 0)))
 end
 
 local MaskedLM = Bert:extend("BertMaskedLM")

@@ -19,7 +19,7 @@ function ViT:construct(x)
   local batch, width = parts:sizes(0, 1)
   local tokens = ops.transpose(ops.reshape(parts, { batch, width, -1 }), { 0, 2, 1 })
   tokens = ops.concat({ ops.broadcast_to(self.class_token, { batch, 1, width }), tokens }, 1) + self.pos_embedding
-  return self.head(self.encoder(tokens)[{ ms.slice(nil, nil), 0 }])
+  return self.head(self.encoder(tokens):at(":", 0))
 end
 
 local M = {}

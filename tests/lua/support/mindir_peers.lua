@@ -18,7 +18,7 @@ local function write(name, f, cases, form)
 end
 
 -- Without a form, those that run for inputs of any size only in our own are left out.
-local sized = { gpt2 = true, lstm = true, ssd = true }
+local sized = { bert = true, gpt2 = true, lstm = true, ssd = true, vit = true }
 for _, network in ipairs(dofile "tests/lua/support/zoo_networks.lua") do
   local name, net, x = table.unpack(network)
   write(name, net, { { x } }, sized[name] and "mindspore" or nil)
