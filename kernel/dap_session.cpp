@@ -44,7 +44,7 @@ uint32_t murmur2(std::string_view text, uint32_t seed) {
     return h ^ (h >> 15);
 }
 
-std::string text_of(const Json& object, const char* key, const std::string& otherwise = {}) {
+std::string text_of_member(const Json& object, const char* key, const std::string& otherwise = {}) {
     const auto found = object.find(key);
     return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
@@ -60,7 +60,7 @@ const Json& part_of(const Json& object, const char* key) {
     return found != object.end() ? *found : kNothing;
 }
 
-std::string path_in(const Json& arguments) { return text_of(part_of(arguments, "source"), "path"); }
+std::string path_in(const Json& arguments) { return text_of_member(part_of(arguments, "source"), "path"); }
 
 // JupyterLab shows the type in place of the value unless it knows the type, by Python's name.
 std::string type_name(const std::string& type) {
@@ -187,14 +187,14 @@ const std::map<std::string, DapSession::Handler, std::less<>>& DapSession::handl
 
 Json DapSession::answer(const Json& request) {
     Json response = {{"type", "response"}, {"seq", sequence_++}, {"request_seq", 0}, {"success", false}};
-    response["command"] = text_of(request, "command");
+    response["command"] = text_of_member(request, "command");
     response["body"] = Json::object();
     try {
         if (!request.is_object()) throw argument_error("debugger", "a request is a JSON object");
         response["request_seq"] = number_of(request, "seq");
-        const auto handler = handlers().find(text_of(request, "command"));
+        const auto handler = handlers().find(text_of_member(request, "command"));
         if (handler == handlers().end())
-            throw argument_error("debugger", str("there is no request '", text_of(request, "command"), "'"));
+            throw argument_error("debugger", str("there is no request '", text_of_member(request, "command"), "'"));
         const Json& arguments = part_of(request, "arguments");
         if (!arguments.is_object()) throw argument_error("debugger", "the arguments are no JSON object");
         Json body = (this->*handler->second)(arguments);
@@ -406,9 +406,9 @@ Json DapSession::set_breakpoints(const Json& a) {
         if (!one.is_object()) throw argument_error("setBreakpoints", "a breakpoint is a JSON object");
         Breakpoint b;
         b.line = static_cast<int>(std::clamp<int64_t>(number_of(one, "line"), 0, 1 << 30));
-        b.condition = text_of(one, "condition");
-        b.log = text_of(one, "logMessage");
-        b.from_hit = first_hit(text_of(one, "hitCondition"));
+        b.condition = text_of_member(one, "condition");
+        b.log = text_of_member(one, "logMessage");
+        b.from_hit = first_hit(text_of_member(one, "hitCondition"));
         const auto next = std::lower_bound(lines.begin(), lines.end(), b.line);
         verified.push_back(lines.empty() || next != lines.end());
         if (next != lines.end()) b.line = *next;
@@ -514,7 +514,7 @@ Json DapSession::variables(const Json& a) {
             return static_cast<size_t>(std::max<int64_t>(0, number_of(a, key)));
         };
         const int64_t reference = std::clamp<int64_t>(number_of(a, "variablesReference"), 0, 1 << 30);
-        list = variables_.parts(static_cast<int>(reference), text_of(a, "filter"), at_least_none("start"),
+        list = variables_.parts(static_cast<int>(reference), text_of_member(a, "filter"), at_least_none("start"),
                                 at_least_none("count"));
     });
     return variables_json(list);
@@ -530,7 +530,7 @@ Json DapSession::inspect_variables(const Json&) {
 }
 
 Json DapSession::rich_inspect_variables(const Json& a) {
-    const std::string name = text_of(a, "variableName");
+    const std::string name = text_of_member(a, "variableName");
     if (name.empty()) throw argument_error("richInspectVariables", "no variable is named");
     MimeBundle bundle;
     on_lua([&] { bundle = variables_.rich(frame_of(a), name); });
@@ -538,7 +538,7 @@ Json DapSession::rich_inspect_variables(const Json& a) {
 }
 
 Json DapSession::copy_to_globals(const Json& a) {
-    const std::string from = text_of(a, "srcVariableName"), to = text_of(a, "dstVariableName");
+    const std::string from = text_of_member(a, "srcVariableName"), to = text_of_member(a, "dstVariableName");
     if (from.empty() || to.empty()) throw argument_error("copyToGlobals", "two names are needed");
     Json frame = {{"frameId", number_of(a, "srcFrameId")}};
     on_lua([&] { variables_.copy_to_globals(frame_of(frame), from, to); });
@@ -560,7 +560,7 @@ Json DapSession::modules(const Json& a) {
 }
 
 Json DapSession::evaluate(const Json& a) {
-    const std::string code = text_of(a, "expression");
+    const std::string code = text_of_member(a, "expression");
     ShownValue v;
     on_lua([&] { v = variables_.evaluate(frame_of(a), code); });
     return {{"result", v.value},
@@ -574,13 +574,13 @@ Json DapSession::set_variable(const Json& a) {
     ShownValue v;
     on_lua([&] {
         const int64_t reference = std::clamp<int64_t>(number_of(a, "variablesReference"), 0, 1 << 30);
-        v = variables_.set(static_cast<int>(reference), text_of(a, "name"), text_of(a, "value"));
+        v = variables_.set(static_cast<int>(reference), text_of_member(a, "name"), text_of_member(a, "value"));
     });
     return variable_json(v);
 }
 
 Json DapSession::set_expression(const Json& a) {
-    const std::string target = text_of(a, "expression"), value = text_of(a, "value");
+    const std::string target = text_of_member(a, "expression"), value = text_of_member(a, "value");
     ShownValue v;
     on_lua([&] {
         variables_.evaluate(frame_of(a), target + " = " + value);

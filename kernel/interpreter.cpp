@@ -24,7 +24,7 @@ std::string icon_of(const std::string& kind) {
     return kind;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> lines_of_cell(const std::string& text) {
     std::vector<std::string> lines;
     std::istringstream stream(text);
     for (std::string line; std::getline(stream, line);) lines.push_back(line);
@@ -37,7 +37,7 @@ struct Failure {
 };
 
 Failure failure_of(const ErrorReport& report) {
-    return {std::string(kind_name(report.kind)), report.message, lines_of(format_error(report, true))};
+    return {std::string(kind_name(report.kind)), report.message, lines_of_cell(format_error(report, true))};
 }
 
 nl::json object_of(const std::string& text) {

@@ -20,7 +20,7 @@ constexpr int kHeartbeatWait = 250;
 constexpr int kDeafTicks = 8;
 constexpr auto kNextCall = std::chrono::milliseconds(10);  // of a program that could not be visited
 constexpr int kRetryWait = 5;                              // ms, while a client's queue is full
-constexpr auto kPatience = std::chrono::seconds(10);       // with a client that does not read
+constexpr auto kIoPatience = std::chrono::seconds(10);     // with a client that does not read
 
 }  // namespace
 
@@ -126,7 +126,7 @@ bool Server::send_publication(zmq::multipart_t& frames) {
         return true;
     }
     if (!full_since_) full_since_ = now;
-    if (!drops_ && now - *full_since_ < kPatience) return false;
+    if (!drops_ && now - *full_since_ < kIoPatience) return false;
     if (!std::exchange(drops_, true))
         context_.log->line("a client does not read what is published; it loses what does not fit its queue");
     return send(true);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kMostFaults = 64;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t cycles_of(double bytes, double rate) { return static_cast<int64_t>(std::ceil(bytes / rate)); }
 
 void join(Clock& into, const Clock& other) {
@@ -25,9 +25,9 @@ bool is_transfer(Pipe pipe) { return pipe == Pipe::mte2 || pipe == Pipe::mte3; }
 GlobalTensor::GlobalTensor(std::string name, uint8_t* data, int64_t bytes, bool written)
     : name(std::move(name)),
       memory(data ? bytes : 0, data, written),
-      writers(static_cast<size_t>(data ? ceil_div(bytes, Memory::kBlock) : 0), -1),
+      writers(static_cast<size_t>(data ? divide_up(bytes, Memory::kBlock) : 0), -1),
       readers(writers.size(), -1),
-      lines(static_cast<size_t>(ceil_div(bytes, 512)), 0) {}
+      lines(static_cast<size_t>(divide_up(bytes, 512)), 0) {}
 
 Core::Core(const CoreSettings& settings, std::vector<GlobalTensor>& tensors, Cache& cache)
     : settings_(settings), tensors_(tensors), cache_(cache) {
@@ -250,7 +250,7 @@ int64_t Core::duration(const Instruction& i, int64_t& latency) {
         }
         case Opcode::mmad: {
             latency = settings_.cube_head;
-            return ceil_div(i.n[0], 16) * ceil_div(i.n[1], i.type == DType::i8 ? 32 : 16) * ceil_div(i.n[2], 16);
+            return divide_up(i.n[0], 16) * divide_up(i.n[1], i.type == DType::i8 ? 32 : 16) * divide_up(i.n[2], 16);
         }
         case Opcode::drain:
             latency = settings_.vector_head;
@@ -275,7 +275,7 @@ int64_t Core::move_duration(const Instruction& i, int64_t& latency) {
     for (int64_t b = 0; b < i.n[0]; ++b) cache_lines(outside, outside.address + b * stride, i.n[1]);
     latency = reads ? settings_.gm_read_head : settings_.gm_write_head;
     const bool dense = stride == i.n[1];
-    const double moved = dense ? bytes : double(i.n[0]) * ceil_div(i.n[1], settings_.burst) * settings_.burst;
+    const double moved = dense ? bytes : double(i.n[0]) * divide_up(i.n[1], settings_.burst) * settings_.burst;
     transferred_ += moved;
     return settings_.move_head + cycles_of(moved, std::min(settings_.gm, settings_.channel));
 }

@@ -173,7 +173,7 @@ Scratch<T> turned(const T* from, int64_t rows, int64_t columns) {
 
 // Splits the rows into parts that are worth a thread, and notices interrupts between them.
 template <class F>
-void for_rows(int64_t rows, int64_t work, F f) {
+void for_pairs(int64_t rows, int64_t work, F f) {
     parallel_for(rows, std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(work, 1)), 1, f);
 }
 
@@ -192,8 +192,8 @@ void distances_fast(const KernelCall& c) {
                                   depth,
                                   columns,
                                   c.args[2].number()};
-        for_rows(rows, depth * columns,
-                 [&](int64_t begin, int64_t end) { distance_loops<T>().distances(all, begin, end); });
+        for_pairs(rows, depth * columns,
+                  [&](int64_t begin, int64_t end) { distance_loops<T>().distances(all, begin, end); });
     }
 }
 
@@ -230,7 +230,8 @@ void pairs_fast(const KernelCall& c) {
             sum.out = out.data<T>() + at * n * m;
             sum.out_step = sum.count = m;
             sum.depth = depth;
-            for_rows(n, depth * m, [&](int64_t begin, int64_t end) { distance_loops<T>().pair_sums(sum, begin, end); });
+            for_pairs(n, depth * m,
+                      [&](int64_t begin, int64_t end) { distance_loops<T>().pair_sums(sum, begin, end); });
         } else {
             // u: elements; v: rows of the first; w: rows of the second. The difference is reversed.
             const Scratch<T> first = turned(a, n, depth);
@@ -245,7 +246,8 @@ void pairs_fast(const KernelCall& c) {
             sum.out = result.data();
             sum.out_step = sum.count = n;
             sum.depth = m;
-            for_rows(depth, m * n, [&](int64_t begin, int64_t end) { distance_loops<T>().pair_sums(sum, begin, end); });
+            for_pairs(depth, m * n,
+                      [&](int64_t begin, int64_t end) { distance_loops<T>().pair_sums(sum, begin, end); });
             const T sign = o.odd ? T(-1) : T(1);
             T* to = out.data<T>() + at * n * depth;
             for (int64_t i = 0; i < n; ++i)

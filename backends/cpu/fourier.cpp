@@ -112,8 +112,8 @@ struct Direction {
 };
 
 // Elements 0 .. count - 1 of lines, to pairs[element * signals + line].
-void gather(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals, int64_t count,
-            Complex64* pairs) {
+void gather_lines(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals, int64_t count,
+                  Complex64* pairs) {
     in_ranges(count, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
         if (lines.inner == 1)
             return copy_loops().transpose[3](from + starts[0] + begin, lines.length, pairs + begin * signals, signals,
@@ -158,7 +158,7 @@ void join(const SplitNumbers& x, Complex64* pairs, int64_t count, double scale, 
 const Complex64* side_by_side(const Complex64* from, const Lines& lines, const Starts& starts, int64_t signals,
                               int64_t given, int64_t count, Complex64* room) {
     if (signals == 1 && lines.inner == 1 && given == count) return from + starts[0];
-    gather(from, lines, starts, signals, given, room);
+    gather_lines(from, lines, starts, signals, given, room);
     clear(room, given * signals, count * signals);
     return room;
 }

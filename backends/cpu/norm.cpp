@@ -13,7 +13,7 @@ namespace {
 
 // Calls f with the C++ type of the operands; only f32 and f64 reach these kernels.
 template <class F>
-bool with_float(DType t, F f) {
+bool with_float_sums(DType t, F f) {
     return with_real(t, [&](auto zero) {
         f(zero);
         return true;
@@ -109,7 +109,7 @@ Moments channel_moments(const ChannelNorm& n, const T* x, int64_t k, double eps)
 bool layer_norm(const KernelCall& c) {
     Call call(c.op, c.args, c.dtype);
     RowNorm n = row_norm_of_last(c.tensor(0).shape(), static_cast<int64_t>(call.ints(1).size()));
-    return with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float_sums(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         row_norm(n, c.tensor(0).data<T>(), data_or_null<T>(c, 2), data_or_null<T>(c, 3), call.number(4),
                  c.out[0].data<T>());
@@ -118,12 +118,13 @@ bool layer_norm(const KernelCall& c) {
 
 bool layer_norm_grad(const KernelCall& c) {
     RowNorm n = row_norm_of_last(c.tensor(1).shape(), c.args[3].integer());
-    return with_float(c.out[0].dtype(), [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
+    return with_float_sums(c.out[0].dtype(),
+                           [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
 }
 
 bool group_norm(const KernelCall& c) {
     RowNorm n = row_norm_of_groups(c.tensor(0).shape(), c.args[1].integer());
-    return with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float_sums(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         row_norm(n, c.tensor(0).data<T>(), data_or_null<T>(c, 2), data_or_null<T>(c, 3), c.args[4].number(),
                  c.out[0].data<T>());
@@ -132,12 +133,13 @@ bool group_norm(const KernelCall& c) {
 
 bool group_norm_grad(const KernelCall& c) {
     RowNorm n = row_norm_of_groups(c.tensor(1).shape(), c.args[3].integer());
-    return with_float(c.out[0].dtype(), [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
+    return with_float_sums(c.out[0].dtype(),
+                           [&](auto zero) { row_norm_grad<decltype(zero)>(n, c, c.args[4].number()); });
 }
 
 bool batch_norm_train(const KernelCall& c) {
     ChannelNorm n = channel_norm(c.tensor(0).shape());
-    return with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float_sums(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T *x = c.tensor(0).data<T>(), *weight = data_or_null<T>(c, 1), *bias = data_or_null<T>(c, 2);
         for (int64_t k = 0; k < n.channels; ++k) {
@@ -155,7 +157,7 @@ bool batch_norm_train(const KernelCall& c) {
 
 bool batch_norm_grad(const KernelCall& c) {
     ChannelNorm n = channel_norm(c.tensor(1).shape());
-    return with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float_sums(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         const T *dy = c.tensor(0).data<T>(), *x = c.tensor(1).data<T>(), *weight = data_or_null<T>(c, 2);
         for (int64_t k = 0; k < n.channels; ++k) {
@@ -179,7 +181,7 @@ bool batch_norm_grad(const KernelCall& c) {
 
 bool rms_norm(const KernelCall& c) {
     RowNorm n = row_norm_of_last(c.tensor(0).shape(), c.tensor(1).rank());
-    return with_float(c.out[0].dtype(), [&](auto zero) {
+    return with_float_sums(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         for (int64_t r = 0; r < n.rows; ++r) {
             const T* x = c.tensor(0).data<T>() + r * n.length();

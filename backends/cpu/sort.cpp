@@ -55,13 +55,13 @@ void with_key(int64_t n, F f) {
 }
 
 // Comparing or moving an element costs about as much as this many additions.
-constexpr int64_t kCost = 16;
+constexpr int64_t kSortCost = 16;
 
 // Sorts long lines whose keys have 64 bits.
 template <class T, class Done>
 void sort_wide_lines(const T* in, const AxisView& view, bool descending, Done done) {
     const uint64_t flip = descending ? ~uint64_t{0} : 0;
-    parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
+    parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost), [&](int64_t begin, int64_t end) {
         Scratch<uint64_t> keys(static_cast<size_t>(view.n));
         Scratch<uint32_t> places(keys.size());
         for (int64_t l = begin; l < end; ++l) {
@@ -92,7 +92,7 @@ bool sorts_side_by_side(const AxisView& view) {
 template <class F>
 void for_lines_together(const AxisView& view, F work) {
     const int64_t parts = (view.lines() + kTogether - 1) / kTogether;
-    parallel_for(parts, worthwhile_rows(view.n * kTogether, kCost), [&](int64_t begin, int64_t end) {
+    parallel_for(parts, worthwhile_rows(view.n * kTogether, kSortCost), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) work(i * kTogether, std::min(kTogether, view.lines() - i * kTogether));
     });
 }
@@ -135,7 +135,7 @@ void sort_lines(const T* in, const AxisView& view, bool descending, Done done) {
         return sort_wide_lines(in, view, descending, done);
     with_key<T>(view.n, [&](auto key) {
         using K = decltype(key);
-        parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
+        parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost), [&](int64_t begin, int64_t end) {
             Scratch<typename ItemOf<K>::Item> items, scratch;
             for (int64_t l = begin; l < end; ++l) {
                 const T* line = in + view.start(l);
@@ -251,7 +251,7 @@ void sort_values(const T* in, const AxisView& view, bool descending, T* out) {
                 if (hidden[i]) restore_hidden(in + start, out + start, view);
             }
         });
-    parallel_for(view.lines(), worthwhile_rows(view.n, kCost), [&](int64_t begin, int64_t end) {
+    parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost), [&](int64_t begin, int64_t end) {
         Scratch<K> keys(static_cast<size_t>(view.n)), scratch;
         for (int64_t l = begin; l < end; ++l) {
             const T* line = in + view.start(l);
@@ -292,7 +292,7 @@ bool topk(const KernelCall& c) {
         T* values = c.out[0].data<T>();
         with_key<T>(view.n, [&](auto key) {
             using K = decltype(key);
-            parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
+            parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost / 4), [&](int64_t begin, int64_t end) {
                 Scratch<typename ItemOf<K>::Item> items, scratch;
                 for (int64_t l = begin; l < end; ++l) {
                     const T* line = c.tensor(0).data<T>() + view.start(l);
@@ -326,7 +326,7 @@ bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
                 for (int64_t k = 0; k < view.n; ++k) numbers += line[k * view.inner] == line[k * view.inner];
                 put(line, l, place(rank(view.n, numbers)));
             });
-        parallel_for(view.lines(), worthwhile_rows(view.n, kCost / 4), [&](int64_t begin, int64_t end) {
+        parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost / 4), [&](int64_t begin, int64_t end) {
             Scratch<K> keys;
             for (int64_t l = begin; l < end; ++l) {
                 const T* line = c.tensor(0).data<T>() + view.start(l);

@@ -41,7 +41,7 @@ constexpr int32_t kAsItLies = 0, kTurned = 1;
 constexpr uint32_t kAddBias = 4;
 }  // namespace number
 
-constexpr int kOldest = 110401;  // has epilogues with a bias, and all attributes above
+constexpr int kOldestLibrary = 110401;  // has epilogues with a bias, and all attributes above
 constexpr uint64_t kWorkspace = uint64_t{32} << 20;
 
 struct Library {
@@ -70,7 +70,7 @@ struct OpenedLibrary {
     LibraryState state;
 };
 
-std::string version_text(size_t v) { return str(v / 10000, '.', v / 100 % 100, '.', v % 100); }
+std::string version_of_library(size_t v) { return str(v / 10000, '.', v / 100 % 100, '.', v % 100); }
 
 const OpenedLibrary& opened() {
     static const OpenedLibrary library = [] {
@@ -92,7 +92,7 @@ const OpenedLibrary& opened() {
         opener.find(f.multiply, "cublasLtMatmul");
         if (opener.is_there()) {
             const size_t v = f.version();
-            opener.set_version(static_cast<int>(v), kOldest, version_text(v), "11.4.1 or newer");
+            opener.set_version(static_cast<int>(v), kOldestLibrary, version_of_library(v), "11.4.1 or newer");
         }
         o.state = opener.state();
         return o;

@@ -7,14 +7,14 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr size_t kRound = 512, kSmall = size_t{1} << 20, kMegabyte = size_t{1} << 20;
-constexpr size_t kSmallSegment = 2 * kMegabyte, kMiddle = 10 * kMegabyte, kMiddleSegment = 20 * kMegabyte;
+constexpr size_t kRound = 512, kSmallBlock = size_t{1} << 20, kMegabyte = size_t{1} << 20;
+constexpr size_t kSmallSegment = 2 * kMegabyte, kMiddleBlock = 10 * kMegabyte, kMiddleSegment = 20 * kMegabyte;
 
 size_t rounded(size_t bytes) { return std::max(kRound, (bytes + kRound - 1) / kRound * kRound); }
 
 size_t segment_for(size_t bytes) {
-    if (bytes <= kSmall) return kSmallSegment;
-    if (bytes < kMiddle) return kMiddleSegment;
+    if (bytes <= kSmallBlock) return kSmallSegment;
+    if (bytes < kMiddleBlock) return kMiddleSegment;
     return (bytes + 2 * kMegabyte - 1) / (2 * kMegabyte) * (2 * kMegabyte);
 }
 
@@ -25,11 +25,11 @@ Memory::FreeList& Memory::list_of(const Block& block) {
 }
 
 Memory::Blocks::iterator Memory::find_free(size_t bytes, bool any) {
-    FreeList& list = bytes <= kSmall ? small_ : large_;
+    FreeList& list = bytes <= kSmallBlock ? small_ : large_;
     const auto found = list.lower_bound({bytes, 0});
     if (found == list.end()) return blocks_.end();
     // A large block is not cut for a much smaller one: the rest of it could then not be given back as a whole.
-    if (!any && bytes > kSmall && found->first >= kMiddle + segment_for(bytes)) return blocks_.end();
+    if (!any && bytes > kSmallBlock && found->first >= kMiddleBlock + segment_for(bytes)) return blocks_.end();
     return blocks_.find(found->second);
 }
 

@@ -14,7 +14,7 @@ namespace lunaria::gpu {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kOptimizerThreads = 256;
 constexpr int64_t kChunk = 4096;
 // The most tensors of a launch: its words hold their addresses and ends.
 constexpr size_t kMostTensors = 32;
@@ -71,8 +71,8 @@ bool step(Launcher& launcher, const std::string& name, DType t, const Lists& lis
         }
         for (double number : numbers) words.real(number);
         if (chunks == 0) continue;
-        done = launcher.run(str(name, ' ', name_of(t), " of ", places, " by ", used.size()), chunks, kThreads, words,
-                            [&](Writer& w) {
+        done = launcher.run(str(name, ' ', name_of(t), " of ", places, " by ", used.size()), chunks, kOptimizerThreads,
+                            words, [&](Writer& w) {
                                 std::vector<std::vector<Elements>> tensors(places);
                                 for (auto& tensor : tensors)
                                     for (size_t i = 0; i < used.size(); ++i) tensor.push_back(w.tensor(t));

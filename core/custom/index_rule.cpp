@@ -54,9 +54,9 @@ int64_t times(int64_t factor, int64_t count) {
     return __builtin_mul_overflow(factor, count, &product) ? INT64_MAX / 4 : std::min(product, INT64_MAX / 4);
 }
 
-class Sizes {
+class RuleSizes {
   public:
-    Sizes(const Call& c, const IndexRule& rule) : c_(c), rule_(rule) {}
+    RuleSizes(const Call& c, const IndexRule& rule) : c_(c), rule_(rule) {}
 
     IndexSizes run() {
         for (const auto& [index, size] : rule_.sizes) {
@@ -160,7 +160,7 @@ class Sizes {
 
 }  // namespace
 
-IndexSizes index_sizes(const Call& c, const IndexRule& rule) { return Sizes(c, rule).run(); }
+IndexSizes index_sizes(const Call& c, const IndexRule& rule) { return RuleSizes(c, rule).run(); }
 
 namespace {
 

@@ -18,7 +18,7 @@ uint64_t word(uint64_t seed, uint64_t round, uint64_t device, Purpose purpose) {
 
 // A number below `limit` without the bias of a remainder: the high half of a product (Lemire 2019), where a draw in the
 // partial last interval is drawn again at the next position.
-uint64_t below(uint64_t limit, uint64_t seed, uint64_t round, uint64_t& position) {
+uint64_t whole_below(uint64_t limit, uint64_t seed, uint64_t round, uint64_t& position) {
     const uint64_t rest = -limit % limit;
     while (true) {
         const auto product = static_cast<unsigned __int128>(word(seed, round, position++, Purpose::choice)) * limit;
@@ -42,7 +42,7 @@ std::vector<uint64_t> chosen(uint64_t seed, uint64_t round, uint64_t population,
     set.reserve(drawn);
     uint64_t position = 0;
     for (uint64_t last = population - drawn; last < population; ++last)
-        if (!set.insert(below(last + 1, seed, round, position)).second) set.insert(last);
+        if (!set.insert(whole_below(last + 1, seed, round, position)).second) set.insert(last);
     std::vector<uint64_t> list(set.begin(), set.end());
     std::sort(list.begin(), list.end());
     if (!inverted) return list;

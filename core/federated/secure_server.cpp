@@ -9,7 +9,7 @@ namespace lunaria::federated {
 
 namespace {
 
-constexpr std::string_view kWhere = "secure aggregation";
+constexpr std::string_view kSecureServerWhere = "secure aggregation";
 
 }  // namespace
 
@@ -23,10 +23,10 @@ SecureServer::SecureServer(SecureSettings settings, SigningKeys signing_keys)
     : settings_(std::move(settings)),
       context_(settings_.context()),
       signing_keys_(std::move(signing_keys)),
-      table_(primitives(kWhere)) {
-    settings_.check(kWhere);
+      table_(primitives(kSecureServerWhere)) {
+    settings_.check(kSecureServerWhere);
     if (settings_.is_signed && !signing_keys_)
-        throw argument_error(kWhere, "a signed sum needs the clients' signing keys");
+        throw argument_error(kSecureServerWhere, "a signed sum needs the clients' signing keys");
 }
 
 void SecureServer::expect(Phase phase, std::string_view client) const {
@@ -53,7 +53,7 @@ void SecureServer::give_up(std::string_view what) {
     sum_.clear();
     members_.clear();
     names_.clear();
-    throw state_error(kWhere, what);
+    throw state_error(kSecureServerWhere, what);
 }
 
 bool SecureServer::accept_keys(const std::string& client, std::string_view message) {
@@ -93,7 +93,7 @@ void SecureServer::close_keys() {
 void SecureServer::close() {
     const size_t count = arrived().size();
     if (phase_ == Phase::revealing || phase_ == Phase::done || phase_ == Phase::failed)
-        throw state_error(kWhere, str("there is no phase to close; the sum is at ", name_of(phase_)));
+        throw state_error(kSecureServerWhere, str("there is no phase to close; the sum is at ", name_of(phase_)));
     if (count < settings_.threshold)
         give_up(str("only ", count, " clients have sent their ", name_of(phase_), "; the threshold is ",
                     settings_.threshold));
@@ -348,7 +348,7 @@ void SecureServer::take_masks_off(size_t owner, const Secret& secret) {
 
 SecureSum SecureServer::finish() {
     if (phase_ != Phase::revealing)
-        throw state_error(kWhere, str("the sum is at ", name_of(phase_), ", not at revealed shares"));
+        throw state_error(kSecureServerWhere, str("the sum is at ", name_of(phase_), ", not at revealed shares"));
     const size_t count = arrived().size();
     if (count < settings_.threshold)
         give_up(str("only ", count, " clients have revealed shares; the threshold is ", settings_.threshold));

@@ -23,7 +23,7 @@ std::string shape_text(ProtoReader p) {
     return "(" + text + ")";
 }
 
-std::string value_text(ProtoReader p);
+std::string attribute_text(ProtoReader p);
 
 std::string list_text(ProtoReader p) {
     std::string text;
@@ -42,7 +42,7 @@ std::string list_text(ProtoReader p) {
 }
 
 // An AttrValue {list = 1, s = 2, i = 3, f = 4, b = 5, type = 6, shape = 7, tensor = 8}.
-std::string value_text(ProtoReader p) {
+std::string attribute_text(ProtoReader p) {
     while (p.next()) switch (p.field()) {
             case 1:
                 return list_text(p.message());
@@ -88,7 +88,7 @@ bool is_given(const std::string& type, const std::vector<GraphDraft::Input>& inp
     return true;
 }
 
-void read_node(ProtoReader p, GraphDraft& draft) {
+void read_def_node(ProtoReader p, GraphDraft& draft) {
     std::string name, type, result;
     std::vector<GraphDraft::Input> inputs;
     std::vector<std::pair<std::string, std::string>> attributes;
@@ -100,7 +100,7 @@ void read_node(ProtoReader p, GraphDraft& draft) {
         std::string key, value;
         for (ProtoReader a = p.message(); a.next();) {
             if (a.field() == 1) key = a.text();
-            if (a.field() == 2) value = value_text(a.message());
+            if (a.field() == 2) value = attribute_text(a.message());
         }
         if (key == "_output_shapes")
             result = value;
@@ -122,7 +122,7 @@ void read_node(ProtoReader p, GraphDraft& draft) {
 OperatorGraph read_graph_def(ProtoReader graph) {
     GraphDraft draft;
     while (graph.next())
-        if (graph.field() == 1) read_node(graph.message(), draft);
+        if (graph.field() == 1) read_def_node(graph.message(), draft);
     return std::move(draft).finished();
 }
 

@@ -26,7 +26,9 @@ std::string listed(const List& list, const Text& text_of) {
     return text;
 }
 
-std::string quoted(const std::string& text) { return is_utf8(text) ? json_string(text) : str(text.size(), " bytes"); }
+std::string quoted_name(const std::string& text) {
+    return is_utf8(text) ? json_string(text) : str(text.size(), " bytes");
+}
 
 std::string text_of(const mindir::TensorEntry& tensor) {
     const auto dtype = tensor.dtype();
@@ -41,7 +43,7 @@ std::string text_of(const mindir::Attribute& a) {
     for (const int64_t n : a.integers)
         parts.push_back(a.kind == Kind::boolean ? (n ? "true" : "false") : str(a.kind == Kind::dtype ? "type" : "", n));
     for (const double n : a.numbers) parts.push_back(json_number(n));
-    for (const std::string& s : a.strings) parts.push_back(quoted(s));
+    for (const std::string& s : a.strings) parts.push_back(quoted_name(s));
     for (const mindir::TensorEntry& t : a.tensors) parts.push_back(text_of(t));
     for (const mindir::Attribute& v : a.values) parts.push_back(text_of(v));
     const std::string text = listed(parts, [](const std::string& part) { return part; });
@@ -112,7 +114,7 @@ std::string text_of(const onnx::Attribute& a) {
     std::vector<std::string> parts;
     for (const double n : a.numbers) parts.push_back(json_number(n));
     for (const int64_t n : a.integers) parts.push_back(str(n));
-    for (const std::string& s : a.strings) parts.push_back(quoted(s));
+    for (const std::string& s : a.strings) parts.push_back(quoted_name(s));
     for (const onnx::NamedTensor& t : a.tensors) parts.push_back(str(name_of(t.value.dtype()), t.value.shape()));
     if (!a.graphs.empty()) parts.push_back(str(a.graphs.size(), " graphs"));
     const std::string text = listed(parts, [](const std::string& part) { return part; });

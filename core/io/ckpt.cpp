@@ -18,16 +18,17 @@ constexpr uint64_t kTrailer = 17;
 constexpr uint64_t kLargestPiece = uint64_t{512} << 20;
 constexpr std::string_view kEncrypted("\xd8\x5e\x3a\x7f", 4);
 
-struct Type {
+struct CkptType {
     std::string_view name;
     DType dtype;
 };
-constexpr Type kTypes[] = {{"Float32", DType::f32},         {"Float16", DType::f16},       {"Float64", DType::f64},
-                           {"BFloat16", DType::bf16},       {"Int8", DType::i8},           {"Int16", DType::i16},
-                           {"Int32", DType::i32},           {"Int64", DType::i64},         {"UInt8", DType::u8},
-                           {"Bool", DType::boolean},        {"Complex64", DType::c64},     {"UInt16", DType::u16},
-                           {"UInt32", DType::u32},          {"UInt64", DType::u64},        {"Complex128", DType::c128},
-                           {"Float8E4M3FN", DType::f8e4m3}, {"Float8E5M2", DType::f8e5m2}, {"Int4", DType::q4x2}};
+constexpr CkptType kCkptTypes[] = {
+    {"Float32", DType::f32},         {"Float16", DType::f16},       {"Float64", DType::f64},
+    {"BFloat16", DType::bf16},       {"Int8", DType::i8},           {"Int16", DType::i16},
+    {"Int32", DType::i32},           {"Int64", DType::i64},         {"UInt8", DType::u8},
+    {"Bool", DType::boolean},        {"Complex64", DType::c64},     {"UInt16", DType::u16},
+    {"UInt32", DType::u32},          {"UInt64", DType::u64},        {"Complex128", DType::c128},
+    {"Float8E4M3FN", DType::f8e4m3}, {"Float8E5M2", DType::f8e5m2}, {"Int4", DType::q4x2}};
 
 // The fields of a message within a source. Small contents are read into memory, large ones stay in the file.
 class Fields {
@@ -368,8 +369,9 @@ CkptValue CkptFile::read(const Entry& entry) const {
         }
         return text;
     }
-    const auto* type = std::ranges::find(kTypes, entry.type, &Type::name);
-    if (type == std::end(kTypes)) throw stream.error(str("has the type '", entry.type, "', which tensors do not have"));
+    const auto* type = std::ranges::find(kCkptTypes, entry.type, &CkptType::name);
+    if (type == std::end(kCkptTypes))
+        throw stream.error(str("has the type '", entry.type, "', which tensors do not have"));
     std::vector<int64_t> dims = entry.dims;
     // Old files write scalars without a shape.
     if (dims.size() == 1 && dims[0] == 0 && entry.bytes() == size_of(type->dtype)) dims.clear();
@@ -407,8 +409,8 @@ void write_ckpt(Sink& sink, std::span<const NamedCkptValue> values, bool checksu
             continue;
         }
         const Tensor dense = std::get<Tensor>(value).contiguous().to_host();
-        const auto* type = std::ranges::find(kTypes, dense.dtype(), &Type::dtype);
-        if (type == std::end(kTypes))
+        const auto* type = std::ranges::find(kCkptTypes, dense.dtype(), &CkptType::dtype);
+        if (type == std::end(kCkptTypes))
             throw dtype_error("write_ckpt",
                               str("'", name, "' is ", name_of(dense.dtype()), ", which a .ckpt cannot hold"));
         const std::vector<int64_t> dims(dense.shape().begin(), dense.shape().end());

@@ -12,7 +12,6 @@ namespace lunaria {
 namespace {
 
 using Entry = GgufFile::Entry;
-using Type = GgufValue::Type;
 
 constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
 constexpr uint64_t kDataAlignment = 32, kMostAlignment = 1 << 20;
@@ -24,7 +23,7 @@ struct TensorTypeName {
     DType dtype;
     std::string_view form;  // of blocks; empty: numbers of `dtype`
 };
-constexpr TensorTypeName kTypes[] = {
+constexpr TensorTypeName kGgufTypes[] = {
     {0, "F32", DType::f32, ""},     {1, "F16", DType::f16, ""},      {2, "Q4_0", DType::u8, "q4_0"},
     {8, "Q8_0", DType::u8, "q8_0"}, {12, "Q4_K", DType::u8, "q4_k"}, {14, "Q6_K", DType::u8, "q6_k"},
     {24, "I8", DType::i8, ""},      {25, "I16", DType::i16, ""},     {26, "I32", DType::i32, ""},
@@ -34,22 +33,22 @@ constexpr std::pair<uint32_t, std::string_view> kOtherTypes[] = {
     {3, "Q4_1"}, {6, "Q5_0"}, {7, "Q5_1"}, {9, "Q8_1"}, {10, "Q2_K"}, {11, "Q3_K"}, {13, "Q5_K"}, {15, "Q8_K"}};
 
 // Bytes of an item; 0 for texts, whose length varies.
-size_t width_of(Type type) {
+size_t width_of(GgufValue::Type type) {
     switch (type) {
-        case Type::u8:
-        case Type::i8:
-        case Type::boolean:
+        case GgufValue::Type::u8:
+        case GgufValue::Type::i8:
+        case GgufValue::Type::boolean:
             return 1;
-        case Type::u16:
-        case Type::i16:
+        case GgufValue::Type::u16:
+        case GgufValue::Type::i16:
             return 2;
-        case Type::u32:
-        case Type::i32:
-        case Type::f32:
+        case GgufValue::Type::u32:
+        case GgufValue::Type::i32:
+        case GgufValue::Type::f32:
             return 4;
-        case Type::u64:
-        case Type::i64:
-        case Type::f64:
+        case GgufValue::Type::u64:
+        case GgufValue::Type::i64:
+        case GgufValue::Type::f64:
             return 8;
         default:
             return 0;
@@ -73,28 +72,28 @@ void put_text(std::string& bytes, std::string_view text) {
     bytes += text;
 }
 
-Value item_at(Type type, const char* at) {
+Value item_at(GgufValue::Type type, const char* at) {
     auto integer = [](auto x) { return Value(static_cast<int64_t>(x)); };
     switch (type) {
-        case Type::u8:
+        case GgufValue::Type::u8:
             return integer(number_at<uint8_t>(at));
-        case Type::i8:
+        case GgufValue::Type::i8:
             return integer(number_at<int8_t>(at));
-        case Type::u16:
+        case GgufValue::Type::u16:
             return integer(number_at<uint16_t>(at));
-        case Type::i16:
+        case GgufValue::Type::i16:
             return integer(number_at<int16_t>(at));
-        case Type::u32:
+        case GgufValue::Type::u32:
             return integer(number_at<uint32_t>(at));
-        case Type::i32:
+        case GgufValue::Type::i32:
             return integer(number_at<int32_t>(at));
-        case Type::u64:
+        case GgufValue::Type::u64:
             return integer(number_at<uint64_t>(at));
-        case Type::i64:
+        case GgufValue::Type::i64:
             return integer(number_at<int64_t>(at));
-        case Type::f32:
+        case GgufValue::Type::f32:
             return Value(static_cast<double>(number_at<float>(at)));
-        case Type::f64:
+        case GgufValue::Type::f64:
             return Value(number_at<double>(at));
         default:
             return Value(*at != 0);
@@ -161,22 +160,23 @@ GgufValue read_value(Cursor& in) {
     auto type_here = [&in] {
         const uint64_t where = in.at();
         const uint32_t code = in.number<uint32_t>();
-        if (code > static_cast<uint32_t>(Type::f64)) in.fail(where, str("a value of the unknown type ", code));
-        return static_cast<Type>(code);
+        if (code > static_cast<uint32_t>(GgufValue::Type::f64))
+            in.fail(where, str("a value of the unknown type ", code));
+        return static_cast<GgufValue::Type>(code);
     };
     GgufValue value;
     value.type = type_here();
-    if (value.type == Type::array) {
+    if (value.type == GgufValue::Type::array) {
         value.is_array = true;
         const uint64_t where = in.at();
         value.type = type_here();
-        if (value.type == Type::array) in.fail(where, "an array of arrays");
+        if (value.type == GgufValue::Type::array) in.fail(where, "an array of arrays");
         value.count = in.number<uint64_t>();
-        const uint64_t each = std::max<uint64_t>(width_of(value.type), value.type == Type::string ? 8 : 1);
+        const uint64_t each = std::max<uint64_t>(width_of(value.type), value.type == GgufValue::Type::string ? 8 : 1);
         if (value.count > in.left() / each)
             in.fail(where, str("an array of ", value.count, " items; ", in.left(), " bytes are there"));
     }
-    if (value.type != Type::string) {
+    if (value.type != GgufValue::Type::string) {
         value.bytes = in.text(value.count * width_of(value.type));
     } else if (!value.is_array) {
         value.bytes = in.text();
@@ -188,7 +188,7 @@ GgufValue read_value(Cursor& in) {
 
 std::string quoted(std::string_view name) { return str("'", name.substr(0, 60), "'"); }
 
-Entry read_entry(Cursor& in) {
+Entry read_gguf_entry(Cursor& in) {
     Entry entry;
     entry.name = in.text();
     const uint64_t where = in.at();
@@ -208,7 +208,7 @@ Entry read_entry(Cursor& in) {
     if (empty) count = 0;
     const uint32_t code = in.number<uint32_t>();
     entry.begin = in.number<uint64_t>();
-    for (const TensorTypeName& type : kTypes) {
+    for (const TensorTypeName& type : kGgufTypes) {
         if (type.code != code) continue;
         entry.type = type.name;
         entry.dtype = type.dtype;
@@ -234,7 +234,7 @@ constexpr std::string_view kAlignmentKey = "general.alignment";
 // Of the data, by the value of kAlignmentKey, which may be missing; 0: there is no such alignment.
 uint64_t alignment_of(const GgufValue* value) {
     if (!value) return kDataAlignment;
-    if (value->is_array || value->type != Type::u32) return 0;
+    if (value->is_array || value->type != GgufValue::Type::u32) return 0;
     const uint64_t alignment = number_at<uint32_t>(value->bytes.data());
     return std::has_single_bit(alignment) && alignment <= kMostAlignment ? alignment : 0;
 }
@@ -243,9 +243,9 @@ uint64_t alignment_of(const GgufValue* value) {
 
 void GgufValue::each(const std::function<void(const Value&)>& f) const {
     const char *at = bytes.data(), *const end = at + bytes.size();
-    if (type == Type::string && !is_array) return f(Value(std::string_view(bytes)));
+    if (type == GgufValue::Type::string && !is_array) return f(Value(std::string_view(bytes)));
     while (at < end) {
-        if (type == Type::string) {
+        if (type == GgufValue::Type::string) {
             const auto length = static_cast<size_t>(number_at<uint64_t>(at));
             f(Value(std::string_view(at + sizeof(uint64_t), length)));
             at += sizeof(uint64_t) + length;
@@ -256,36 +256,36 @@ void GgufValue::each(const std::function<void(const Value&)>& f) const {
     }
 }
 
-GgufValue GgufValue::of(bool x) { return {Type::boolean, false, 1, std::string(1, x ? '\1' : '\0')}; }
+GgufValue GgufValue::of(bool x) { return {GgufValue::Type::boolean, false, 1, std::string(1, x ? '\1' : '\0')}; }
 
 GgufValue GgufValue::of(int64_t x) {
     GgufValue value;
     if (x >= 0 && x <= UINT32_MAX) {
         put<uint32_t>(value.bytes, static_cast<uint32_t>(x));
     } else {
-        value.type = Type::i64;
+        value.type = GgufValue::Type::i64;
         put<int64_t>(value.bytes, x);
     }
     return value;
 }
 
 GgufValue GgufValue::of(double x) {
-    GgufValue value{Type::f32, false, 1, {}};
+    GgufValue value{GgufValue::Type::f32, false, 1, {}};
     put<float>(value.bytes, static_cast<float>(x));
     return value;
 }
 
-GgufValue GgufValue::of(std::string_view text) { return {Type::string, false, 1, std::string(text)}; }
+GgufValue GgufValue::of(std::string_view text) { return {GgufValue::Type::string, false, 1, std::string(text)}; }
 
 void GgufValue::append(const Value& x) {
     ++count;
-    if (type == Type::string)
+    if (type == GgufValue::Type::string)
         put_text(bytes, x.string());
-    else if (type == Type::boolean)
+    else if (type == GgufValue::Type::boolean)
         put<uint8_t>(bytes, x.boolean());
-    else if (type == Type::i32)
+    else if (type == GgufValue::Type::i32)
         put<int32_t>(bytes, static_cast<int32_t>(x.integer()));
-    else if (type == Type::i64)
+    else if (type == GgufValue::Type::i64)
         put<int64_t>(bytes, x.integer());
     else
         put<float>(bytes, static_cast<float>(x.number()));
@@ -320,7 +320,7 @@ GgufFile::GgufFile(std::unique_ptr<Source> source) : source_(std::move(source)) 
     }
     for (uint64_t i = 0; i < tensors; ++i) {
         const uint64_t where = in.at();
-        entries_.push_back(read_entry(in));
+        entries_.push_back(read_gguf_entry(in));
         if (!places_.emplace(entries_.back().name, entries_.size() - 1).second)
             in.fail(where, str("the tensor ", quoted(entries_.back().name), " twice"));
     }
@@ -380,18 +380,18 @@ Tensor GgufFile::read(const Entry& entry) const {
 
 namespace {
 
-struct Laid {
+struct GgufLaid {
     const TensorTypeName* type;
     std::vector<int64_t> shape;  // of the numbers
     uint64_t bytes;
 };
 
-Laid laid_out(const GgufTensor& t) {
-    Laid laid{nullptr, {t.tensor.shape().begin(), t.tensor.shape().end()}, t.tensor.nbytes()};
+GgufLaid laid_out(const GgufTensor& t) {
+    GgufLaid laid{nullptr, {t.tensor.shape().begin(), t.tensor.shape().end()}, t.tensor.nbytes()};
     auto refuse = [&t](std::string_view what) { return argument_error("save_gguf", str("'", t.name, "' ", what)); };
     if (laid.shape.size() > kMostAxes)
         throw refuse(str("has ", laid.shape.size(), " axes; the format has at most ", kMostAxes));
-    for (const TensorTypeName& type : kTypes)
+    for (const TensorTypeName& type : kGgufTypes)
         if (t.form ? type.form == t.form->name : type.form.empty() && type.dtype == t.tensor.dtype()) laid.type = &type;
     if (!laid.type)
         throw dtype_error("save_gguf", str("'", t.name, "' is ", name_of(t.tensor.dtype()),
@@ -447,9 +447,9 @@ void write_gguf(Sink& sink, std::span<const GgufTensor> tensors, const GgufMetad
     for (const auto& [key, value] : metadata) {
         if (!names.insert(key).second) throw file_error(sink.name(), str("two values are named '", key, "'"));
         put_text(header, key);
-        if (value.is_array) put<uint32_t>(header, static_cast<uint32_t>(Type::array));
+        if (value.is_array) put<uint32_t>(header, static_cast<uint32_t>(GgufValue::Type::array));
         put<uint32_t>(header, static_cast<uint32_t>(value.type));
-        if (value.is_array || value.type == Type::string)
+        if (value.is_array || value.type == GgufValue::Type::string)
             put<uint64_t>(header, value.is_array ? value.count : value.bytes.size());
         header += value.bytes;
         if (key == kAlignmentKey) given = &value;
@@ -460,7 +460,7 @@ void write_gguf(Sink& sink, std::span<const GgufTensor> tensors, const GgufMetad
     uint64_t at = 0;
     for (const GgufTensor& t : tensors) {
         if (!names.insert(t.name).second) throw file_error(sink.name(), str("two tensors are named '", t.name, "'"));
-        const Laid laid = laid_out(t);
+        const GgufLaid laid = laid_out(t);
         put_text(header, t.name);
         put<uint32_t>(header, static_cast<uint32_t>(laid.shape.size()));
         for (auto size = laid.shape.rbegin(); size != laid.shape.rend(); ++size)

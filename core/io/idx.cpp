@@ -5,15 +5,15 @@
 namespace lunaria {
 namespace {
 
-constexpr std::pair<uint8_t, DType> kTypes[] = {{0x08, DType::u8},  {0x09, DType::i8},  {0x0b, DType::i16},
-                                                {0x0c, DType::i32}, {0x0d, DType::f32}, {0x0e, DType::f64}};
+constexpr std::pair<uint8_t, DType> kIdxTypes[] = {{0x08, DType::u8},  {0x09, DType::i8},  {0x0b, DType::i16},
+                                                   {0x0c, DType::i32}, {0x0d, DType::f32}, {0x0e, DType::f64}};
 
 Tensor read_idx(Stream& stream) {
     if (stream.most() < 4) throw stream.error("is not an idx file: it is too short (truncated or empty)");
     std::array<uint8_t, 4> magic;
     stream.read(magic.data(), magic.size());
     const DType* dtype = nullptr;
-    for (const auto& [code, type] : kTypes)
+    for (const auto& [code, type] : kIdxTypes)
         if (code == magic[2]) dtype = &type;
     if (magic[0] != 0 || magic[1] != 0 || !dtype)
         throw stream.error(

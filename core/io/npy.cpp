@@ -126,7 +126,7 @@ struct Element {
     size_t character = 0, width = 0;
 };
 
-constexpr std::pair<std::string_view, DType> kTypes[] = {
+constexpr std::pair<std::string_view, DType> kNpyTypes[] = {
     {"b1", DType::boolean}, {"u1", DType::u8},  {"i1", DType::i8},  {"u2", DType::u16},  {"i2", DType::i16},
     {"u4", DType::u32},     {"i4", DType::i32}, {"u8", DType::u64}, {"i8", DType::i64},  {"f2", DType::f16},
     {"f4", DType::f32},     {"f8", DType::f64}, {"c8", DType::c64}, {"c16", DType::c128}};
@@ -205,7 +205,7 @@ Element element_of(Stream& stream, const std::string& descr) {
     char order = descr.empty() ? '?' : descr[0];
     std::string_view kind = std::string_view(descr).substr(descr.empty() ? 0 : 1);
     if (std::string_view("<>|=").find(order) != std::string_view::npos)
-        for (auto [name, dtype] : kTypes)
+        for (auto [name, dtype] : kNpyTypes)
             if (name == kind) return {dtype, order == '>'};
     if (std::optional<Element> text = text_of(order, kind)) return *text;
     if (kind.starts_with('O'))
@@ -221,7 +221,7 @@ Element element_of(Stream& stream, const std::string& descr) {
 }
 
 std::string descr_of(Sink& sink, DType dtype) {
-    for (auto [name, type] : kTypes)
+    for (auto [name, type] : kNpyTypes)
         if (type == dtype) return (size_of(dtype) == 1 ? "|" : "<") + std::string(name);
     throw file_error(sink.name(), str("a ", name_of(dtype), " tensor cannot be stored as .npy: NumPy lacks the type"))
         .hint("cast it to float32, or save it as .safetensors");

@@ -10,19 +10,19 @@ namespace lunaria::proto {
 namespace {
 
 // By the names that dtypes have in Lua.
-constexpr std::pair<int64_t, std::string_view> kTypes[] = {{1, "float32"},        {2, "uint8"},
-                                                           {3, "int8"},           {4, "uint16"},
-                                                           {5, "int16"},          {6, "int32"},
-                                                           {7, "int64"},          {8, "string"},
-                                                           {9, "bool"},           {10, "float16"},
-                                                           {11, "float64"},       {12, "uint32"},
-                                                           {13, "uint64"},        {14, "complex64"},
-                                                           {15, "complex128"},    {16, "bfloat16"},
-                                                           {17, "float8_e4m3fn"}, {18, "float8_e4m3fnuz"},
-                                                           {19, "float8_e5m2"},   {20, "float8_e5m2fnuz"},
-                                                           {21, "uint4"},         {22, "int4"},
-                                                           {23, "float4_e2m1"},   {24, "float8_e8m0"},
-                                                           {25, "uint2"},         {26, "int2"}};
+constexpr std::pair<int64_t, std::string_view> kProtoTypes[] = {{1, "float32"},        {2, "uint8"},
+                                                                {3, "int8"},           {4, "uint16"},
+                                                                {5, "int16"},          {6, "int32"},
+                                                                {7, "int64"},          {8, "string"},
+                                                                {9, "bool"},           {10, "float16"},
+                                                                {11, "float64"},       {12, "uint32"},
+                                                                {13, "uint64"},        {14, "complex64"},
+                                                                {15, "complex128"},    {16, "bfloat16"},
+                                                                {17, "float8_e4m3fn"}, {18, "float8_e4m3fnuz"},
+                                                                {19, "float8_e5m2"},   {20, "float8_e5m2fnuz"},
+                                                                {21, "uint4"},         {22, "int4"},
+                                                                {23, "float4_e2m1"},   {24, "float8_e8m0"},
+                                                                {25, "uint2"},         {26, "int2"}};
 
 template <class T>
 void fill(const ProtoReader& p, const TensorContents& c, Tensor& t, size_t wanted) {
@@ -61,7 +61,7 @@ void fill(const ProtoReader& p, const TensorContents& c, Tensor& t, size_t wante
 }  // namespace
 
 std::string_view type_name(int64_t type) {
-    for (auto [number, name] : kTypes)
+    for (auto [number, name] : kProtoTypes)
         if (number == type) return name;
     return {};
 }
@@ -72,7 +72,7 @@ std::optional<DType> dtype_of(int64_t type) {
 }
 
 int64_t type_number(DType dtype) {
-    for (auto [number, name] : kTypes)
+    for (auto [number, name] : kProtoTypes)
         if (name == name_of(dtype)) return number;
     return 0;
 }

@@ -14,13 +14,13 @@ using Entry = SafetensorsFile::Entry;
 
 constexpr uint64_t kLongestHeader = 100000000;  // the format's limit
 
-struct Type {
+struct SafetensorsType {
     std::string_view name;
     uint64_t bytes;
     DType dtype;
     bool supported;
 };
-constexpr Type kTypes[] = {
+constexpr SafetensorsType kSafetensorsTypes[] = {
     {"BOOL", 1, DType::boolean, true},   {"U8", 1, DType::u8, true},          {"I8", 1, DType::i8, true},
     {"I16", 2, DType::i16, true},        {"I32", 4, DType::i32, true},        {"I64", 8, DType::i64, true},
     {"F16", 2, DType::f16, true},        {"BF16", 2, DType::bf16, true},      {"F32", 4, DType::f32, true},
@@ -28,15 +28,15 @@ constexpr Type kTypes[] = {
     {"U16", 2, DType::u16, true},        {"U32", 4, DType::u32, true},        {"U64", 8, DType::u64, true},
     {"F8_E5M2", 1, DType::f8e5m2, true}, {"F8_E4M3", 1, DType::f8e4m3, true}, {"F8_E8M0", 1, DType::u8, false}};
 
-const Type* type_of(std::string_view name) {
-    for (const Type& type : kTypes)
+const SafetensorsType* type_of(std::string_view name) {
+    for (const SafetensorsType& type : kSafetensorsTypes)
         if (type.name == name) return &type;
     return nullptr;
 }
 
-const Type* type_of(DType dtype) {
-    return std::find_if(std::begin(kTypes), std::end(kTypes),
-                        [dtype](const Type& type) { return type.supported && type.dtype == dtype; });
+const SafetensorsType* type_of(DType dtype) {
+    return std::find_if(std::begin(kSafetensorsTypes), std::end(kSafetensorsTypes),
+                        [dtype](const SafetensorsType& type) { return type.supported && type.dtype == dtype; });
 }
 
 // Reads the header as a stream of events, so that nothing but the allowed structure is built: nesting deeper than an
@@ -146,7 +146,7 @@ void check_entry(const Source& source, const Entry& entry) {
     auto refuse = [&](std::string_view what) {
         throw source.error(str("corrupt: tensor '", entry.name.substr(0, 60), "' has ", what));
     };
-    const Type* type = type_of(entry.dtype);
+    const SafetensorsType* type = type_of(entry.dtype);
     if (!type) refuse(str("the unknown dtype '", entry.dtype.substr(0, 40), "'"));
     if (entry.begin > entry.end) refuse("data offsets in the wrong order");
     uint64_t bytes = type->bytes;
@@ -220,7 +220,7 @@ std::vector<std::string> SafetensorsFile::names() const {
 
 DType SafetensorsFile::dtype_of(const Entry& entry) const {
     const std::string name = source_->name() + ", tensor '" + entry.name + "'";
-    const Type* type = type_of(entry.dtype);
+    const SafetensorsType* type = type_of(entry.dtype);
     if (!type->supported)
         throw file_error(name, str("has dtype ", entry.dtype, ", which tensors do not have"))
             .hint("convert it to one of BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64 before saving it");
@@ -260,8 +260,8 @@ void write_safetensors(Sink& sink, std::span<const NamedTensor> tensors, const M
     for (const auto& [name, tensor] : tensors) {
         if (name == "__metadata__") throw file_error(sink.name(), "a tensor cannot be named '__metadata__'");
         if (!names.insert(name).second) throw file_error(sink.name(), str("two tensors are named '", name, "'"));
-        const Type* type = type_of(tensor.dtype());
-        if (type == std::end(kTypes))
+        const SafetensorsType* type = type_of(tensor.dtype());
+        if (type == std::end(kSafetensorsTypes))
             throw dtype_error("write_safetensors",
                               str("'", name, "' is ", name_of(tensor.dtype()), ", which a .safetensors cannot hold"))
                 .hint("a .ckpt can; or convert it, for example with x:astype(ms.int8)");

@@ -14,7 +14,7 @@ namespace lunaria {
 
 namespace {
 
-constexpr size_t kHugePage = 2u << 20;
+constexpr size_t kWholePage = 2u << 20;
 
 // The range of addresses is several times the machine's memory, since free ranges may be in pieces.
 size_t addresses() {
@@ -34,7 +34,7 @@ PageStore::PageStore() {
     reserved_ = size;
     // Arrays are read and written from one end to the other, at which looking up small pages takes a tenth of the time.
     // Small pages also lie in memory at random, which costs up to half of the last cache.
-    const size_t skipped = (kHugePage - reinterpret_cast<uintptr_t>(at) % kHugePage) % kHugePage;
+    const size_t skipped = (kWholePage - reinterpret_cast<uintptr_t>(at) % kWholePage) % kWholePage;
     used_ = skipped;
     madvise(base_ + skipped, size - skipped, MADV_HUGEPAGE);
 }

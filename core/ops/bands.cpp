@@ -89,7 +89,7 @@ class Band {
     std::string_view right_;
 };
 
-Shape joined(Shape batch, std::initializer_list<int64_t> last) {
+Shape joined_bands(Shape batch, std::initializer_list<int64_t> last) {
     for (int64_t n : last) batch.push_back(n);
     return batch;
 }
@@ -130,10 +130,10 @@ Expr expand_matrix_diag(const ExpandCall& c) {
         throw value_error(c.name(), str("num_rows ", rows, " and num_cols ", columns, " do not fit diagonals of ",
                                         longest, " elements: one of them must be ", least_rows, " or ", least_columns,
                                         ", the other no smaller"));
-    const Shape out = joined(first_axes(s, batch_rank), {rows, columns});
+    const Shape out = joined_bands(first_axes(s, batch_rank), {rows, columns});
     checked_shape(c.name(), out.dims());
     band.set_size(c, rows, columns);
-    const Expr flat = c.in(0).reshape(joined(first_axes(s, batch_rank), {band.count() * longest}));
+    const Expr flat = c.in(0).reshape(joined_bands(first_axes(s, batch_rank), {band.count() * longest}));
     return picked(c, flat, band.places_in_diagonals(), out, c.in(4));
 }
 
@@ -143,11 +143,11 @@ Expr expand_matrix_diag_part(const ExpandCall& c) {
     Band band(c, 1, 3);
     band.set_size(c, s[s.rank() - 2], s.back());
     const Shape batch = first_axes(s, s.rank() - 2);
-    const Shape out =
-        band.low == band.high ? joined(batch, {band.length()}) : joined(batch, {band.count(), band.length()});
+    const Shape out = band.low == band.high ? joined_bands(batch, {band.length()})
+                                            : joined_bands(batch, {band.count(), band.length()});
     auto places = band.places_in_matrix();
     if (band.low == band.high) places.second = places.second.view({band.length()}, {1}, 0);
-    return picked(c, c.in(0).reshape(joined(batch, {band.rows * band.columns})), places, out, c.in(2));
+    return picked(c, c.in(0).reshape(joined_bands(batch, {band.rows * band.columns})), places, out, c.in(2));
 }
 
 Expr expand_matrix_set_diag(const ExpandCall& c) {
@@ -156,11 +156,11 @@ Expr expand_matrix_set_diag(const ExpandCall& c) {
     Band band(c, 2, 3);
     band.set_size(c, s[s.rank() - 2], s.back());
     const Shape batch = first_axes(s, s.rank() - 2);
-    const Shape wanted =
-        band.low == band.high ? joined(batch, {band.length()}) : joined(batch, {band.count(), band.length()});
+    const Shape wanted = band.low == band.high ? joined_bands(batch, {band.length()})
+                                               : joined_bands(batch, {band.count(), band.length()});
     if (c.shape(1) != wanted)
         throw shape_error(c.name(), str("diagonal is ", c.shape(1), ": for x of shape ", s, " it must be ", wanted));
-    const Expr flat = c.in(1).reshape(joined(batch, {band.count() * band.length()}));
+    const Expr flat = c.in(1).reshape(joined_bands(batch, {band.count() * band.length()}));
     return picked(c, flat, band.places_in_diagonals(), s, c.in(0));
 }
 

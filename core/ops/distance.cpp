@@ -67,7 +67,7 @@ Types infer_cdist(const Call& c) {
 //     pair_sums[i, k]     = sum over j of left[i, j] right[j, k] f(d)
 // Their derivatives are made of the same two, and those of distances too: derivatives of all orders take as much memory
 // as the operands, while the differences themselves would take a number for each i, j and k.
-enum PairParam : size_t { kFirst, kSecond, kLeft, kRight, kScale, kPower, kOdd };
+enum PairParam : size_t { kPairFirst, kPairSecond, kLeft, kRight, kScale, kPower, kOdd };
 
 struct Pairs {
     Expr x1, x2, left, right, scale;  // those that are missing are 1
@@ -100,9 +100,9 @@ Expr product_of(const Expr& a, const Expr& b) { return a && b ? a * b : a ? a : 
 Expr quotient_of(const Expr& a, const Expr& b) { return !b ? a : a ? a / b : 1.0 / b; }
 
 Types infer_pairs(const Call& c, bool products) {
-    for (size_t i : {kFirst, kSecond, kLeft, kRight, kScale})
+    for (size_t i : {kPairFirst, kPairSecond, kLeft, kRight, kScale})
         if (c.has(i)) expect_rank_at_least(c, i, 2);
-    const Shape a = c.shape(kFirst), b = c.shape(kSecond);
+    const Shape a = c.shape(kPairFirst), b = c.shape(kPairSecond);
     const int64_t n = a[a.rank() - 2], m = b[b.rank() - 2], depth = a.back();
     Shape batch = broadcast(c.name(), batches_of(a), batches_of(b));
     auto check = [&](size_t i, int64_t rows, int64_t columns) {
@@ -113,7 +113,7 @@ Types infer_pairs(const Call& c, bool products) {
                                             ": its last two axes must have the sizes ", rows, " and ", columns));
         batch = broadcast(c.name(), batch, batches_of(s));
     };
-    check(kSecond, m, depth);
+    check(kPairSecond, m, depth);
     check(kLeft, n, products ? depth : m);
     check(kRight, m, depth);
     check(kScale, n, m);
@@ -124,7 +124,7 @@ Types infer_pairs(const Call& c, bool products) {
 
 Pairs pairs_of(const GradRule& g) {
     auto in = [&](size_t i) { return g.has(i) ? g.in(i) : Expr(); };
-    return {in(kFirst), in(kSecond), in(kLeft), in(kRight), in(kScale), g.number(kPower), g.boolean(kOdd)};
+    return {in(kPairFirst), in(kPairSecond), in(kLeft), in(kRight), in(kScale), g.number(kPower), g.boolean(kOdd)};
 }
 
 // Adds the derivatives by the rows: `weight`[i, j], `first`[i, k] and `right`[j, k] are the factors of f'.
@@ -137,8 +137,8 @@ void add_row_gradients(Grads& grads, const GradRule& g, Pairs f, const Expr& wei
         turned.right = first;
         return turned;
     }();
-    grads[kFirst] = sum_to(product_of(first, slope.sums()) * f.power, g.shape(kFirst));
-    grads[kSecond] = sum_to(product_of(f.right, other.sums()) * (-f.power * slope.sign()), g.shape(kSecond));
+    grads[kPairFirst] = sum_to(product_of(first, slope.sums()) * f.power, g.shape(kPairFirst));
+    grads[kPairSecond] = sum_to(product_of(f.right, other.sums()) * (-f.power * slope.sign()), g.shape(kPairSecond));
 }
 
 Grads grad_pair_products(const GradRule& g) {

@@ -246,7 +246,7 @@ Term contract(Term a, Term b, Wanted wanted) {
 }
 
 // The product of all terms, summed over the labels that the result lacks.
-Term product_of(std::vector<Term> terms, const Labels& result, const std::array<int64_t, kLabels>& sizes) {
+Term product_of_sizes(std::vector<Term> terms, const Labels& result, const std::array<int64_t, kLabels>& sizes) {
     auto set_of = [](const Labels& labels) {
         LabelSet set = 0;
         for (int label : labels) set |= LabelSet{1} << label;
@@ -297,7 +297,7 @@ Expr expand_einsum(const ExpandCall& c) {
         t.drop_broadcast_axes(sizes);
         terms.push_back(std::move(t));
     }
-    Term all = product_of(std::move(terms), eq.result, sizes);
+    Term all = product_of_sizes(std::move(terms), eq.result, sizes);
 
     // Labels of size 1 that drop_broadcast_axes removed come back.
     Shape shape;

@@ -91,21 +91,21 @@ Types infer_with_index(const Call& call) {
     return types;
 }
 
-Expr spread(const GradRule& g, const Expr& e, const Shape& axes) {
+Expr spread_back(const GradRule& g, const Expr& e, const Shape& axes) {
     // A single number broadcasts against anything as it is.
     Expr kept = e.rank() == 0 ? e : keep_axes(e, g.shape(0), axes);
     // A size that is known only when the program runs is taken from the operand then.
     return g.shape(0).known() ? kept.broadcast_to(g.shape(0)) : g.call("expand_as", {kept, g.in(0)});
 }
 
-Grads grad_sum(const GradRule& g) { return {spread(g, g.dout.cast(g.type(0).dtype), g.axes(1, 0))}; }
+Grads grad_sum(const GradRule& g) { return {spread_back(g, g.dout.cast(g.type(0).dtype), g.axes(1, 0))}; }
 
 Grads grad_mean(const GradRule& g) {
     Shape axes = g.axes(1, 0);
     const double n = static_cast<double>(reduced_count(g.shape(0), axes));
     // Divided before it is spread, and not in a half, which cannot hold the count.
     const Expr share = (is_half(g.dout.dtype()) ? g.dout.cast(DType::f32) : g.dout) / n;
-    return {spread(g, share.cast(g.type(0).dtype), axes)};
+    return {spread_back(g, share.cast(g.type(0).dtype), axes)};
 }
 
 // Equal extrema share the cotangent evenly.

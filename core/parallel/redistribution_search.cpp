@@ -76,9 +76,9 @@ struct Edge {
     int axis, to_axis;
 };
 
-class Search {
+class PathSearch {
   public:
-    Search(const Distribution& from, const Distribution& to, const Shape& shape, int64_t width, const Costs& costs)
+    PathSearch(const Distribution& from, const Distribution& to, const Shape& shape, int64_t width, const Costs& costs)
         : from_(from),
           to_(to),
           mesh_(from.mesh()),
@@ -137,13 +137,13 @@ class Search {
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
-AxisSet Search::used_by(const State& s) const {
+AxisSet PathSearch::used_by(const State& s) const {
     AxisSet used = s.partial;
     for (int i = 0; i < count(s); ++i) used |= axis_bit(s.at(i));
     return used;
 }
 
-bool Search::divides(const State& s) const {
+bool PathSearch::divides(const State& s) const {
     for (int d = 0; d < rank_; ++d) {
         int64_t parts = 1;
         for (int i = s.begin_of(d); i < s.end_of(d); ++i) parts *= mesh_.size(s.at(i));
@@ -152,7 +152,7 @@ bool Search::divides(const State& s) const {
     return true;
 }
 
-double Search::size_of(const State& s) const {
+double PathSearch::size_of(const State& s) const {
     double size = static_cast<double>(width_);
     for (int d = 0; d < rank_; ++d) {
         int64_t n = shape_[d];
@@ -162,7 +162,7 @@ double Search::size_of(const State& s) const {
     return size;
 }
 
-double Search::seconds(const State& s, const Edge& e) const {
+double PathSearch::seconds(const State& s, const Edge& e) const {
     const double before = size_of(s), after = size_of(e.to);
     if (costs_.memory_limit && before + after > static_cast<double>(costs_.memory_limit))
         return std::numeric_limits<double>::infinity();
@@ -171,7 +171,7 @@ double Search::seconds(const State& s, const Edge& e) const {
 }
 
 template <class F>
-void Search::for_each_edge(const State& from, const F& f) const {
+void PathSearch::for_each_edge(const State& from, const F& f) const {
     State s = from;
     s.is_permuted = false;
     const AxisSet free = mesh_.all_axes() & ~used_by(s);
@@ -184,7 +184,7 @@ void Search::for_each_edge(const State& from, const F& f) const {
 
 // slice
 template <class F>
-void Search::cut_more(const State& s, AxisSet free, const F& f) const {
+void PathSearch::cut_more(const State& s, AxisSet free, const F& f) const {
     for (int a = 0; a < mesh_.axes(); ++a) {
         if (!has_axis(free, a)) continue;
         for (int d = 0; d < rank_; ++d) {
@@ -197,7 +197,7 @@ void Search::cut_more(const State& s, AxisSet free, const F& f) const {
 
 // place: of what all ranks along an axis hold, the first keeps all; of what is cut along it, each keeps its piece.
 template <class F>
-void Search::make_terms(const State& s, AxisSet free, const F& f) const {
+void PathSearch::make_terms(const State& s, AxisSet free, const F& f) const {
     if (s.partial && from_.merge() != to_.merge()) return;
     const auto emit = [&](State next, int a) {
         next.partial |= axis_bit(a);
@@ -217,7 +217,7 @@ void Search::make_terms(const State& s, AxisSet free, const F& f) const {
 
 // all_gather, all_to_all
 template <class F>
-void Search::cut_less(const State& s, const F& f) const {
+void PathSearch::cut_less(const State& s, const F& f) const {
     for (int d = 0; d < rank_; ++d) {
         State whole = s;
         AxisSet axes = 0;
@@ -237,7 +237,7 @@ void Search::cut_less(const State& s, const F& f) const {
 
 // all_reduce, reduce_scatter
 template <class F>
-void Search::combine_terms(const State& s, const F& f) const {
+void PathSearch::combine_terms(const State& s, const F& f) const {
     for (AxisSet axes = s.partial; axes; axes = (axes - 1) & s.partial) {
         State whole = s;
         whole.partial &= ~axes;
@@ -253,7 +253,7 @@ void Search::combine_terms(const State& s, const F& f) const {
 
 // permute: two axes of the mesh change places, or one takes the place of another of its size.
 template <class F>
-void Search::exchange_pieces(const State& s, AxisSet free, const F& f) const {
+void PathSearch::exchange_pieces(const State& s, AxisSet free, const F& f) const {
     const int n = count(s);
     const auto axis_at = [&](int place) {
         int d = 0;
@@ -278,7 +278,7 @@ void Search::exchange_pieces(const State& s, AxisSet free, const F& f) const {
     }
 }
 
-const Distribution* Search::layout(const State& s) const {
+const Distribution* PathSearch::layout(const State& s) const {
     Distribution::Cuts cuts(static_cast<size_t>(rank_));
     for (int d = 0; d < rank_; ++d)
         for (int i = s.begin_of(d); i < s.end_of(d); ++i) cuts[static_cast<size_t>(d)].push_back(s.at(i));
@@ -287,7 +287,7 @@ const Distribution* Search::layout(const State& s) const {
     return Distribution::of(mesh_, cuts, s.partial, !s.partial ? Merge::none : is_target ? to_.merge() : from_.merge());
 }
 
-void Search::visit(const State& state, double seconds, int steps, int before, const Edge& by) {
+void PathSearch::visit(const State& state, double seconds, int steps, int before, const Edge& by) {
     if (seconds > limit_ || !std::isfinite(seconds)) return;
     const auto [entry, is_new] = known_.try_emplace(state, static_cast<int>(nodes_.size()));
     const int index = entry->second;
@@ -301,7 +301,7 @@ void Search::visit(const State& state, double seconds, int steps, int before, co
     queue_.emplace(seconds, steps, index);
 }
 
-std::optional<std::vector<Step>> Search::run(double limit) {
+std::optional<std::vector<Step>> PathSearch::run(double limit) {
     // Longer searches are for the planner of a whole program, not for one tensor; the direct exchange is always there.
     constexpr int kMaxVisits = 20000;
     limit_ = limit;
@@ -437,11 +437,11 @@ std::optional<std::vector<Step>> search_steps(const Distribution& from, const Di
             const FineMesh fine = fine_mesh(from.mesh(), factors);
             if (!fine.mesh || fine.mesh->axes() > kMaxFineAxes) continue;
             const Costs same = on(fine, costs);
-            return Search(*on(fine, from), *on(fine, to), shape, width, same).run(limit);
+            return PathSearch(*on(fine, from), *on(fine, to), shape, width, same).run(limit);
         }
     }
     if (from.mesh().axes() > kMaxAxes) return std::nullopt;
-    return Search(from, to, shape, width, costs).run(limit);
+    return PathSearch(from, to, shape, width, costs).run(limit);
 }
 
 }  // namespace lunaria::parallel

@@ -12,7 +12,7 @@ namespace lunaria::parallel {
 namespace {
 
 // Where the elements of one view lie along each axis of the operand: base + the sum of step * position.
-struct Source {
+struct ViewSource {
     Shape base;                // for each axis of the operand
     std::vector<Shape> steps;  // for each axis of the view, a step along each axis of the operand
 };
@@ -37,13 +37,13 @@ class ViewRule final : public Rule {
     const Shape& shape() const { return operands[0].shape; }
     bool passes(int axis) const;
     // The axis of the operand along which axis k of a view goes; -1: none, -2: several.
-    int axis_of(const Source& source, size_t k) const;
-    bool is_simple(const Source& source) const;
+    int axis_of(const ViewSource& source, size_t k) const;
+    bool is_simple(const ViewSource& source) const;
     Interval needed(size_t view, int axis, const Region& part) const;
     Value piece(Builder& b, std::span<const Value> local, const Work& work, size_t view) const;
-    Value crossing(Builder& b, std::span<const Value> local, const Source& source, const Region& part) const;
+    Value crossing(Builder& b, std::span<const Value> local, const ViewSource& source, const Region& part) const;
 
-    std::vector<Source> sources_;
+    std::vector<ViewSource> sources_;
 };
 
 bool ViewRule::read_sources() {
@@ -92,7 +92,7 @@ void ViewRule::flip(const Shape& flipped) {
     }
 }
 
-int ViewRule::axis_of(const Source& source, size_t k) const {
+int ViewRule::axis_of(const ViewSource& source, size_t k) const {
     int found = -1;
     for (int axis = 0; axis < shape().rank(); ++axis)
         if (source.steps[k][axis] != 0) found = found == -1 ? axis : -2;
@@ -102,7 +102,7 @@ int ViewRule::axis_of(const Source& source, size_t k) const {
 // Whether all views have this axis of the operand as it is.
 bool ViewRule::passes(int axis) const {
     for (size_t j = 0; j < results.size(); ++j) {
-        const Source& source = sources_[j];
+        const ViewSource& source = sources_[j];
         int users = 0;
         for (size_t k = 0; k < source.steps.size(); ++k) {
             if (source.steps[k][axis] == 0) continue;
@@ -133,7 +133,7 @@ void ViewRule::name_axes() {
 }
 
 Interval ViewRule::needed(size_t view, int axis, const Region& part) const {
-    const Source& source = sources_[view];
+    const ViewSource& source = sources_[view];
     int64_t first = source.base[axis], last = first;
     for (size_t k = 0; k < part.size(); ++k) {
         const int64_t step = source.steps[k][axis];
@@ -157,7 +157,7 @@ void ViewRule::place(Work& work) const {
     }
 }
 
-bool ViewRule::is_simple(const Source& source) const {
+bool ViewRule::is_simple(const ViewSource& source) const {
     for (int axis = 0; axis < shape().rank(); ++axis) {
         int users = 0;
         for (size_t k = 0; k < source.steps.size(); ++k) {
@@ -170,7 +170,7 @@ bool ViewRule::is_simple(const Source& source) const {
 }
 
 // A diagonal, whose part of the operand begins where it does, or windows, of which there may be fewer or shorter ones.
-Value ViewRule::crossing(Builder& b, std::span<const Value> local, const Source& source, const Region& part) const {
+Value ViewRule::crossing(Builder& b, std::span<const Value> local, const ViewSource& source, const Region& part) const {
     std::vector<Value> args(local.begin(), local.end());
     const bool is_diagonal = axis_of(source, part.size() - 1) == -2;
     args[is_diagonal ? 1 : 2] = is_diagonal ? Value(int64_t{0}) : Value(part.back().size());
@@ -178,7 +178,7 @@ Value ViewRule::crossing(Builder& b, std::span<const Value> local, const Source&
 }
 
 Value ViewRule::piece(Builder& b, std::span<const Value> local, const Work& work, size_t view) const {
-    const Source& source = sources_[view];
+    const ViewSource& source = sources_[view];
     const Region& part = work.results[view];
     const Shape sizes = shape_of(part);
     if (has_no_elements(part)) return b.call("full", {sizes, int64_t{0}, results[view].type.dtype}).value();

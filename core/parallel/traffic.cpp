@@ -16,7 +16,7 @@ namespace {
 
 struct Record {
     std::mutex mutex;
-    std::vector<Movement> list;
+    std::vector<MovementTotal> list;
     OnReshard mode = OnReshard::silent;
 };
 Record& record() {
@@ -78,7 +78,7 @@ OnReshard on_reshard() {
     return record().mode;
 }
 
-std::vector<Movement> movements() {
+std::vector<MovementTotal> movements() {
     std::lock_guard lock(record().mutex);
     return record().list;
 }
@@ -106,19 +106,19 @@ void check_movement(const Move& move, const Cause& cause) {
 
 void note_movement(const Move& move, const Cause& cause, int64_t bytes) {
     if (!move.bytes) return;
-    Movement m{program_place(),
-               cause.op ? std::string(cause.op->name()) : "",
-               operand_name(cause),
-               move.from,
-               move.to,
-               move.path,
-               cause.rule ? describe(*cause.rule) : std::string(cause.why),
-               0,
-               0,
-               cause.op && move.moves_pieces};
+    MovementTotal m{program_place(),
+                    cause.op ? std::string(cause.op->name()) : "",
+                    operand_name(cause),
+                    move.from,
+                    move.to,
+                    move.path,
+                    cause.rule ? describe(*cause.rule) : std::string(cause.why),
+                    0,
+                    0,
+                    cause.op && move.moves_pieces};
     Record& all = record();
     std::lock_guard lock(all.mutex);
-    auto same = std::ranges::find_if(all.list, [&](const Movement& o) {
+    auto same = std::ranges::find_if(all.list, [&](const MovementTotal& o) {
         return o.place == m.place && o.operation == m.operation && o.operand == m.operand && o.from == m.from &&
                o.to == m.to && o.path == m.path;
     });

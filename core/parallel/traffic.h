@@ -18,7 +18,7 @@ namespace lunaria::parallel {
 struct Plan;
 
 // Movements with the same line, operator, operand and layouts.
-struct Movement {
+struct MovementTotal {
     std::string place;      // file:line
     std::string operation;  // the operator; empty: the program asked for it
     std::string operand;
@@ -34,12 +34,12 @@ void set_on_reshard(OnReshard mode);
 OnReshard on_reshard();
 
 // The movements since the last call of forget_movements, in the order of their first calls.
-std::vector<Movement> movements();
+std::vector<MovementTotal> movements();
 void forget_movements();
 
 // A tensor that is about to move.
 struct Move {
-    std::string from, to, path;  // as in Movement
+    std::string from, to, path;  // as in MovementTotal
     int64_t bytes = 0;           // that all ranks together receive
     bool moves_pieces = false;   // and not only terms of sums that have to be completed
 };

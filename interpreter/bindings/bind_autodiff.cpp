@@ -22,7 +22,7 @@ namespace {
 using vm::Prelude;
 
 template <Prelude which>
-int run(lua_State* L) {
+int run_transform(lua_State* L) {
     const vm::OperatorFunction& function = vm::prelude(which);
     LuaHost& host = LuaHost::of(L);
     vm::Values args;
@@ -287,14 +287,14 @@ int open_autodiff(lua_State* L) {
     }
     host.set_gives_keys(protect<next_key>);
     const std::tuple<const char*, lua_CFunction, Prelude> intrinsics[] = {
-        {"vjp", protect<run<Prelude::vjp>>, Prelude::vjp},
-        {"derivative", protect<run<Prelude::derivative>>, Prelude::derivative},
-        {"gradient", protect<run<Prelude::gradient>>, Prelude::gradient},
+        {"vjp", protect<run_transform<Prelude::vjp>>, Prelude::vjp},
+        {"derivative", protect<run_transform<Prelude::derivative>>, Prelude::derivative},
+        {"gradient", protect<run_transform<Prelude::gradient>>, Prelude::gradient},
         {"cotangent", protect<cotangent>, Prelude::shadow},
-        {"custom", protect<run<Prelude::custom>>, Prelude::custom},
-        {"checkpoint", protect<run<Prelude::checkpoint>>, Prelude::checkpoint},
+        {"custom", protect<run_transform<Prelude::custom>>, Prelude::custom},
+        {"checkpoint", protect<run_transform<Prelude::checkpoint>>, Prelude::checkpoint},
         {"stop", protect<stop>, Prelude::stop},
-        {"batch", protect<run<Prelude::batched>>, Prelude::batched},
+        {"batch", protect<run_transform<Prelude::batched>>, Prelude::batched},
         {"raw_get", protect<raw_get>, Prelude::raw_index},
         {"raw_set", protect<raw_set>, Prelude::raw_set},
         {"content", protect<content>, Prelude::content},

@@ -205,7 +205,7 @@ int column(lua_State* L) {
     return 1;
 }
 
-constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
+constexpr std::pair<const char*, lua_CFunction> kDataSourcesFunctions[] = {
     {"table", protect<make_table>},
     {"files", protect<make_files>},
     {"sound_decoder", protect<make_sound_decoder>},
@@ -229,7 +229,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
 void bind_data_sources(lua_State* L) {
     make_handle_type(L, kRecordsHandle, protect<release_handle<RecordsPtr>>);
     make_handle_type(L, kSamplerHandle, protect<release_handle<SamplerPtr>>);
-    for (auto [name, function] : kFunctions) {
+    for (auto [name, function] : kDataSourcesFunctions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }

@@ -35,7 +35,7 @@ constexpr const char* kCursor = "lunaria.data.cursor";
 NodePtr& node_at(lua_State* L, int index) { return handle_at<NodePtr>(L, index, kNode); }
 
 // Adds the functions of the node handle at `index` to the table on top of the stack.
-void add_functions(lua_State* L, int index) {
+void add_dataset_functions(lua_State* L, int index) {
     if (lua_getiuservalue(L, index, 1) == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, -2)) {
@@ -51,7 +51,7 @@ void add_functions(lua_State* L, int index) {
 // 0.
 int push_node(lua_State* L, NodePtr node, std::initializer_list<int> children, int function = 0) {
     lua_newtable(L);
-    for (int child : children) add_functions(L, child);
+    for (int child : children) add_dataset_functions(L, child);
     if (function) {
         lua_pushvalue(L, function);
         lua_rawsetp(L, -2, lua_topointer(L, function));
@@ -154,7 +154,7 @@ int make_joined(lua_State* L) {
     for (int i = 2; i <= count; ++i) children.push_back(node_at(L, i));
     push_node(L, Make(std::move(children)), {});
     lua_getiuservalue(L, -1, 1);
-    for (int i = 1; i <= count; ++i) add_functions(L, i);
+    for (int i = 1; i <= count; ++i) add_dataset_functions(L, i);
     lua_pop(L, 1);
     return 1;
 }
@@ -531,7 +531,7 @@ int close_cursor(lua_State* L) {
     return 0;
 }
 
-constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
+constexpr std::pair<const char*, lua_CFunction> kDatasetFunctions[] = {
     {"save_tfrecord", protect<save_tfrecord>},
     {"rows", protect<rows>},
     {"columns", protect<columns>},
@@ -577,7 +577,7 @@ int open_data(lua_State* L) {
     make_handle_type(L, kCache, protect<release_handle<CachePtr>>);
     make_handle_type(L, kCursor, protect<release_handle<CursorHandle>>);
     lua_newtable(L);
-    for (auto [name, function] : kFunctions) {
+    for (auto [name, function] : kDatasetFunctions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kHandle = "lunaria.display_handle";
 
-std::string text_at(lua_State* L, int index, const char* where, const char* argument) {
+std::string named_text(lua_State* L, int index, const char* where, const char* argument) {
     if (lua_type(L, index) != LUA_TSTRING)
         throw argument_error(where, str(argument, " must be a string, got ", describe(L, index)));
     size_t size = 0;
@@ -61,7 +61,7 @@ MimeBundle text_bundle(lua_State* L, int options, const char* where) {
     return bundle;
 }
 
-void push_handle(lua_State* L, const std::string& id) {
+void push_display(lua_State* L, const std::string& id) {
     lua_createtable(L, 0, 1);
     push(L, std::string_view(id));
     lua_setfield(L, -2, "id");
@@ -82,7 +82,7 @@ int display(lua_State* L) {
             if (lua_isboolean(L, -1))
                 shown.id = lua_toboolean(L, -1) ? new_display_id() : "";
             else
-                shown.id = text_at(L, lua_gettop(L), "display", "id");
+                shown.id = named_text(L, lua_gettop(L), "display", "id");
         }
     }
     if (can_show_rich(L))
@@ -91,7 +91,7 @@ int display(lua_State* L) {
         shown.bundle = text_bundle(L, options, "display");
     show(L, shown);
     if (shown.id.empty()) return 0;
-    push_handle(L, shown.id);
+    push_display(L, shown.id);
     return 1;
 }
 
@@ -102,9 +102,9 @@ int update_display(lua_State* L) {
     lua_settop(L, 3);
     if (lua_istable(L, 2)) {
         lua_getfield(L, 2, "id");
-        shown.id = text_at(L, lua_gettop(L), "update_display", "id");
+        shown.id = named_text(L, lua_gettop(L), "update_display", "id");
     } else {
-        shown.id = text_at(L, 2, "update_display", "id");
+        shown.id = named_text(L, 2, "update_display", "id");
     }
     const int options = lua_istable(L, 3) ? 3 : 0;
     if (options) check_options(L, 3, "update_display", {"metadata", "raw"});
@@ -138,7 +138,7 @@ int clear_output(lua_State* L) {
 
 // input([prompt [, {password = true}]]): a line from the user, nil at the end of input.
 int input(lua_State* L) {
-    const std::string prompt = lua_isnoneornil(L, 1) ? "" : text_at(L, 1, "input", "prompt");
+    const std::string prompt = lua_isnoneornil(L, 1) ? "" : named_text(L, 1, "input", "prompt");
     bool password = false;
     if (lua_istable(L, 2)) {
         check_options(L, 2, "input", {"password"});
@@ -173,13 +173,13 @@ int send_comm(lua_State* L) {
     static constexpr const char* kKinds[] = {"open", "message", "close", nullptr};
     CommMessage message;
     message.kind = static_cast<CommMessage::Kind>(luaL_checkoption(L, 1, nullptr, kKinds));
-    message.id = text_at(L, 2, "comm", "id");
-    message.target = text_at(L, 3, "comm", "target");
-    message.data = text_at(L, 4, "comm", "data");
-    message.metadata = text_at(L, 5, "comm", "metadata");
+    message.id = named_text(L, 2, "comm", "id");
+    message.target = named_text(L, 3, "comm", "target");
+    message.data = named_text(L, 4, "comm", "data");
+    message.metadata = named_text(L, 5, "comm", "metadata");
     for (lua_Integer i = 1; lua_istable(L, 6) && i <= luaL_len(L, 6); ++i) {
         lua_geti(L, 6, i);
-        message.buffers.push_back(text_at(L, lua_gettop(L), "comm", "a buffer"));
+        message.buffers.push_back(named_text(L, lua_gettop(L), "comm", "a buffer"));
         lua_pop(L, 1);
     }
     Session* session = display_session(L);

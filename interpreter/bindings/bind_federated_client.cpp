@@ -114,7 +114,7 @@ int close(lua_State* L) {
     return 0;
 }
 
-int push_event(lua_State* L, const client::Event& event) {
+int push_job_event(lua_State* L, const client::Event& event) {
     constexpr const char* kKinds[] = {"wait", "train", "model", "ended"};
     lua_pushstring(L, kKinds[static_cast<int>(event.kind)]);
     lua_pushinteger(L, event.wait_ms);
@@ -123,7 +123,7 @@ int push_event(lua_State* L, const client::Event& event) {
 }
 
 // advance(job) -> "wait", "train", "model" or "ended", milliseconds to wait, a reason
-int advance(lua_State* L) { return push_event(L, job_at(L).advance()); }
+int advance(lua_State* L) { return push_job_event(L, job_at(L).advance()); }
 
 void set(lua_State* L, const char* name, std::string_view text) {
     push(L, text);
@@ -209,7 +209,7 @@ int pull(lua_State* L) {
     const auto map = job_at(L).pull(event);
     if (!map) {
         lua_pushnil(L);
-        return 1 + push_event(L, event);
+        return 1 + push_job_event(L, event);
     }
     push_features(L, map->features);
     lua_pushinteger(L, map->version);
@@ -218,7 +218,7 @@ int pull(lua_State* L) {
 
 int done(lua_State* L, bool is_done, const client::Event& event) {
     lua_pushboolean(L, is_done);
-    return is_done ? 1 : 1 + push_event(L, event);
+    return is_done ? 1 : 1 + push_job_event(L, event);
 }
 
 // push(job, features, version) -> true; or false and an event
@@ -258,7 +258,7 @@ int random(lua_State* L) {
 }
 
 // wait(milliseconds): ends early with an error after Ctrl-C.
-int wait(lua_State* L) {
+int wait_for_job(lua_State* L) {
     constexpr int64_t kTurnMs = 50;
     using Clock = std::chrono::steady_clock;
     const auto end = Clock::now() + std::chrono::milliseconds(luaL_checkinteger(L, 1));
@@ -287,7 +287,7 @@ int open_federated_client(lua_State* L) {
                                       {"counts", protect<counts>},
                                       {"seed", protect<seed>},
                                       {"random", protect<random>},
-                                      {"wait", protect<wait>},
+                                      {"wait", protect<wait_for_job>},
                                       {nullptr, nullptr}};
     luaL_newlib(L, functions);
     return 1;

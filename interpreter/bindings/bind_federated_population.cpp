@@ -55,7 +55,7 @@ int make(lua_State* L) {
     return 1;
 }
 
-void set(lua_State* L, const char* name, int64_t value) {
+void set_field(lua_State* L, const char* name, int64_t value) {
     lua_pushinteger(L, value);
     lua_setfield(L, -2, name);
 }
@@ -64,25 +64,25 @@ void set(lua_State* L, const char* name, int64_t value) {
 int iteration(lua_State* L) {
     const IterationReport report = population_at(L).iteration();
     lua_createtable(L, 0, 16);
-    set(L, "iteration", report.iteration);
+    set_field(L, "iteration", report.iteration);
     lua_pushboolean(L, report.valid);
     lua_setfield(L, -2, "valid");
     if (!report.valid) {
         push(L, std::string_view(report.reason));
         lua_setfield(L, -2, "reason");
     }
-    set(L, "began", report.began);
-    set(L, "ended", report.ended);
-    set(L, "asked", report.asked);
-    set(L, "started", report.started);
-    set(L, "refused", report.refused);
-    set(L, "updates", report.updates);
-    set(L, "late", report.late);
-    set(L, "lost", report.lost);
-    set(L, "repeated", report.repeated);
-    set(L, "replays_refused", report.replays_refused);
-    set(L, "restarts", report.restarts);
-    set(L, "digest", static_cast<int64_t>(report.digest));
+    set_field(L, "began", report.began);
+    set_field(L, "ended", report.ended);
+    set_field(L, "asked", report.asked);
+    set_field(L, "started", report.started);
+    set_field(L, "refused", report.refused);
+    set_field(L, "updates", report.updates);
+    set_field(L, "late", report.late);
+    set_field(L, "lost", report.lost);
+    set_field(L, "repeated", report.repeated);
+    set_field(L, "replays_refused", report.replays_refused);
+    set_field(L, "restarts", report.restarts);
+    set_field(L, "digest", static_cast<int64_t>(report.digest));
     if (!report.taken.empty()) {
         // Device and iteration, device and iteration ...
         lua_createtable(L, static_cast<int>(2 * report.taken.size()), 0);

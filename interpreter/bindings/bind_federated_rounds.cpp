@@ -23,7 +23,7 @@ Time time_at(lua_State* L, int index) { return luaL_checkinteger(L, index); }
 DeviceId device_at(lua_State* L, int index) { return static_cast<DeviceId>(luaL_checkinteger(L, index)); }
 
 // make(settings [, bytes])
-int make(lua_State* L) {
+int make_rounds(lua_State* L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     JobSettings s;
     read_field(L, "name", s.name);
@@ -100,12 +100,12 @@ int cipher(lua_State* L) {
 int look(lua_State* L) {
     return push_answer(L, rounds_at(L).look(time_at(L, 2), device_at(L, 3), luaL_checkinteger(L, 4), phase_at(L, 5)));
 }
-int model(lua_State* L) { return push_answer(L, rounds_at(L).model(time_at(L, 2), luaL_checkinteger(L, 3))); }
+int rounds_model(lua_State* L) { return push_answer(L, rounds_at(L).model(time_at(L, 2), luaL_checkinteger(L, 3))); }
 int tick(lua_State* L) {
     lua_pushboolean(L, rounds_at(L).tick(time_at(L, 2)));
     return 1;
 }
-int close(lua_State* L) {
+int close_rounds(lua_State* L) {
     Rounds& rounds = rounds_at(L);
     lua_pushboolean(L, rounds.close(time_at(L, 2), rounds.phase()));
     return 1;
@@ -164,14 +164,14 @@ int chosen_devices(lua_State* L) {
 
 int open_rounds(lua_State* L) {
     make_handle_type(L, kRounds, protect<release_handle<RoundsHandle>>);
-    constexpr luaL_Reg functions[] = {{"make", protect<make>},
+    constexpr luaL_Reg functions[] = {{"make", protect<make_rounds>},
                                       {"start", protect<start>},
                                       {"update", protect<update>},
                                       {"cipher", protect<cipher>},
                                       {"look", protect<look>},
-                                      {"model", protect<model>},
+                                      {"model", protect<rounds_model>},
                                       {"tick", protect<tick>},
-                                      {"close", protect<close>},
+                                      {"close", protect<close_rounds>},
                                       {"finish", protect<finish>},
                                       {"stop", protect<stop>},
                                       {"state", protect<state>},

@@ -143,7 +143,7 @@ PartyValue party_value_at(lua_State* L, int index, std::string_view name) {
 }
 
 // pack(kind, values) -> bytes
-int pack(lua_State* L) {
+int pack_message(lua_State* L) {
     PartyMessage message{std::string(view_at(L, 1)), {}};
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_pushnil(L);
@@ -162,7 +162,7 @@ int pack(lua_State* L) {
 }
 
 // unpack(bytes, from) -> kind, values
-int unpack(lua_State* L) {
+int unpack_message(lua_State* L) {
     PartyMessage message = read_party_message(view_at(L, 1), view_at(L, 2));
     push(L, std::string_view(message.kind));
     lua_createtable(L, 0, static_cast<int>(message.values.size()));
@@ -332,8 +332,8 @@ int open_vertical(lua_State* L) {
                                       {"receive", protect<receive>},
                                       {"close_channel", protect<close_handle<ChannelHandle, kChannelHandle>>},
                                       {"close_listener", protect<close_handle<ListenerHandle, kListenerHandle>>},
-                                      {"pack", protect<pack>},
-                                      {"unpack", protect<unpack>},
+                                      {"pack", protect<pack_message>},
+                                      {"unpack", protect<unpack_message>},
                                       {"intersection", protect<intersection>},
                                       {"next_message", protect<next_message>},
                                       {"take_message", protect<take_message>},

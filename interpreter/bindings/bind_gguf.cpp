@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kLoad = "load_gguf";
 constexpr const char* kSave = "save_gguf";
 
-std::string text_at(lua_State* L, int index) {
+std::string gguf_text(lua_State* L, int index) {
     size_t size = 0;
     const char* text = lua_tolstring(L, index, &size);
     return {text, size};
@@ -39,7 +39,7 @@ std::vector<const GgufFile::Entry*> wanted(lua_State* L, int options, const Gguf
     for (lua_Integer i = 1; lua_geti(L, -1, i) != LUA_TNIL; ++i) {
         if (lua_type(L, -1) != LUA_TSTRING)
             throw argument_error(kLoad, str("names must be a list of strings, it has ", describe(L, -1)));
-        entries.push_back(&file.entry(text_at(L, -1)));
+        entries.push_back(&file.entry(gguf_text(L, -1)));
         lua_pop(L, 1);
     }
     lua_pop(L, 2);
@@ -106,7 +106,7 @@ Value plain_value(lua_State* L, const std::string& key) {
             return lua_isinteger(L, -1) ? Value(static_cast<int64_t>(lua_tointeger(L, -1)))
                                         : Value(static_cast<double>(lua_tonumber(L, -1)));
         case LUA_TSTRING:
-            return Value(std::string_view(text_at(L, -1)));
+            return Value(std::string_view(gguf_text(L, -1)));
         default:
             throw argument_error(
                 kSave, str("metadata '", key, "' must be a text, a number, a boolean or a list of one of these, got ",
@@ -148,7 +148,7 @@ GgufMetadata metadata_option(lua_State* L, int options) {
     lua_pushnil(L);
     while (lua_next(L, -2)) {
         if (lua_type(L, -2) != LUA_TSTRING) throw argument_error(kSave, "the names of metadata must be strings");
-        const std::string key = text_at(L, -2);
+        const std::string key = gguf_text(L, -2);
         if (lua_istable(L, -1)) {
             metadata.emplace_back(key, list_value(L, key));
         } else {
@@ -171,7 +171,7 @@ const BlockForm* form_of(lua_State* L, const std::string& name) {
     lua_rawget(L, -2);
     const BlockForm* form = nullptr;
     if (!lua_isnil(L, -1)) {
-        if (lua_type(L, -1) == LUA_TSTRING) form = find_block_form(text_at(L, -1));
+        if (lua_type(L, -1) == LUA_TSTRING) form = find_block_form(gguf_text(L, -1));
         if (!form)
             throw argument_error(
                 kSave,
@@ -195,9 +195,9 @@ int save_gguf(lua_State* L) {
             throw argument_error(kSave, str("a tensor's name must be a string, got ", describe(L, -2)));
         const Tensor* tensor = tensor_at(L, -1);
         if (!tensor)
-            throw argument_error(kSave,
-                                 str("the value under '", text_at(L, -2), "' must be a tensor, got ", describe(L, -1)));
-        tensors.push_back({text_at(L, -2), *tensor});
+            throw argument_error(
+                kSave, str("the value under '", gguf_text(L, -2), "' must be a tensor, got ", describe(L, -1)));
+        tensors.push_back({gguf_text(L, -2), *tensor});
         lua_pop(L, 1);
     }
     std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -13,7 +13,7 @@ using insight::Description;
 using insight::OperatorGraph;
 using insight::Substructure;
 
-constexpr std::string_view kWhere = "substructures";
+constexpr std::string_view kInsightWhere = "substructures";
 
 template <class List, class Push>
 void push_list(lua_State* L, const List& list, const Push& push_one) {
@@ -77,7 +77,7 @@ void push_substructure(lua_State* L, const OperatorGraph& graph, const Substruct
 
 // substructures(path or text, exact, is_text) -> the list of substructures, their JSON text, how many nodes there are
 int substructures(lua_State* L) {
-    const OperatorGraph graph = graph_at(L, lua_toboolean(L, 3), kWhere);
+    const OperatorGraph graph = graph_at(L, lua_toboolean(L, 3), kInsightWhere);
     const auto equality = lua_toboolean(L, 2) ? insight::Equality::exact : insight::Equality::operators;
     const std::vector<Substructure> found = insight::find_substructures(graph, equality);
     const std::vector<Description> about = insight::describe(graph, found);

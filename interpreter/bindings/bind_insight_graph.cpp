@@ -22,7 +22,7 @@ insight::OperatorGraph graph_at(lua_State* L, bool is_text, std::string_view whe
 
 namespace {
 
-constexpr std::string_view kWhere = "graph";
+constexpr std::string_view kInsightGraphWhere = "graph";
 constexpr const char* kName = "lunaria.insight_graph";
 
 GraphPage& page_at(lua_State* L, int index) { return **static_cast<GraphPage**>(luaL_checkudata(L, index, kName)); }
@@ -36,7 +36,7 @@ int collect(lua_State* L) {
 // graph(path or text, is_text, name) -> the graph
 int read_graph(lua_State* L) {
     std::string name = luaL_checkstring(L, 3);
-    auto page = std::make_unique<GraphPage>(graph_at(L, lua_toboolean(L, 2), kWhere), std::move(name));
+    auto page = std::make_unique<GraphPage>(graph_at(L, lua_toboolean(L, 2), kInsightGraphWhere), std::move(name));
     auto** place = static_cast<GraphPage**>(lua_newuserdatauv(L, sizeof(GraphPage*), 0));
     *place = nullptr;
     if (luaL_newmetatable(L, kName)) {
@@ -81,7 +81,7 @@ auto asked(const F& f) {
     try {
         return f();
     } catch (const Refusal& refusal) {
-        throw Error(ErrorKind::value, kWhere, refusal.sentence);
+        throw Error(ErrorKind::value, kInsightGraphWhere, refusal.sentence);
     }
 }
 
@@ -94,7 +94,7 @@ int answer(lua_State* L) {
 }
 
 // difference(before, after) -> JSON
-int difference(lua_State* L) {
+int graph_difference(lua_State* L) {
     push(L, std::string_view(page_at(L, 1).difference(page_at(L, 2).model()).body));
     return 1;
 }
@@ -145,7 +145,7 @@ int open_insight_graph(lua_State* L) {
     };
     add("graph", protect<read_graph>);
     add("answer", protect<answer>);
-    add("difference", protect<difference>);
+    add("difference", protect<graph_difference>);
     add("number_of", protect<number_of>);
     add("picture", protect<picture>);
     return 1;

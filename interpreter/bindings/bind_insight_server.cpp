@@ -79,7 +79,7 @@ int start(lua_State* L) {
     return 3;
 }
 
-int stop(lua_State* L) {
+int stop_pages(lua_State* L) {
     handle_at<ServerHandle>(L, 1, kServerHandle).reset();
     return 0;
 }
@@ -171,7 +171,7 @@ int parse(lua_State* L) {
 void bind_insight_server(lua_State* L) {
     make_handle_type(L, kServerHandle, protect<release_handle<ServerHandle>>);
     constexpr luaL_Reg functions[] = {{"serve", protect<start>},
-                                      {"stop", protect<stop>},
+                                      {"stop", protect<stop_pages>},
                                       {"wait", protect<wait_for_end>},
                                       {"running", protect<running>},
                                       {"stop_at", protect<stop_at>},

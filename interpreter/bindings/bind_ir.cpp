@@ -209,7 +209,8 @@ std::string sealed(const std::string& bytes, std::string_view key) {
 }
 
 // key: the file is encrypted, where there is one.
-void save(lua_State* L, int function, const std::string& path, int from, int to, Form form, std::string_view key = {}) {
+void save_graph(lua_State* L, int function, const std::string& path, int from, int to, Form form,
+                std::string_view key = {}) {
     LuaHost& host = LuaHost::of(L);
     std::vector<Value> inputs;
     for (int i = from; i <= to; ++i) {
@@ -248,7 +249,7 @@ void save(lua_State* L, int function, const std::string& path, int from, int to,
 // ms.save_mindir(f, path, example inputs …)
 int save_mindir(lua_State* L) {
     check_callable(L, 1, "save_mindir");
-    save(L, 1, path_at(L, 2, "save_mindir"), 3, lua_gettop(L), Form::either);
+    save_graph(L, 1, path_at(L, 2, "save_mindir"), 3, lua_gettop(L), Form::either);
     return 0;
 }
 
@@ -289,7 +290,7 @@ int export_network(lua_State* L) {
     if (!push_option(L, n, "file_name")) throw argument_error("export", "file_name is missing");
     std::string path = path_at(L, -1, "export");
     if (!path.ends_with(".mindir")) path += ".mindir";
-    save(L, 1, path, 2, n - 1, form, key_option(L, n, "export", "enc_key"));
+    save_graph(L, 1, path, 2, n - 1, form, key_option(L, n, "export", "enc_key"));
     return 0;
 }
 

@@ -27,7 +27,7 @@ namespace lunaria {
 
 namespace {
 
-constexpr std::string_view kWhere = "lite.convert";
+constexpr std::string_view kLiteWhere = "lite.convert";
 constexpr const char* kName = "lunaria.light_model";
 
 using ModelHandle = std::unique_ptr<lite::Converted>;
@@ -51,7 +51,7 @@ std::vector<std::string> texts_at(lua_State* L, int options, const char* name) {
 }
 
 // The numbers of a list; false is kNone.
-std::vector<int64_t> integers_at(lua_State* L, int table) {
+std::vector<int64_t> integer_list(lua_State* L, int table) {
     std::vector<int64_t> numbers;
     for (lua_Integer i = 1; i <= luaL_len(L, table); ++i) {
         lua_rawgeti(L, table, i);
@@ -73,7 +73,7 @@ std::vector<lite::Attribute> properties_at(lua_State* L, int options) {
                 a.numbers = {lua_tonumber(L, -1)};
             } else if (lua_istable(L, -1)) {
                 a.kind = lite::Attribute::Kind::integers;
-                for (const int64_t n : integers_at(L, lua_gettop(L))) a.integers.emplace_back(n);
+                for (const int64_t n : integer_list(L, lua_gettop(L))) a.integers.emplace_back(n);
             } else {
                 a.text = luaL_checkstring(L, -1);
             }
@@ -91,7 +91,7 @@ std::vector<Value> tensors_at(lua_State* L, int table) {
     for (lua_Integer i = 1; i <= luaL_len(L, table); ++i) {
         lua_rawgeti(L, table, i);
         const Tensor* tensor = tensor_at(L, -1);
-        if (!tensor) throw argument_error(kWhere, str("input ", i, " is ", describe(L, -1), ", not a tensor"));
+        if (!tensor) throw argument_error(kLiteWhere, str("input ", i, " is ", describe(L, -1), ", not a tensor"));
         tensors.emplace_back(*tensor);
         lua_pop(L, 1);
     }
@@ -104,12 +104,12 @@ std::unique_ptr<ir::Graph> graph_of(lua_State* L, const Value& f, int inputs) {
     std::unique_ptr<ir::Graph> graph = trace_graph(L, f, tensors_at(L, inputs), TracedSizes::fixed, true);
     if (!graph)
         throw state_error(
-            kWhere,
+            kLiteWhere,
             "the network does more than compute tensors from its inputs: it decides by elements, or returns "
             "other values");
     const RandomStream after = default_generator().state();
     if (after.seed != before.seed || after.counter != before.counter)
-        throw state_error(kWhere, "the network draws random numbers, which a light model cannot")
+        throw state_error(kLiteWhere, "the network draws random numbers, which a light model cannot")
             .hint("convert the part without them, or give them as an input");
     return graph;
 }
@@ -150,13 +150,13 @@ int convert_resizable(lua_State* L) {
     lua_getfield(L, 4, "sizes");
     for (lua_Integer i = 1; i <= luaL_len(L, -1); ++i) {
         lua_rawgeti(L, -1, i);
-        points.push_back(integers_at(L, lua_gettop(L)));
+        points.push_back(integer_list(L, lua_gettop(L)));
         lua_pop(L, 1);
     }
     lua_getfield(L, 4, "open");
     for (lua_Integer i = 1; i <= luaL_len(L, -1); ++i) {
         lua_rawgeti(L, -1, i);
-        const std::vector<int64_t> axes = integers_at(L, lua_gettop(L));
+        const std::vector<int64_t> axes = integer_list(L, lua_gettop(L));
         open.emplace_back(axes.begin(), axes.end());
         lua_pop(L, 1);
     }
@@ -224,7 +224,7 @@ std::string bytes_of(const lite::Converted& made) {
         bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
         return true;
     });
-    if (!fault.empty()) throw state_error(kWhere, fault);
+    if (!fault.empty()) throw state_error(kLiteWhere, fault);
     return bytes;
 }
 
@@ -241,7 +241,7 @@ int add_variable(lua_State* L) {
     value.name = luaL_checkstring(L, 2);
     value.dtype = std::string_view(luaL_checkstring(L, 3)) == "int64" ? DType::i64 : DType::f32;
     value.home = lite::Value::Home::variable;
-    for (const int64_t n : integers_at(L, 4)) value.shape.emplace_back(n);
+    for (const int64_t n : integer_list(L, 4)) value.shape.emplace_back(n);
     model_at(L).model.values.push_back(std::move(value));
     return 0;
 }
@@ -250,13 +250,14 @@ int add_variable(lua_State* L) {
 // whole one. With a name: as C source that defines an array of this name. With a key in hexadecimal digits: encrypted.
 int write(lua_State* L) {
     const lite::Converted& made = model_at(L);
-    const std::string path = path_at(L, 2, kWhere), part = path + ".part";
+    const std::string path = path_at(L, 2, kLiteWhere), part = path + ".part";
     std::string secret;
     if (!lua_isnoneornil(L, 4)) {
         const std::string key = lite::key_of(luaL_checkstring(L, 4));
-        if (key.empty()) throw argument_error(kWhere, "encryptKey must have 32, 48 or 64 hexadecimal digits");
+        if (key.empty()) throw argument_error(kLiteWhere, "encryptKey must have 32, 48 or 64 hexadecimal digits");
         std::array<char, 12> start;
-        if (getentropy(start.data(), start.size()) != 0) throw state_error(kWhere, "the system gives no random bytes");
+        if (getentropy(start.data(), start.size()) != 0)
+            throw state_error(kLiteWhere, "the system gives no random bytes");
         secret = lite::encrypted(bytes_of(made), key, {start.data(), start.size()});
     }
     std::ofstream file(part, std::ios::binary);
@@ -288,14 +289,14 @@ int run(lua_State* L) {
     const lite::Converted& made = model_at(L);
     const std::string text = bytes_of(made);
     lite::Memory file;
-    if (!file.reserve(text.size())) throw memory_error(kWhere, "there is no memory for the model");
+    if (!file.reserve(text.size())) throw memory_error(kLiteWhere, "there is no memory for the model");
     std::memcpy(file.data(), text.data(), text.size());
     std::string fault;
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(file.data()), text.size());
     const auto executor =
         lite::Executor::make(bytes, std::make_shared<lite::Threads>(1, lite::Affinity::none, std::vector<int>{}),
                              std::make_shared<lite::Workspace>(), fault);
-    if (!executor) throw state_error(kWhere, fault);
+    if (!executor) throw state_error(kLiteWhere, fault);
     const lite::Model& model = executor->model();
     std::vector<Tensor> inputs, outputs;
     std::vector<std::vector<int64_t>> shapes;
@@ -305,14 +306,14 @@ int run(lua_State* L) {
         lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
         const Tensor* tensor = tensor_at(L, -1);
         if (!tensor || tensor->dtype() != model.values[model.inputs[i]].dtype)
-            throw argument_error(kWhere, str("input ", i, " is ", describe(L, -1)));
+            throw argument_error(kLiteWhere, str("input ", i, " is ", describe(L, -1)));
         inputs.push_back(tensor->contiguous());
         in.push_back(inputs.back().raw());
         const auto dims = inputs.back().shape().dims();
         shapes.emplace_back(dims.begin(), dims.end());
         lua_pop(L, 1);
     }
-    if (!executor->resize(shapes, fault)) throw argument_error(kWhere, fault);
+    if (!executor->resize(shapes, fault)) throw argument_error(kLiteWhere, fault);
     lua_newtable(L);
     for (const uint32_t v : model.outputs) {
         outputs.push_back(Tensor::empty(model.values[v].dtype, Shape(executor->shape(v))));
@@ -320,7 +321,7 @@ int run(lua_State* L) {
         push(L, outputs.back());
         lua_rawseti(L, -2, static_cast<lua_Integer>(outputs.size()));
     }
-    if (!executor->run(in, out, {}, fault)) throw state_error(kWhere, fault);
+    if (!executor->run(in, out, {}, fault)) throw state_error(kLiteWhere, fault);
     return 1;
 }
 

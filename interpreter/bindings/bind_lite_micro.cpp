@@ -15,7 +15,7 @@ namespace lunaria {
 
 namespace {
 
-constexpr std::string_view kWhere = "lite.micro";
+constexpr std::string_view kLiteMicroWhere = "lite.micro";
 using Elements = std::vector<std::byte>;
 
 std::string option_text(lua_State* L, const char* name, std::string_view otherwise) {
@@ -43,7 +43,7 @@ std::vector<Elements> inputs_of(lua_State* L, const lite::Executor& executor) {
     std::mt19937 engine(1);
     const bool are_given = push_option(L, 2, "inputs");
     if (are_given && luaL_len(L, -1) != static_cast<lua_Integer>(model.inputs.size()))
-        throw argument_error(kWhere,
+        throw argument_error(kLiteMicroWhere,
                              str(luaL_len(L, -1), " inputs are given for ", model.inputs.size(), " of the model"));
     for (size_t i = 0; i < model.inputs.size(); ++i) {
         const lite::Value& value = model.values[model.inputs[i]];
@@ -54,12 +54,13 @@ std::vector<Elements> inputs_of(lua_State* L, const lite::Executor& executor) {
         }
         lua_rawgeti(L, -1, static_cast<lua_Integer>(i) + 1);
         const Tensor* const given = tensor_at(L, -1);
-        if (!given) throw argument_error(kWhere, str("input ", i + 1, " is ", describe(L, -1), ", not a tensor"));
+        if (!given)
+            throw argument_error(kLiteMicroWhere, str("input ", i + 1, " is ", describe(L, -1), ", not a tensor"));
         const Tensor tensor = given->contiguous();
         if (tensor.dtype() != value.dtype || static_cast<size_t>(tensor.nbytes()) != bytes)
-            throw argument_error(
-                kWhere, str("input '", value.name, "' is ", name_of(tensor.dtype()), tensor.shape(), "; the model has ",
-                            name_of(value.dtype), Shape(executor.shape(model.inputs[i]))));
+            throw argument_error(kLiteMicroWhere,
+                                 str("input '", value.name, "' is ", name_of(tensor.dtype()), tensor.shape(),
+                                     "; the model has ", name_of(value.dtype), Shape(executor.shape(model.inputs[i]))));
         const auto* const first = static_cast<const std::byte*>(tensor.raw());
         inputs.emplace_back(first, first + bytes);
         lua_pop(L, 1);
@@ -75,18 +76,18 @@ std::vector<Elements> outputs_of(lite::Executor& executor, const std::vector<Ele
     for (const Elements& x : inputs) in.push_back(x.data());
     for (const uint32_t v : executor.model().outputs) out.push_back(outputs.emplace_back(executor.bytes(v)).data());
     std::string fault;
-    if (!executor.run(in, out, {}, fault)) throw state_error(kWhere, fault);
+    if (!executor.run(in, out, {}, fault)) throw state_error(kLiteMicroWhere, fault);
     return outputs;
 }
 
 // micro(path, {target, title, inputs, folder}) -> {files, arena, live, weights}
 int micro(lua_State* L) {
-    const std::string path = path_at(L, 1, kWhere);
+    const std::string path = path_at(L, 1, kLiteMicroWhere);
     luaL_checktype(L, 2, LUA_TTABLE);
     lite::micro::Options options;
     const std::string target = option_text(L, "target", "generic");
     if (target != "generic" && target != "cortex-m")
-        throw argument_error(kWhere, str("the target '", target, "' is not known: generic or cortex-m"));
+        throw argument_error(kLiteMicroWhere, str("the target '", target, "' is not known: generic or cortex-m"));
     options.target = target == "generic" ? lite::micro::Target::generic : lite::micro::Target::cortex_m;
     options.title = option_text(L, "title", "");
     const std::string folder = option_text(L, "folder", "");

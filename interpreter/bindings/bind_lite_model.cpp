@@ -15,11 +15,11 @@ namespace lunaria {
 
 namespace {
 
-constexpr std::string_view kWhere = "lite.Model";
-constexpr const char* kName = "lunaria.running_light_model";
+constexpr std::string_view kLiteModelWhere = "lite.Model";
+constexpr const char* kLiteModelName = "lunaria.running_light_model";
 
-using ModelHandle = std::unique_ptr<RunningModel>;
-RunningModel& model_at(lua_State* L) { return light_model_at(L, 1); }
+using LiteModelHandle = std::unique_ptr<RunningModel>;
+RunningModel& lite_model_at(lua_State* L) { return light_model_at(L, 1); }
 
 void push_value(lua_State* L, const lite::Executor& executor, uint32_t index) {
     const lite::Value& v = executor.model().values[index];
@@ -43,11 +43,11 @@ void push_values(lua_State* L, const lite::Executor& executor, const std::vector
 // build(path, threads, affinity, cores, key) -> model: `key` in hexadecimal digits, or an empty text.
 int build(lua_State* L) {
     auto model = std::make_unique<RunningModel>();
-    model->path = path_at(L, 1, kWhere);
+    model->path = path_at(L, 1, kLiteModelWhere);
     const auto threads = static_cast<int>(luaL_checkinteger(L, 2));
     const auto affinity = static_cast<lite::Affinity>(luaL_checkinteger(L, 3));
     std::vector<int> cores;
-    for (const int64_t core : integers_at(L, 4, kWhere, "cores")) cores.push_back(static_cast<int>(core));
+    for (const int64_t core : integers_at(L, 4, kLiteModelWhere, "cores")) cores.push_back(static_cast<int>(core));
     const auto mapping = Mapping::of(model->path);
     model->file = mapping->tensor(DType::u8, Shape{static_cast<int64_t>(mapping->size())}, 0);
     std::span<const std::byte> bytes{static_cast<const std::byte*>(model->file.raw()), mapping->size()};
@@ -70,7 +70,7 @@ int build(lua_State* L) {
 
 // about(model) -> { inputs, outputs, dimensions }
 int about(lua_State* L) {
-    const lite::Executor& executor = *model_at(L).executor;
+    const lite::Executor& executor = *lite_model_at(L).executor;
     lua_newtable(L);
     push_values(L, executor, executor.model().inputs, "inputs");
     push_values(L, executor, executor.model().outputs, "outputs");
@@ -86,11 +86,11 @@ int about(lua_State* L) {
 
 // resize(model, { shape ... })
 int resize(lua_State* L) {
-    RunningModel& model = model_at(L);
+    RunningModel& model = lite_model_at(L);
     std::vector<std::vector<int64_t>> shapes;
     for (lua_Integer i = 1; i <= luaL_len(L, 2); ++i) {
         lua_rawgeti(L, 2, i);
-        shapes.push_back(integers_at(L, -1, kWhere, "shape"));
+        shapes.push_back(integers_at(L, -1, kLiteModelWhere, "shape"));
         lua_pop(L, 1);
     }
     std::string fault;
@@ -105,7 +105,7 @@ struct Clock {
 
 // predict(model, { tensor ... }, times) -> { tensor ... }: `times` notes the seconds of each step.
 int predict(lua_State* L) {
-    RunningModel& model = model_at(L);
+    RunningModel& model = lite_model_at(L);
     lite::Executor& executor = *model.executor;
     const std::vector<uint32_t>& outputs = executor.model().outputs;
     std::vector<const void*> from;
@@ -147,7 +147,7 @@ int predict(lua_State* L) {
 
 // steps(model) -> { { kind, label, node, source, flops, seconds } ... }, seconds: of the last run with times.
 int steps(lua_State* L) {
-    const RunningModel& model = model_at(L);
+    const RunningModel& model = lite_model_at(L);
     const std::vector<lite::Step>& list = model.executor->model().steps;
     lua_createtable(L, static_cast<int>(list.size()), 0);
     for (size_t i = 0; i < list.size(); ++i) {
@@ -171,9 +171,9 @@ int steps(lua_State* L) {
 
 // update(model, name, tensor)
 int update(lua_State* L) {
-    RunningModel& model = model_at(L);
+    RunningModel& model = lite_model_at(L);
     const std::string name = luaL_checkstring(L, 2);
-    const Tensor weight = check_tensor(L, 3, kWhere, name).contiguous();
+    const Tensor weight = check_tensor(L, 3, kLiteModelWhere, name).contiguous();
     std::string fault;
     const size_t bytes = static_cast<size_t>(weight.size()) * size_of(weight.dtype());
     if (!model.executor->update(name, weight.raw(), bytes, fault)) fail_of(model, fault);
@@ -181,16 +181,16 @@ int update(lua_State* L) {
 }
 
 // save(model, path)
-int save(lua_State* L) {
-    const RunningModel& model = model_at(L);
+int save_model(lua_State* L) {
+    const RunningModel& model = lite_model_at(L);
     std::string fault;
-    if (!model.executor->save(path_at(L, 2, kWhere), fault)) fail_of(model, fault);
+    if (!model.executor->save(path_at(L, 2, kLiteModelWhere), fault)) fail_of(model, fault);
     return 0;
 }
 
 // memory(model) -> { arena, scratch, own }
 int memory(lua_State* L) {
-    const lite::Executor& executor = *model_at(L).executor;
+    const lite::Executor& executor = *lite_model_at(L).executor;
     lua_createtable(L, 0, 3);
     for (const auto& [name, bytes] : {std::pair<const char*, size_t>{"arena", executor.arena_bytes()},
                                       {"scratch", executor.scratch_bytes()},
@@ -203,13 +203,13 @@ int memory(lua_State* L) {
 
 }  // namespace
 
-RunningModel& light_model_at(lua_State* L, int index) { return *handle_at<ModelHandle>(L, index, kName); }
+RunningModel& light_model_at(lua_State* L, int index) { return *handle_at<LiteModelHandle>(L, index, kLiteModelName); }
 void push_light_model(lua_State* L, std::unique_ptr<RunningModel> model) {
-    push_handle<ModelHandle>(L, std::move(model), kName);
+    push_handle<LiteModelHandle>(L, std::move(model), kLiteModelName);
 }
 
 void fail_of(const RunningModel& model, std::string_view fault) {
-    throw state_error(kWhere, str(model.path, ": ", fault));
+    throw state_error(kLiteModelWhere, str(model.path, ": ", fault));
 }
 
 std::vector<Tensor> light_inputs(lua_State* L, int index, const RunningModel& model, size_t count,
@@ -219,13 +219,13 @@ std::vector<Tensor> light_inputs(lua_State* L, int index, const RunningModel& mo
     std::vector<Tensor> given;
     for (size_t i = 0; i < count; ++i) {
         lua_rawgeti(L, index, static_cast<lua_Integer>(i) + 1);
-        const Tensor& x = check_tensor(L, -1, kWhere, str("input ", i));
+        const Tensor& x = check_tensor(L, -1, kLiteModelWhere, str("input ", i));
         const lite::Value& wanted = executor.model().values[inputs[i]];
         const Shape shape(executor.shape(inputs[i]));
         if (x.dtype() != wanted.dtype || !(x.shape() == shape))
-            throw argument_error(
-                kWhere, str("input ", i, wanted.name.empty() ? "" : " (", wanted.name, wanted.name.empty() ? "" : ")",
-                            " is ", name_of(x.dtype()), x.shape(), "; the model takes ", name_of(wanted.dtype), shape))
+            throw argument_error(kLiteModelWhere, str("input ", i, wanted.name.empty() ? "" : " (", wanted.name,
+                                                      wanted.name.empty() ? "" : ")", " is ", name_of(x.dtype()),
+                                                      x.shape(), "; the model takes ", name_of(wanted.dtype), shape))
                 .hint(executor.model().dimensions.empty() ? "" : "resize() gives a model with open sizes other shapes");
         given.push_back(x.contiguous());
         from.push_back(given.back().raw());
@@ -235,7 +235,7 @@ std::vector<Tensor> light_inputs(lua_State* L, int index, const RunningModel& mo
 }
 
 int open_lite_model(lua_State* L) {
-    make_handle_type(L, kName, protect<release_handle<ModelHandle>>);
+    make_handle_type(L, kLiteModelName, protect<release_handle<LiteModelHandle>>);
     lua_newtable(L);
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"build", protect<build>},
                                   {"about", protect<about>},
@@ -243,7 +243,7 @@ int open_lite_model(lua_State* L) {
                                   {"predict", protect<predict>},
                                   {"steps", protect<steps>},
                                   {"update", protect<update>},
-                                  {"save", protect<save>},
+                                  {"save", protect<save_model>},
                                   {"memory", protect<memory>}}) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);

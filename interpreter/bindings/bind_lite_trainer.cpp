@@ -20,7 +20,7 @@ int train(lua_State* L) {
 }
 
 template <bool kSteps>
-int run(lua_State* L) {
+int run_trainer(lua_State* L) {
     RunningModel& model = light_model_at(L, 1);
     std::vector<const void*> from;
     const std::vector<Tensor> given = light_inputs(L, 2, model, model.trainer->inputs(), from);
@@ -59,7 +59,7 @@ int scale(lua_State* L) {
     return 1;
 }
 
-int steps(lua_State* L) {
+int trainer_steps(lua_State* L) {
     lua_pushinteger(L, trainer_at(L).steps());
     return 1;
 }
@@ -87,12 +87,12 @@ int export_predictor(lua_State* L) {
 
 void add_lite_trainer(lua_State* L) {
     for (auto [name, function] : {std::pair<const char*, lua_CFunction>{"train", protect<train>},
-                                  {"step", protect<run<true>>},
-                                  {"loss", protect<run<false>>},
+                                  {"step", protect<run_trainer<true>>},
+                                  {"loss", protect<run_trainer<false>>},
                                   {"rate", protect<rate>},
                                   {"virtual_batch", protect<virtual_batch>},
                                   {"scale", protect<scale>},
-                                  {"steps_done", protect<steps>},
+                                  {"steps_done", protect<trainer_steps>},
                                   {"predictor", protect<predictor>},
                                   {"export", protect<export_predictor>}}) {
         lua_pushcfunction(L, function);

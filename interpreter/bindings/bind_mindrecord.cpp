@@ -205,7 +205,7 @@ int decrypt(lua_State* L) {
     return 0;
 }
 
-constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
+constexpr std::pair<const char*, lua_CFunction> kMindrecordFunctions[] = {
     {"mindrecord_encryption", protect<encryption>}, {"mindrecord_encrypt", protect<encrypt>},
     {"mindrecord_decrypt", protect<decrypt>},       {"mindrecord_check", protect<check_fields>},
     {"mindrecord_writer", protect<make_writer>},    {"mindrecord_append", protect<make_appender>},
@@ -217,7 +217,7 @@ constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
 
 void bind_mindrecord(lua_State* L) {
     make_handle_type(L, kWriter, protect<release_handle<WriterPtr>>);
-    for (auto [name, function] : kFunctions) {
+    for (auto [name, function] : kMindrecordFunctions) {
         lua_pushcfunction(L, function);
         lua_setfield(L, -2, name);
     }

@@ -15,7 +15,7 @@ namespace lunaria {
 
 namespace {
 
-constexpr std::string_view kWhere = "export";
+constexpr std::string_view kOnnxGraphWhere = "export";
 
 // Writes operators into a graph; operators that the table at `known` lacks are expressed by others.
 class Lowering final : public Builder {
@@ -164,7 +164,7 @@ int onnx_graph(lua_State* L) {
     luaL_checktype(L, 2, LUA_TTABLE);
     LuaHost& host = LuaHost::of(L);
     std::vector<Value> inputs;
-    for (int i = 3; i <= lua_gettop(L); ++i) inputs.emplace_back(check_tensor(L, i, kWhere, "example input"));
+    for (int i = 3; i <= lua_gettop(L); ++i) inputs.emplace_back(check_tensor(L, i, kOnnxGraphWhere, "example input"));
     const Value f = host.to_value(L, 1);
     const LuaHost::Thread thread(host, L);
     const std::unique_ptr<ir::Graph> traced = trace_graph(L, f, inputs, TracedSizes::fixed);

@@ -24,7 +24,7 @@ using ShardsPtr = std::unique_ptr<Shards>;
 
 const Shards& shards_at(lua_State* L) { return *handle_at<ShardsPtr>(L, 1, kShards); }
 
-std::string text_field(lua_State* L, int index, const char* key) {
+std::string text_of_field(lua_State* L, int index, const char* key) {
     lua_getfield(L, index, key);
     size_t size = 0;
     const char* text = lua_tolstring(L, -1, &size);
@@ -180,15 +180,15 @@ int write_file_of_pieces(lua_State* L) {
     for (lua_Integer i = 1; lua_geti(L, 2, i) == LUA_TTABLE; ++i) {
         const int at = lua_gettop(L);
         Piece piece;
-        piece.name = text_field(L, at, "name");
+        piece.name = text_of_field(L, at, "name");
         lua_getfield(L, at, "tensor");
         piece.tensor = check_tensor(L, -1, "save_checkpoint", piece.name);
         lua_pop(L, 1);
         piece.whole = sizes_field(L, at, "shape");
         piece.offsets = sizes_field(L, at, "offsets");
         piece.replica = number_field(L, at, "replica");
-        piece.mesh = text_field(L, at, "mesh");
-        piece.layout = text_field(L, at, "layout");
+        piece.mesh = text_of_field(L, at, "mesh");
+        piece.layout = text_of_field(L, at, "layout");
         pieces.push_back(std::move(piece));
         lua_pop(L, 1);
     }
@@ -204,8 +204,8 @@ int write_file_of_pieces(lua_State* L) {
     int64_t ranks = 0;
     bool later = false;
     if (lua_istable(L, 4)) {
-        draft = text_field(L, 4, "draft");
-        final = text_field(L, 4, "final");
+        draft = text_of_field(L, 4, "draft");
+        final = text_of_field(L, 4, "final");
         ranks = number_field(L, 4, "ranks");
         lua_getfield(L, 4, "later");
         later = lua_toboolean(L, -1);

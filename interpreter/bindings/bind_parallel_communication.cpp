@@ -17,14 +17,14 @@ using parallel::Collective;
 using parallel::Communicator;
 using parallel::Group;
 
-std::string_view text_at(lua_State* L, int index) {
+std::string_view group_name(lua_State* L, int index) {
     size_t size = 0;
     const char* text = luaL_checklstring(L, index, &size);
     return {text, size};
 }
 
 const Group& group_at(lua_State* L, int index, int where) {
-    return parallel::own_world().named_group(text_at(L, where), luaL_optstring(L, index, ""));
+    return parallel::own_world().named_group(group_name(L, where), luaL_optstring(L, index, ""));
 }
 
 // rank(where, group): -1 where this rank is not in it
@@ -58,13 +58,13 @@ int name_group(lua_State* L) {
                               str("rank ", rank, " is none of 0 .. ", parallel::own_world().ranks() - 1));
         members.push_back(static_cast<int>(rank));
     }
-    parallel::own_world().name_group(std::string(text_at(L, 1)), members);
+    parallel::own_world().name_group(std::string(group_name(L, 1)), members);
     return 0;
 }
 
 // forget_group(where, name)
 int forget_group(lua_State* L) {
-    parallel::own_world().forget_group(text_at(L, 1), std::string(text_at(L, 2)));
+    parallel::own_world().forget_group(group_name(L, 1), std::string(group_name(L, 2)));
     return 0;
 }
 
@@ -74,7 +74,7 @@ int engine(lua_State* L) {
 }
 
 // place() -> the number of this rank among those of its host, and their number
-int place(lua_State* L) {
+int place_of_line(lua_State* L) {
     const bool is_alone = parallel::own_world().ranks() == 1;
     const parallel::Environment here = is_alone ? parallel::Environment{} : parallel::environment();
     lua_pushinteger(L, here.local_rank);
@@ -169,7 +169,7 @@ int together(lua_State* L) {
         lua_rawgeti(L, 1, i);
         luaL_checktype(L, -1, LUA_TTABLE);
         for (int field = 1; field <= 5; ++field) lua_rawgeti(L, -field, field);
-        const bool sends = text_at(L, -5) == "send";
+        const bool sends = group_name(L, -5) == "send";
         const Tensor& given = check_tensor(L, -4, "batch_isend_irecv", "tensor");
         tensors.push_back(sends ? given.to_host().contiguous() : Tensor::empty(given.dtype(), given.shape()));
         parallel::Request request;
@@ -182,7 +182,7 @@ int together(lua_State* L) {
         request.count = given.size();
         request.root = static_cast<int>(luaL_checkinteger(L, -3));
         request.tag = static_cast<int>(luaL_checkinteger(L, -2));
-        request.group = &world.named_group("batch_isend_irecv", text_at(L, -1));
+        request.group = &world.named_group("batch_isend_irecv", group_name(L, -1));
         requests.push_back(request);
         lua_pop(L, 6);
     }
@@ -201,7 +201,7 @@ int together(lua_State* L) {
 
 // exchange_texts(text, group) -> the texts of all ranks of the group, in a list
 int exchange_texts(lua_State* L) {
-    const std::string_view text = text_at(L, 1);
+    const std::string_view text = group_name(L, 1);
     Communicator& world = parallel::own_world();
     const Group& group = world.named_group("all_gather_object", luaL_optstring(L, 2, ""));
     const auto own = static_cast<int64_t>(text.size());
@@ -244,7 +244,7 @@ int open_ranks(lua_State* L) {
                                       {"name_group", protect<name_group>},
                                       {"forget_group", protect<forget_group>},
                                       {"engine", protect<engine>},
-                                      {"place", protect<place>},
+                                      {"place", protect<place_of_line>},
                                       {"traffic", protect<traffic>},
                                       {"reset_traffic", protect<reset_traffic>},
                                       {"set_timeout", protect<set_timeout>},

@@ -64,7 +64,7 @@ const Distribution& layout_of_texts(lua_State* L, int index) {
 }
 
 // number(mesh, layout): the number of a layout given as texts.
-int number(lua_State* L) {
+int device_number(lua_State* L) {
     lua_pushinteger(L, parallel::number_of(layout_of_texts(L, 1)));
     return 1;
 }
@@ -130,7 +130,7 @@ int is_laid_out(lua_State* L) {
     return 1;
 }
 
-int is_parameter(lua_State* L) {
+int is_device_parameter(lua_State* L) {
     const Tensor* t = tensor_at(L, 1);
     lua_pushboolean(L, t && t->parameter());
     return 1;
@@ -161,7 +161,7 @@ int become(lua_State* L) {
 int movements(lua_State* L) {
     lua_createtable(L, 0, 0);
     lua_Integer n = 0;
-    for (const parallel::Movement& m : parallel::movements()) {
+    for (const parallel::MovementTotal& m : parallel::movements()) {
         lua_createtable(L, 0, 10);
         const std::pair<const char*, const std::string*> texts[] = {
             {"place", &m.place}, {"operator", &m.operation}, {"operand", &m.operand}, {"from", &m.from},
@@ -201,7 +201,7 @@ int open_laid(lua_State* L) {
     set_lay_out(lay_out);
     graph::set_make_divided(parallel::make_divided);
     constexpr std::pair<const char*, lua_CFunction> kFunctions[] = {
-        {"number", protect<number>},
+        {"number", protect<device_number>},
         {"pieces", protect<pieces>},
         {"become", protect<become>},
         {"movements", protect<movements>},
@@ -215,7 +215,7 @@ int open_laid(lua_State* L) {
         {"ranks", protect<ranks>},
         {"everywhere", protect<everywhere>},
         {"is_laid_out", protect<is_laid_out>},
-        {"is_parameter", protect<is_parameter>},
+        {"is_parameter", protect<is_device_parameter>},
     };
     lua_createtable(L, 0, static_cast<int>(std::size(kFunctions)));
     for (auto [name, function] : kFunctions) {

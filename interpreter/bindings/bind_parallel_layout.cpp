@@ -45,7 +45,7 @@ const Mesh& mesh_at(lua_State* L, int index, std::string_view where) {
 }
 
 template <class List, class Push>
-void push_list(lua_State* L, const List& list, const Push& push_one) {
+void push_layout_list(lua_State* L, const List& list, const Push& push_one) {
     lua_createtable(L, static_cast<int>(list.size()), 0);
     lua_Integer i = 0;
     for (const auto& one : list) {
@@ -55,11 +55,11 @@ void push_list(lua_State* L, const List& list, const Push& push_one) {
 }
 
 void push_integers(lua_State* L, std::span<const int64_t> list) {
-    push_list(L, list, [&](int64_t n) { lua_pushinteger(L, n); });
+    push_layout_list(L, list, [&](int64_t n) { lua_pushinteger(L, n); });
 }
 
 void push_names(lua_State* L, std::span<const std::string> list) {
-    push_list(L, list, [&](const std::string& name) { push(L, std::string_view(name)); });
+    push_layout_list(L, list, [&](const std::string& name) { push(L, std::string_view(name)); });
 }
 
 std::vector<int64_t> ranks_of(const Mesh& mesh) {
@@ -182,9 +182,9 @@ int mesh_field(lua_State* L) {
 
 // Layouts
 
-void push_handle(lua_State* L, LayoutHandle handle);
+void push_layout_handle(lua_State* L, LayoutHandle handle);
 
-void push_unsized(lua_State* L, const Distribution& layout) { push_handle(L, {&layout, false, {}}); }
+void push_unsized(lua_State* L, const Distribution& layout) { push_layout_handle(L, {&layout, false, {}}); }
 
 const LayoutHandle& check_layout(lua_State* L, int index, std::string_view where) {
     const LayoutHandle* handle = layout_handle(L, index);
@@ -224,10 +224,10 @@ int layout_to_dict(lua_State* L) {
     lua_createtable(L, 0, 5);
     push_integers(L, mesh.sizes());
     lua_setfield(L, -2, "device_matrix");
-    push_list(L, layout.cuts(), [&](const std::vector<int>& axes) {
+    push_layout_list(L, layout.cuts(), [&](const std::vector<int>& axes) {
         const auto number = [&](int axis) { return static_cast<lua_Integer>(mesh.axes() - 1 - axis); };
         if (axes.size() > 1)
-            push_list(L, axes, [&](int axis) { lua_pushinteger(L, number(axis)); });
+            push_layout_list(L, axes, [&](int axis) { lua_pushinteger(L, number(axis)); });
         else
             lua_pushinteger(L, axes.empty() ? -1 : number(axes[0]));
     });
@@ -271,7 +271,8 @@ int layout_field(lua_State* L) {
         {"ndim", [](lua_State* l, const Distribution& d) { lua_pushinteger(l, d.rank()); }},
         {"axes",
          [](lua_State* l, const Distribution& d) {
-             push_list(l, d.cuts(), [&](const std::vector<int>& axes) { push_names(l, names_of(d.mesh(), axes)); });
+             push_layout_list(l, d.cuts(),
+                              [&](const std::vector<int>& axes) { push_names(l, names_of(d.mesh(), axes)); });
          }},
         {"partial", [](lua_State* l, const Distribution& d) { push_names(l, names_in(d.mesh(), d.partial())); }},
         {"merge",
@@ -356,7 +357,7 @@ int plan(lua_State* L) {
     set(L, "seconds", plan.seconds);
     set(L, "least_bytes", least.received);
     set(L, "least_total", least.total);
-    push_list(L, plan.steps, [&](const parallel::Step& step) {
+    push_layout_list(L, plan.steps, [&](const parallel::Step& step) {
         lua_createtable(L, 0, 7);
         set(L, "kind", std::string_view(name_of(step.kind)));
         set(L, "axes", step.from->mesh().names_of(step.axes));
@@ -396,11 +397,11 @@ int redistribute_pieces(lua_State* L) {
     std::vector<Tensor> pieces = tensors_at(L, 6);
     const auto push_one = [&](const Tensor& piece) { push(L, piece); };
     if (!lua_istable(L, 5) || !push_option(L, 5, "ranks")) {
-        push_list(L, redistribute(plan, std::move(pieces)), push_one);
+        push_layout_list(L, redistribute(plan, std::move(pieces)), push_one);
         return 1;
     }
     const auto [results, bytes] = run_on_ranks(plan, pieces);
-    push_list(L, results, push_one);
+    push_layout_list(L, results, push_one);
     lua_pushinteger(L, bytes);
     return 2;
 }
@@ -411,7 +412,7 @@ int split(lua_State* L) {
     const Distribution& layout = layout_at(L, 2, tensor.rank(), "split", "layout");
     std::vector<Tensor> pieces;
     for (int64_t p = 0; p < layout.mesh().count(); ++p) pieces.push_back(parallel::piece_of(tensor, layout, p));
-    push_list(L, pieces, [&](const Tensor& piece) { push(L, piece); });
+    push_layout_list(L, pieces, [&](const Tensor& piece) { push(L, piece); });
     return 1;
 }
 
@@ -426,7 +427,7 @@ int join(lua_State* L) {
     return 1;
 }
 
-void push_handle(lua_State* L, LayoutHandle handle) {
+void push_layout_handle(lua_State* L, LayoutHandle handle) {
     new (lua_newuserdatauv(L, sizeof(LayoutHandle), 0)) LayoutHandle(handle);
     if (luaL_newmetatable(L, kLayout)) {
         constexpr luaL_Reg functions[] = {{"__tostring", protect<layout_text>},
@@ -458,7 +459,7 @@ const Distribution& layout_at(lua_State* L, int index, int rank, std::string_vie
 }
 
 void push_layout(lua_State* L, const Distribution& layout, const Shape& shape) {
-    push_handle(L, {&layout, true, shape});
+    push_layout_handle(L, {&layout, true, shape});
 }
 
 void push_mesh(lua_State* L, const Mesh& mesh) {

@@ -15,9 +15,9 @@ namespace {
 
 using namespace parallel;
 
-constexpr const char* kWhere = "parallel";
+constexpr const char* kParallelPlanWhere = "parallel";
 
-double number_of(lua_State* L, int table, const char* name, double otherwise) {
+double number_of_field(lua_State* L, int table, const char* name, double otherwise) {
     lua_getfield(L, table, name);
     const double value = luaL_optnumber(L, -1, otherwise);
     lua_pop(L, 1);
@@ -61,20 +61,20 @@ Cluster cluster_at(lua_State* L, int table) {
     Cluster c;
     c.name = text_of(L, table, "name");
     for_each_item(L, table, "levels", [&](int level) {
-        c.levels.push_back({static_cast<int64_t>(number_of(L, level, "ranks", 1)), number_of(L, level, "latency", 0),
-                            number_of(L, level, "bytes_per_second", 1)});
+        c.levels.push_back({static_cast<int64_t>(number_of_field(L, level, "ranks", 1)),
+                            number_of_field(L, level, "latency", 0), number_of_field(L, level, "bytes_per_second", 1)});
     });
-    c.collective_seconds = number_of(L, table, "collective_seconds", 0);
-    c.flops_per_second = number_of(L, table, "flops_per_second", 1);
-    c.bytes_per_second = number_of(L, table, "bytes_per_second", 1);
-    c.operator_seconds = number_of(L, table, "operator_seconds", 0);
-    c.memory_bytes = number_of(L, table, "memory_bytes", Elimination::kUnlimited);
-    c.hidden = number_of(L, table, "hidden", c.hidden);
+    c.collective_seconds = number_of_field(L, table, "collective_seconds", 0);
+    c.flops_per_second = number_of_field(L, table, "flops_per_second", 1);
+    c.bytes_per_second = number_of_field(L, table, "bytes_per_second", 1);
+    c.operator_seconds = number_of_field(L, table, "operator_seconds", 0);
+    c.memory_bytes = number_of_field(L, table, "memory_bytes", Elimination::kUnlimited);
+    c.hidden = number_of_field(L, table, "hidden", c.hidden);
     return c;
 }
 
 // { { name, size } ... }, from major to minor.
-MeshAxes mesh_at(lua_State* L, int table, const char* field) {
+MeshAxes planned_mesh_at(lua_State* L, int table, const char* field) {
     MeshAxes mesh;
     for_each_item(L, table, field, [&](int axis) {
         luaL_checktype(L, axis, LUA_TTABLE);
@@ -83,7 +83,8 @@ MeshAxes mesh_at(lua_State* L, int table, const char* field) {
         mesh.push_back({luaL_checkstring(L, -2), luaL_checkinteger(L, -1)});
         lua_pop(L, 2);
         if (mesh.back().size < 1)
-            throw value_error(kWhere, str("the axis ", mesh.back().name, " of the mesh needs at least one rank"));
+            throw value_error(kParallelPlanWhere,
+                              str("the axis ", mesh.back().name, " of the mesh needs at least one rank"));
     });
     return mesh;
 }
@@ -92,13 +93,13 @@ ScheduleKind schedule_at(lua_State* L, int table, const char* field) {
     const std::string name = text_of(L, table, field);
     if (name.empty()) return ScheduleKind::one_f_one_b;
     if (const auto kind = schedule_of(name)) return *kind;
-    throw value_error(kWhere, str("there is no schedule '", name,
-                                  "'; there are: gpipe, 1f1b, interleaved, zero_bubble_h1, zero_bubble_h2, "
-                                  "zero_bubble_v"));
+    throw value_error(kParallelPlanWhere, str("there is no schedule '", name,
+                                              "'; there are: gpipe, 1f1b, interleaved, zero_bubble_h1, zero_bubble_h2, "
+                                              "zero_bubble_v"));
 }
 
 // "8@dp, 4096@tp": a tensor with its cuts.
-std::string layout_text(const MeshAxes& mesh, const std::vector<int64_t>& shape, const Cuts& cuts) {
+std::string planned_layout_text(const MeshAxes& mesh, const std::vector<int64_t>& shape, const Cuts& cuts) {
     std::string text;
     for (size_t d = 0; d < shape.size(); ++d) {
         text += str(d ? ", " : "", shape[d]);
@@ -134,7 +135,7 @@ void push_operators(lua_State* L, const Program& program, const ClusterPlan& pla
         set_text(L, "cuts", way_text(p.mesh, op, p.cuts[i]));
         if (!op.results.empty()) {
             const auto at = static_cast<size_t>(op.results[0].tensor);
-            set_text(L, "layout", layout_text(p.mesh, program.tensors[at].shape, p.tensors[at]));
+            set_text(L, "layout", planned_layout_text(p.mesh, program.tensors[at].shape, p.tensors[at]));
         }
         set_number(L, "seconds", p.costs[i].forward + p.costs[i].backward + p.costs[i].communication);
         lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
@@ -150,10 +151,10 @@ void push_movements(lua_State* L, const Program& program, const ProgramPlan& pla
         lua_createtable(L, 0, 7);
         set_text(L, "op", op.name);
         set_text(L, "place", op.place);
-        set_text(L, "from", layout_text(plan.mesh, t.shape, m.before));
-        set_text(L, "to", layout_text(plan.mesh, t.shape, m.after));
-        set_text(L, "gradient_from", layout_text(plan.mesh, t.shape, m.gradient_before));
-        set_text(L, "gradient_to", layout_text(plan.mesh, t.shape, m.gradient_after));
+        set_text(L, "from", planned_layout_text(plan.mesh, t.shape, m.before));
+        set_text(L, "to", planned_layout_text(plan.mesh, t.shape, m.after));
+        set_text(L, "gradient_from", planned_layout_text(plan.mesh, t.shape, m.gradient_before));
+        set_text(L, "gradient_to", planned_layout_text(plan.mesh, t.shape, m.gradient_after));
         set_number(L, "bytes", m.bytes);
         set_number(L, "seconds", m.forward + m.backward);
         lua_rawseti(L, -2, ++number);
@@ -165,7 +166,7 @@ void push_parameters(lua_State* L, const Program& program, const ProgramPlan& pl
     for (size_t t = 0; t < program.tensors.size(); ++t) {
         const ProgramTensor& tensor = program.tensors[t];
         if (!tensor.is_parameter) continue;
-        set_text(L, tensor.name.c_str(), layout_text(plan.mesh, tensor.shape, plan.tensors[t]));
+        set_text(L, tensor.name.c_str(), planned_layout_text(plan.mesh, tensor.shape, plan.tensors[t]));
     }
 }
 
@@ -187,7 +188,7 @@ void push_inputs(lua_State* L, const Program& program, const ProgramPlan& plan) 
                 if (plan.cuts[i][a] >= 0 && axis != use.letters.end())
                     cuts[a] = static_cast<int>(axis - use.letters.begin());
             }
-            set_text(L, tensor.name.c_str(), layout_text(plan.mesh, tensor.shape, cuts));
+            set_text(L, tensor.name.c_str(), planned_layout_text(plan.mesh, tensor.shape, cuts));
         }
     }
 }
@@ -244,12 +245,12 @@ int details(lua_State* L) {
 }
 
 // plan(compiled, namer, options): plans of a function that was called once, the best first, and facts of the search.
-int plan(lua_State* L) {
+int make_plan(lua_State* L) {
     luaL_checktype(L, 3, LUA_TTABLE);
     auto found_plans = std::make_unique<FoundPlans>();
     found_plans->graph = jit::whole_graph(L, 1, 2);
     ReadSettings reads;
-    reads.float_bytes = static_cast<int>(number_of(L, 3, "float_bytes", 0));
+    reads.float_bytes = static_cast<int>(number_of_field(L, 3, "float_bytes", 0));
     for_each_item(L, 3, "trained", [&](int item) { reads.trained.emplace_back(luaL_checkstring(L, item)); });
     found_plans->read = read_program(*found_plans->graph, reads);
     const Program& program = found_plans->read.program;
@@ -259,8 +260,8 @@ int plan(lua_State* L) {
     request.devices = integer_of(L, 3, "devices").value_or(1);
     request.batch = integer_of(L, 3, "batch").value_or(1);
     request.trains = flag_of(L, 3, "train", true);
-    request.state_bytes = number_of(L, 3, "state_bytes", request.state_bytes);
-    request.gradient_bytes = number_of(L, 3, "gradient_bytes", request.gradient_bytes);
+    request.state_bytes = number_of_field(L, 3, "state_bytes", request.state_bytes);
+    request.gradient_bytes = number_of_field(L, 3, "gradient_bytes", request.gradient_bytes);
     request.stages = integer_of(L, 3, "stages");
     request.micro_batches = integer_of(L, 3, "micro_batches");
     if (const auto level = integer_of(L, 3, "level")) request.level = static_cast<int>(*level);
@@ -270,7 +271,7 @@ int plan(lua_State* L) {
     request.chunks = static_cast<int>(integer_of(L, 3, "chunks").value_or(1));
     if (request.schedule == ScheduleKind::zero_bubble_v) request.chunks = 2;
     request.keep = static_cast<size_t>(integer_of(L, 3, "keep").value_or(20));
-    if (MeshAxes mesh = mesh_at(L, 3, "mesh"); !mesh.empty()) request.mesh = std::move(mesh);
+    if (MeshAxes mesh = planned_mesh_at(L, 3, "mesh"); !mesh.empty()) request.mesh = std::move(mesh);
     found_plans->search = plan_cluster(program, cluster, request);
     const PlanSearch& found = found_plans->search;
     lua_createtable(L, static_cast<int>(found.best.size()), 8);
@@ -327,7 +328,7 @@ Program program_at(lua_State* L, int table) {
     for_each_item(L, table, "operators", [&](int at) {
         ProgramOperator op;
         op.name = text_of(L, at, "name");
-        op.flops = number_of(L, at, "flops", 0);
+        op.flops = number_of_field(L, at, "flops", 0);
         op.is_jointly_linear = flag_of(L, at, "jointly_linear", false);
         for_each_item(L, at, "letters", [&](int letter) {
             Letter l;
@@ -346,7 +347,8 @@ Program program_at(lua_State* L, int table) {
                 const auto known = [&](int letter) { return letter < static_cast<int>(op.letters.size()); };
                 if (use.tensor < 0 || use.tensor >= count || !std::ranges::all_of(use.letters, known) ||
                     use.letters.size() != program.tensors[static_cast<size_t>(use.tensor)].shape.size())
-                    throw value_error(kWhere, str("operator ", op.name, " has a tensor or letter that is not there"));
+                    throw value_error(kParallelPlanWhere,
+                                      str("operator ", op.name, " has a tensor or letter that is not there"));
             }
         program.operators.push_back(std::move(op));
     });
@@ -364,8 +366,8 @@ int strategies(lua_State* L) {
     PlanSettings settings;
     settings.level = static_cast<int>(integer_of(L, 2, "level").value_or(0));
     const ProgramIndex index(program);
-    const Strategies made(index, mesh_at(L, 2, "mesh"), cluster, settings);
-    const double limit = number_of(L, 2, "limit", Elimination::kUnlimited);
+    const Strategies made(index, planned_mesh_at(L, 2, "mesh"), cluster, settings);
+    const double limit = number_of_field(L, 2, "limit", Elimination::kUnlimited);
     const auto add = [&](const char* name, const Cheapest& found) {
         lua_createtable(L, 0, 3);
         if (!found.values.empty()) {
@@ -386,8 +388,8 @@ int strategies(lua_State* L) {
 }
 
 PartTimes part_times_at(lua_State* L, int table) {
-    return {number_of(L, table, "forward", 1), number_of(L, table, "backward", 1),
-            number_of(L, table, "weight_gradient", 1), number_of(L, table, "send", 0)};
+    return {number_of_field(L, table, "forward", 1), number_of_field(L, table, "backward", 1),
+            number_of_field(L, table, "weight_gradient", 1), number_of_field(L, table, "send", 0)};
 }
 
 // Of each stage a list of { phase, part, micro_batch, start, stop }.
@@ -446,7 +448,7 @@ int schedule(lua_State* L) {
 
 int open_plans(lua_State* L) {
     make_handle_type(L, kFoundPlans, protect<release_handle<FoundPlans>>);
-    constexpr luaL_Reg functions[] = {{"plan", protect<plan>},
+    constexpr luaL_Reg functions[] = {{"plan", protect<make_plan>},
                                       {"details", protect<details>},
                                       {"strategies", protect<strategies>},
                                       {"schedule", protect<schedule>},

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSchedule = "lunaria.schedule";
 
-const Schedule& schedule_at(lua_State* L) { return handle_at<Schedule>(L, 1, kSchedule); }
+const Schedule& schedule_argument(lua_State* L) { return handle_at<Schedule>(L, 1, kSchedule); }
 
 // make(kind, stages, micro_batches, chunks)
 int make(lua_State* L) {
@@ -31,13 +31,13 @@ int make(lua_State* L) {
 // part(schedule, stage, chunk): the number of a part of the network, in the order in which data meets them.
 int part_of(lua_State* L) {
     const int stage = static_cast<int>(luaL_checkinteger(L, 2)), chunk = static_cast<int>(luaL_checkinteger(L, 3));
-    lua_pushinteger(L, schedule_at(L).part(stage, chunk));
+    lua_pushinteger(L, schedule_argument(L).part(stage, chunk));
     return 1;
 }
 
 // slots(schedule, stage): the work of a stage in its order, a list of { phase =, chunk =, micro_batch = }.
 int slots(lua_State* L) {
-    const Schedule& schedule = schedule_at(L);
+    const Schedule& schedule = schedule_argument(L);
     const lua_Integer stage = luaL_checkinteger(L, 2);
     luaL_argcheck(L, stage >= 0 && stage < schedule.stages, 2, "no such stage");
     lua_newtable(L);

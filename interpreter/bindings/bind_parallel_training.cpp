@@ -35,19 +35,19 @@ struct RegisteredExchange {
 };
 constexpr const char* kExchangeHandle = "lunaria.gradients.exchange";
 
-int ranks(lua_State* L) {
+int world_ranks(lua_State* L) {
     const Communicator* world = parallel::world();
     lua_pushinteger(L, world ? world->ranks() : 1);
     return 1;
 }
 
-int rank(lua_State* L) {
+int world_rank(lua_State* L) {
     const Communicator* world = parallel::world();
     lua_pushinteger(L, world ? world->rank() : 0);
     return 1;
 }
 
-double number_option(lua_State* L, int index, const char* name, double otherwise) {
+double training_option(lua_State* L, int index, const char* name, double otherwise) {
     lua_getfield(L, index, name);
     const double value = luaL_optnumber(L, -1, otherwise);
     lua_pop(L, 1);
@@ -70,11 +70,11 @@ parallel::ExchangeOptions options_at(lua_State* L, int index) {
     if (packing == "top_k") options.packing = parallel::Packing::top_k;
     if (packing == "fp16" || packing == "bf16") options.packing = parallel::Packing::half;
     if (packing == "bf16") options.half = DType::bf16;
-    options.fraction = number_option(L, index, "fraction", 0.01);
-    options.shards = static_cast<int>(number_option(L, index, "shards", 1));
-    options.factor = number_option(L, index, "factor", 1);
-    options.settles_after = static_cast<int>(number_option(L, index, "settles_after", 0));
-    options.most_bytes = static_cast<int64_t>(number_option(L, index, "most_bytes", double(int64_t{64} << 20)));
+    options.fraction = training_option(L, index, "fraction", 0.01);
+    options.shards = static_cast<int>(training_option(L, index, "shards", 1));
+    options.factor = training_option(L, index, "factor", 1);
+    options.settles_after = static_cast<int>(training_option(L, index, "settles_after", 0));
+    options.most_bytes = static_cast<int64_t>(training_option(L, index, "most_bytes", double(int64_t{64} << 20)));
     lua_getfield(L, index, "ends");
     if (lua_istable(L, -1))
         for (const int64_t end : integers_at(L, -1, "exchange", "ends"))
@@ -240,7 +240,7 @@ int rows(lua_State* L) {
 }
 
 // become(parameter, tensor): the parameter has the shape and the elements of the tensor from now on.
-int become(lua_State* L) {
+int become_tensor(lua_State* L) {
     const Tensor value = check_tensor(L, 2, "become", "tensor");
     check_tensor(L, 1, "become", "parameter");
     reinterpret_cast<Tensor&>(*tensor_place(L, 1)).become(value.copy());
@@ -251,8 +251,8 @@ int become(lua_State* L) {
 
 int open_gradients(lua_State* L) {
     make_handle_type(L, kExchangeHandle, protect<release_handle<RegisteredExchange>>);
-    constexpr luaL_Reg functions[] = {{"ranks", protect<ranks>},
-                                      {"rank", protect<rank>},
+    constexpr luaL_Reg functions[] = {{"ranks", protect<world_ranks>},
+                                      {"rank", protect<world_rank>},
                                       {"exchange", protect<exchange>},
                                       {"give", protect<give>},
                                       {"take", protect<take>},
@@ -263,7 +263,7 @@ int open_gradients(lua_State* L) {
                                       {"share", protect<share>},
                                       {"difference", protect<difference>},
                                       {"rows", protect<rows>},
-                                      {"become", protect<become>},
+                                      {"become", protect<become_tensor>},
                                       {nullptr, nullptr}};
     luaL_newlib(L, functions);
     return 1;

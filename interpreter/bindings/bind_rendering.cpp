@@ -13,7 +13,7 @@ namespace lunaria {
 
 namespace {
 
-std::string_view text_at(lua_State* L, int index) {
+std::string_view source_text(lua_State* L, int index) {
     size_t size = 0;
     const char* text = luaL_checklstring(L, index, &size);
     return {text, size};
@@ -24,7 +24,7 @@ int png(lua_State* L) {
     const int64_t width = integer_at(L, 2, "png", "width"), height = integer_at(L, 3, "png", "height");
     const int64_t channels = integer_at(L, 4, "png", "channels");
     if (lua_type(L, 1) == LUA_TSTRING) {
-        push(L, std::string_view(png_bytes(text_at(L, 1), width, height, channels)));
+        push(L, std::string_view(png_bytes(source_text(L, 1), width, height, channels)));
         return 1;
     }
     const Tensor t = check_tensor(L, 1, "png", "pixels").contiguous().to_host();
@@ -37,7 +37,7 @@ int png(lua_State* L) {
 // base64(bytes): text without line breaks.
 int base64(lua_State* L) {
     constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const std::string_view bytes = text_at(L, 1);
+    const std::string_view bytes = source_text(L, 1);
     std::string text;
     text.reserve((bytes.size() + 2) / 3 * 4);
     for (size_t i = 0; i < bytes.size(); i += 3) {
@@ -59,14 +59,14 @@ int has_svg(lua_State* L) {
 
 // svg_to_png(svg, scale)
 int svg_to_png(lua_State* L) {
-    const Picture picture = draw_svg(text_at(L, 1), luaL_optnumber(L, 2, 1));
+    const Picture picture = draw_svg(source_text(L, 1), luaL_optnumber(L, 2, 1));
     push(L, std::string_view(drawing_png_bytes(picture.pixels, picture.width, picture.height)));
     return 1;
 }
 
 // svg_to_sixel(svg, scale)
 int svg_to_sixel(lua_State* L) {
-    push(L, std::string_view(sixel_text(draw_svg(text_at(L, 1), luaL_optnumber(L, 2, 1)))));
+    push(L, std::string_view(sixel_text(draw_svg(source_text(L, 1), luaL_optnumber(L, 2, 1)))));
     return 1;
 }
 

@@ -21,7 +21,7 @@ namespace lunaria {
 namespace {
 
 constexpr const char* kServingHandle = "lunaria.serving";
-constexpr const char* kExchangeHandle = "lunaria.serving.exchange";
+constexpr const char* kServingExchangeHandle = "lunaria.serving.exchange";
 
 std::atomic<bool> end_wanted = false;
 void want_end(int) { end_wanted = true; }
@@ -53,7 +53,7 @@ struct Serving {
 using ServingHandle = std::unique_ptr<Serving>;
 using ExchangeHandle = std::shared_ptr<serve::Exchange>;
 
-std::string_view text_at(lua_State* L, int index) {
+std::string_view text_argument(lua_State* L, int index) {
     size_t size = 0;
     const char* text = luaL_checklstring(L, index, &size);
     return {text, size};
@@ -63,7 +63,7 @@ std::vector<std::string> texts_field(lua_State* L, const char* name) {
     std::vector<std::string> list;
     lua_getfield(L, 1, name);
     for (lua_Integer i = 1; lua_istable(L, -1) && lua_rawgeti(L, -1, i) != LUA_TNIL; ++i, lua_pop(L, 1))
-        list.emplace_back(text_at(L, -1));
+        list.emplace_back(text_argument(L, -1));
     lua_settop(L, 1);
     return list;
 }
@@ -83,7 +83,7 @@ int start(lua_State* L) {
                                    {"host", &options.host},
                                    {"prefix", &options.prefix}}) {
         lua_getfield(L, 1, name);
-        if (!lua_isnil(L, -1)) *to = text_at(L, -1);
+        if (!lua_isnil(L, -1)) *to = text_argument(L, -1);
         lua_pop(L, 1);
     }
     options.port = static_cast<int>(integer_field(L, "port"));
@@ -138,7 +138,7 @@ int next(lua_State* L) {
         return 2;
     }
     if (auto exchange = serving->inbox.next(luaL_checknumber(L, 2))) {
-        push_handle<ExchangeHandle>(L, std::move(exchange), kExchangeHandle);
+        push_handle<ExchangeHandle>(L, std::move(exchange), kServingExchangeHandle);
         return 1;
     }
     lua_pushnil(L);
@@ -146,11 +146,11 @@ int next(lua_State* L) {
     return 2;
 }
 
-serve::Exchange& exchange_at(lua_State* L) { return *handle_at<ExchangeHandle>(L, 1, kExchangeHandle); }
+serve::Exchange& exchange_argument(lua_State* L) { return *handle_at<ExchangeHandle>(L, 1, kServingExchangeHandle); }
 
 // request(exchange) -> method, path as "a/b", type of the content, content
 int request(lua_State* L) {
-    const Question& question = exchange_at(L).question();
+    const Question& question = exchange_argument(L).question();
     std::string path;
     for (const std::string& part : question.path) path += (path.empty() ? "" : "/") + part;
     push(L, std::string_view(question.method));
@@ -164,31 +164,31 @@ int request(lua_State* L) {
 int answer(lua_State* L) {
     Answer answer;
     answer.status = static_cast<int>(luaL_checkinteger(L, 2));
-    answer.type = text_at(L, 3);
-    answer.body = text_at(L, 4);
-    exchange_at(L).answer(std::move(answer));
+    answer.type = text_argument(L, 3);
+    answer.body = text_argument(L, 4);
+    exchange_argument(L).answer(std::move(answer));
     return 0;
 }
 
 // begin(exchange, type), add(exchange, part) -> whether it is wanted, finish(exchange)
-int begin(lua_State* L) {
+int begin_serving(lua_State* L) {
     Answer head;
-    head.type = text_at(L, 2);
-    exchange_at(L).begin(std::move(head));
+    head.type = text_argument(L, 2);
+    exchange_argument(L).begin(std::move(head));
     return 0;
 }
 int add(lua_State* L) {
-    lua_pushboolean(L, exchange_at(L).add(text_at(L, 2)));
+    lua_pushboolean(L, exchange_argument(L).add(text_argument(L, 2)));
     return 1;
 }
-int finish(lua_State* L) {
-    exchange_at(L).end();
+int finish_serving(lua_State* L) {
+    exchange_argument(L).end();
     return 0;
 }
 
 // tensors_of(safetensors) -> a table by name; tensor_of(npy) -> a tensor
 int tensors_of(lua_State* L) {
-    const SafetensorsFile file(memory_source("the content", text_at(L, 1)));
+    const SafetensorsFile file(memory_source("the content", text_argument(L, 1)));
     lua_newtable(L);
     for (const auto& [name, tensor] : file.read_all()) {
         push(L, std::string_view(name));
@@ -198,7 +198,7 @@ int tensors_of(lua_State* L) {
     return 1;
 }
 int tensor_of(lua_State* L) {
-    push(L, read_npy(*memory_source("the content", text_at(L, 1))));
+    push(L, read_npy(*memory_source("the content", text_argument(L, 1))));
     return 1;
 }
 
@@ -207,7 +207,7 @@ int safetensors(lua_State* L) {
     std::vector<NamedTensor> list;
     for (lua_Integer i = 1; lua_rawgeti(L, 1, i) != LUA_TNIL; ++i, lua_pop(L, 2)) {
         lua_rawgeti(L, 2, i);
-        list.emplace_back(std::string(text_at(L, -2)), check_tensor(L, -1, "serve", "output"));
+        list.emplace_back(std::string(text_argument(L, -2)), check_tensor(L, -1, "serve", "output"));
     }
     StringSink sink;
     write_safetensors(sink, list);
@@ -250,7 +250,7 @@ int attempt(lua_State* L) {
 
 int open_serving(lua_State* L) {
     make_handle_type(L, kServingHandle, protect<release_handle<ServingHandle>>);
-    make_handle_type(L, kExchangeHandle, protect<release_handle<ExchangeHandle>>);
+    make_handle_type(L, kServingExchangeHandle, protect<release_handle<ExchangeHandle>>);
     constexpr luaL_Reg functions[] = {{"start", protect<start>},
                                       {"stop", protect<stop>},
                                       {"drain", protect<drain>},
@@ -259,9 +259,9 @@ int open_serving(lua_State* L) {
                                       {"next", protect<next>},
                                       {"request", protect<request>},
                                       {"answer", protect<answer>},
-                                      {"begin", protect<begin>},
+                                      {"begin", protect<begin_serving>},
                                       {"add", protect<add>},
-                                      {"finish", protect<finish>},
+                                      {"finish", protect<finish_serving>},
                                       {"tensors_of", protect<tensors_of>},
                                       {"tensor_of", protect<tensor_of>},
                                       {"safetensors", protect<safetensors>},

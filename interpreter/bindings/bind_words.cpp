@@ -14,7 +14,7 @@ using StreamHandle = std::unique_ptr<text::TokenStream>;
 constexpr const char* kTokenizerHandle = "lunaria.tokenizer";
 constexpr const char* kStreamHandle = "lunaria.tokenizer.stream";
 
-std::string_view text_at(lua_State* L, int index) {
+std::string_view input_text(lua_State* L, int index) {
     size_t size = 0;
     const char* text = luaL_checklstring(L, index, &size);
     return {text, size};
@@ -24,12 +24,12 @@ const text::Tokenizer& tokenizer_at(lua_State* L) { return *handle_at<TokenizerH
 
 // load(text of a tokenizer.json)
 int load(lua_State* L) {
-    push_handle<TokenizerHandle>(L, std::make_shared<const text::Tokenizer>(text_at(L, 1)), kTokenizerHandle);
+    push_handle<TokenizerHandle>(L, std::make_shared<const text::Tokenizer>(input_text(L, 1)), kTokenizerHandle);
     return 1;
 }
 
 template <class List, class Push>
-void push_list(lua_State* L, const List& list, Push&& push_one) {
+void push_word_list(lua_State* L, const List& list, Push&& push_one) {
     lua_createtable(L, static_cast<int>(list.size()), 0);
     lua_Integer i = 0;
     for (const auto& one : list) {
@@ -39,15 +39,15 @@ void push_list(lua_State* L, const List& list, Push&& push_one) {
 }
 template <class List, class Push>
 void set_list(lua_State* L, const char* name, const List& list, Push&& push_one) {
-    push_list(L, list, push_one);
+    push_word_list(L, list, push_one);
     lua_setfield(L, -2, name);
 }
 
 // Of the arguments: tokenizer, text, second or nil, add_special.
 text::Encoding encoded(lua_State* L) {
     std::string_view second;
-    if (!lua_isnil(L, 3)) second = text_at(L, 3);
-    return tokenizer_at(L).encode(text_at(L, 2), lua_isnil(L, 3) ? nullptr : &second, lua_toboolean(L, 4));
+    if (!lua_isnil(L, 3)) second = input_text(L, 3);
+    return tokenizer_at(L).encode(input_text(L, 2), lua_isnil(L, 3) ? nullptr : &second, lua_toboolean(L, 4));
 }
 
 // encode(...) -> { ids, tokens, begins, ends, type_ids, special }
@@ -67,12 +67,12 @@ int encode(lua_State* L) {
 // encode_ids(...) -> ids
 int encode_ids(lua_State* L) {
     const text::Encoding made = encoded(L);
-    push_list(L, made.numbers, [&](int id) { lua_pushinteger(L, id); });
+    push_word_list(L, made.numbers, [&](int id) { lua_pushinteger(L, id); });
     return 1;
 }
 
 // decode(tokenizer, numbers, skip_special)
-int decode(lua_State* L) {
+int decode_words(lua_State* L) {
     std::vector<int> numbers;
     for (const int64_t number : integers_at(L, 2, "Tokenizer:decode", "ids"))
         numbers.push_back(number < 0 || number > INT32_MAX ? -1 : static_cast<int>(number));
@@ -93,13 +93,13 @@ int token(lua_State* L) {
 
 // number(tokenizer, token); nil where there is none
 int number(lua_State* L) {
-    const int found = tokenizer_at(L).number(text_at(L, 2));
+    const int found = tokenizer_at(L).number(input_text(L, 2));
     if (found < 0) return 0;
     lua_pushinteger(L, found);
     return 1;
 }
 
-int size(lua_State* L) {
+int words_size(lua_State* L) {
     lua_pushinteger(L, static_cast<lua_Integer>(tokenizer_at(L).size()));
     return 1;
 }
@@ -125,7 +125,7 @@ int rest(lua_State* L) {
 
 template <std::string (*Change)(std::string_view, std::string_view)>
 int with_case(lua_State* L) {
-    push(L, std::string_view(Change("chat_template", text_at(L, 1))));
+    push(L, std::string_view(Change("chat_template", input_text(L, 1))));
     return 1;
 }
 
@@ -137,10 +137,10 @@ int open_words(lua_State* L) {
     constexpr luaL_Reg functions[] = {{"load", protect<load>},
                                       {"encode", protect<encode>},
                                       {"encode_ids", protect<encode_ids>},
-                                      {"decode", protect<decode>},
+                                      {"decode", protect<decode_words>},
                                       {"token", protect<token>},
                                       {"number", protect<number>},
-                                      {"size", protect<size>},
+                                      {"size", protect<words_size>},
                                       {"stream", protect<stream>},
                                       {"upper", protect<with_case<text::upper>>},
                                       {"lower", protect<with_case<text::lower>>},

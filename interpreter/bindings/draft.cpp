@@ -32,7 +32,7 @@ int close_draft(lua_State* L) {
 }
 
 // draft.path, draft:commit()
-int index(lua_State* L) {
+int draft_index(lua_State* L) {
     const std::string_view key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
     if (key == "path")
         push(L, std::string_view(draft_at(L, 1, "draft").draft()));
@@ -55,7 +55,7 @@ FileSink& draft_at(lua_State* L, int index, std::string_view where) {
 void bind_draft(lua_State* L) {
     make_handle_type(L, kDraft, protect<release_handle<DraftPtr>>);
     luaL_getmetatable(L, kDraft);
-    lua_pushcfunction(L, protect<index>);
+    lua_pushcfunction(L, protect<draft_index>);
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, protect<close_draft>);
     lua_setfield(L, -2, "__close");

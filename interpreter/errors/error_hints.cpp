@@ -36,7 +36,7 @@ void note_variables(lua_State* L, const DebugStack& stack, size_t frame) {
         }
 }
 
-std::string text_field(lua_State* L, int index, const char* name) {
+std::string text_of_field(lua_State* L, int index, const char* name) {
     lua_getfield(L, index, name);
     const char* text = lua_tostring(L, -1);
     std::string result = text ? text : "";
@@ -76,7 +76,7 @@ void push_place(lua_State* L) {
         lua_getfield(L, frame, "line");
         const auto line = static_cast<size_t>(lua_tointeger(L, -1));
         lua_pop(L, 1);
-        push_text(L, text_field(L, frame, "chunk"), text_field(L, frame, "source"), line);
+        push_text(L, text_of_field(L, frame, "chunk"), text_of_field(L, frame, "source"), line);
         lua_newtable(L);
         lua_getfield(L, frame, "variables");
         for (lua_Integer i = 1, n = luaL_len(L, -1); i <= n; ++i) {

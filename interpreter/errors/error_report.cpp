@@ -39,7 +39,7 @@ std::string source_line(State& state, const lua_Debug& frame) {
     return as_typed(std::string(line_of(texts.front(), frame.currentline))).substr(0, 400);
 }
 
-std::string function_name(const lua_Debug& frame) {
+std::string name_of_function(const lua_Debug& frame) {
     if (*frame.namewhat) return str(frame.namewhat, " '", frame.name, "'");
     if (*frame.what == 'm') return "main chunk";
     if (*frame.what == 'C') return "builtin function";
@@ -134,7 +134,7 @@ void note_lua_frames(lua_State* L, bool library, ErrorReport& report) {
         if (std::ranges::find(kCommandsChunks, chunk) != std::end(kCommandsChunks)) continue;
         if (*frame.what != 'C' && is_library(chunk) != library && !all) continue;
         report.frames.push_back(
-            {function_name(frame), frame.short_src, std::max(frame.currentline, 0), source_line(state, frame)});
+            {name_of_function(frame), frame.short_src, std::max(frame.currentline, 0), source_line(state, frame)});
         push_variables(L, frame);
         push_frame(L, report.frames.back(), chunk);
         lua_rawseti(L, -2, static_cast<lua_Integer>(report.frames.size()));

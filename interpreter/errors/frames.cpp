@@ -112,7 +112,7 @@ int traceback(lua_State* L) {
     return 1;
 }
 
-bool is_hidden(lua_State* thread, int level) {
+bool is_hidden_frame(lua_State* thread, int level) {
     lua_Debug frame;
     if (!lua_getstack(thread, level, &frame)) return false;
     lua_getinfo(thread, "n", &frame);
@@ -127,7 +127,7 @@ std::vector<int> program_levels(lua_State* thread) {
     const bool any = State::of(thread).prologue_calls > 0;
     for (int level = 0; level < depth; ++level) {
         const bool looked_at = any && (level < kExamined || level >= depth - kExaminedLast);
-        if (!looked_at || !is_hidden(thread, level)) levels.push_back(level);
+        if (!looked_at || !is_hidden_frame(thread, level)) levels.push_back(level);
     }
     return levels;
 }
@@ -186,7 +186,7 @@ void use_program_level(lua_State* L, int argument, lua_State* thread) {
     if (wanted < 0 || wanted > LUAI_MAXSTACK) return;
     int level = static_cast<int>(wanted);
     for (int i = 0; i <= std::min(level, kExamined); ++i)
-        if (is_hidden(thread, i)) ++level;
+        if (is_hidden_frame(thread, i)) ++level;
     lua_pushinteger(L, level);
     lua_replace(L, argument);
 }

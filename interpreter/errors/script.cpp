@@ -24,7 +24,7 @@ std::string indented(std::string_view line) {
     return str("\n\t\t", line.substr(0, 120), cut ? "..." : "");
 }
 
-std::string source_line(State& state, const lua_Debug& frame) {
+std::string line_of_script(State& state, const lua_Debug& frame) {
     const auto lines = source_lines(state, std::string(frame.source, frame.srclen));
     const auto at = static_cast<size_t>(frame.currentline) - 1;
     return frame.currentline > 0 && at < lines.size() ? indented(lines[at]) : std::string();
@@ -45,7 +45,7 @@ std::string describe_frame(State& state, lua_State* L, lua_Debug& frame, int lin
     else
         text += str(" in function <", frame.short_src, ":", frame.linedefined, ">");
     if (frame.istailcall) text += "\n\t(...tail calls...)";
-    return text + source_line(state, frame);
+    return text + line_of_script(state, frame);
 }
 
 std::string stack_text(State& state, lua_State* L) {
@@ -76,7 +76,7 @@ std::string stack_text(State& state, lua_State* L) {
 }
 
 // The message handler; upvalue 1 is the outcome to fill in.
-int note_error(lua_State* L) {
+int note_script_error(lua_State* L) {
     auto& outcome = *static_cast<Outcome*>(lua_touserdata(L, lua_upvalueindex(1)));
     lua_settop(L, 1);
     outcome.message = with_hint(L, error_text(L));
@@ -112,7 +112,7 @@ std::string error_text(lua_State* L) {
 
 void push_message_handler(lua_State* L, Outcome& outcome) {
     lua_pushlightuserdata(L, &outcome);
-    lua_pushcclosure(L, protect<note_error>, 1);
+    lua_pushcclosure(L, protect<note_script_error>, 1);
 }
 
 Outcome call_protected(State& state, int arguments, int results) {

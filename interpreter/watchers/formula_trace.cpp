@@ -17,7 +17,7 @@ namespace lunaria {
 
 namespace {
 
-constexpr std::string_view kWhere = "op";
+constexpr std::string_view kFormulaTraceWhere = "op";
 constexpr size_t kMostWays = 64, kMostDecisions = 4096, kMostNodes = 20000;
 
 // One path through the function: its decisions, and its result.
@@ -46,10 +46,11 @@ class FormulaHost final : public WatchingHost, public Builder {
         for (ir::Node* p : graph_.parameters()) args.push_back(carrier(p));
         const vm::Values results = run_watched(f, args);
         if (results.size() != 1)
-            throw argument_error(kWhere, str("the expression must return one value, got ", results.size()));
+            throw argument_error(kFormulaTraceWhere, str("the expression must return one value, got ", results.size()));
         const Value& v = results[0];
         if (!v.is_number() && !v.is_tensor())
-            throw argument_error(kWhere, str("the expression must return a number, got ", host_.describe(v)));
+            throw argument_error(kFormulaTraceWhere,
+                                 str("the expression must return a number, got ", host_.describe(v)));
         way_.result = operand(v);
         return std::move(way_);
     }
@@ -71,7 +72,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         if (std::none_of(args.begin(), args.end(), [&](const Value& v) { return follows(v); }))
             return host_.call(f, args);
         lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, kWhere.data());
+        luaL_checkstack(L, 4, kFormulaTraceWhere.data());
         host_.push(L, f);
         const lua_CFunction c = lua_tocfunction(L, -1);
         lua_pop(L, 1);
@@ -79,8 +80,10 @@ class FormulaHost final : public WatchingHost, public Builder {
         if (!host_.is_function(f) || (known != library_.end() && known->second.op.empty())) return host_.call(f, args);
         if (known != library_.end()) return {library_function(known->second, args)};
         if (callee.function == vm::prelude(vm::Prelude::item).function)
-            throw argument_error(kWhere, "the value of an element is not known when the operator is defined");
-        throw argument_error(kWhere, str(host_.describe(f), " cannot be part of an expression over scalars"))
+            throw argument_error(kFormulaTraceWhere,
+                                 "the value of an element is not known when the operator is defined");
+        throw argument_error(kFormulaTraceWhere,
+                             str(host_.describe(f), " cannot be part of an expression over scalars"))
             .hint("use arithmetic, comparisons, operators that work element by element, or functions of math");
     }
     vm::Field find_field(const Value& object, const Value& key) override {
@@ -97,11 +100,12 @@ class FormulaHost final : public WatchingHost, public Builder {
             if (host_.is_function(found) || host_.operator_in(found)) return found;
         }
         throw argument_error(
-            kWhere, str("an element has no part '", key.kind() == Value::Kind::string ? key.string() : to_string(key),
-                        "': the expression is over scalars, whatever the shape of what it is applied to"));
+            kFormulaTraceWhere,
+            str("an element has no part '", key.kind() == Value::Kind::string ? key.string() : to_string(key),
+                "': the expression is over scalars, whatever the shape of what it is applied to"));
     }
     void set_index(const Value& object, const Value& key, const Value& value) override {
-        if (follows(object)) throw argument_error(kWhere, "an element cannot be written to");
+        if (follows(object)) throw argument_error(kFormulaTraceWhere, "an element cannot be written to");
         host_.set_index(object, key, value);
     }
     Value metamethod(const Value& a, const Value& b, std::string_view event) override {
@@ -111,7 +115,9 @@ class FormulaHost final : public WatchingHost, public Builder {
     Value arithmetic(const Op& primitive, const Value& a, const Value& b) override {
         if (!a.is_tensor() && !b.is_tensor()) return host_.arithmetic(primitive, a, b);
         const Op* op = host_.tensor_operator(primitive);
-        if (!op) throw argument_error(kWhere, str("there is no operator for '", primitive.name(), "' of elements"));
+        if (!op)
+            throw argument_error(kFormulaTraceWhere,
+                                 str("there is no operator for '", primitive.name(), "' of elements"));
         std::vector<Value> args{a};
         if (!lua::facts(primitive).is_unary()) args.push_back(b);
         return record(*op, host_.bind(*op, args).args);
@@ -121,11 +127,11 @@ class FormulaHost final : public WatchingHost, public Builder {
         return decide(apply(primitive.name(), {{a, b}}));
     }
     Value concat(const Value& a, const Value& b) override {
-        if (follows(a) || follows(b)) throw argument_error(kWhere, "an element cannot be part of a text");
+        if (follows(a) || follows(b)) throw argument_error(kFormulaTraceWhere, "an element cannot be part of a text");
         return host_.concat(a, b);
     }
     Value length(const Value& a) override {
-        if (follows(a)) throw argument_error(kWhere, "an element has no length");
+        if (follows(a)) throw argument_error(kFormulaTraceWhere, "an element has no length");
         return host_.length(a);
     }
 
@@ -141,7 +147,7 @@ class FormulaHost final : public WatchingHost, public Builder {
     }
     Value run(const Op& op, std::span<const Value> args) override { return record(op, {args.begin(), args.end()}); }
     Value number_of(const Value& tensor) override {
-        if (follows(tensor)) throw argument_error(kWhere, "the value of an element is not known here");
+        if (follows(tensor)) throw argument_error(kFormulaTraceWhere, "the value of an element is not known here");
         return Value(tensor.tensor().at(0));
     }
 
@@ -158,7 +164,7 @@ class FormulaHost final : public WatchingHost, public Builder {
     }
     bool is_globals(const Value& table) {
         lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, kWhere.data());
+        luaL_checkstack(L, 4, kFormulaTraceWhere.data());
         host_.push(L, table);
         lua_pushglobaltable(L);
         const bool same = lua_rawequal(L, -1, -2) != 0;
@@ -167,7 +173,7 @@ class FormulaHost final : public WatchingHost, public Builder {
     }
     Value function_of(const Op& op) {
         lua_State* L = host_.lua();
-        luaL_checkstack(L, 4, kWhere.data());
+        luaL_checkstack(L, 4, kFormulaTraceWhere.data());
         push_operator(L, op);
         Value v = host_.to_value(L, -1);
         lua_pop(L, 1);
@@ -192,7 +198,7 @@ class FormulaHost final : public WatchingHost, public Builder {
         if (auto found = nodes_.find(v.tensor().body()); found != nodes_.end()) return Value(found->second);
         const Tensor& t = v.tensor();
         if (t.shape().rank() > 0 || is_complex(t.dtype()))
-            throw argument_error(kWhere, str("a tensor of shape ", t.shape(), " is no scalar"))
+            throw argument_error(kFormulaTraceWhere, str("a tensor of shape ", t.shape(), " is no scalar"))
                 .hint("make it an input of the operator");
         return is_float(t.dtype()) ? Value(t.at(0)) : Value(static_cast<int64_t>(t.at(0)));
     }
@@ -250,9 +256,9 @@ class FormulaHost final : public WatchingHost, public Builder {
     }
 
     static Error no_scalar(const Op& op) {
-        return argument_error(kWhere, str("'", op.name(),
-                                          "' does not work element by element: it cannot be part of an "
-                                          "expression over scalars"))
+        return argument_error(kFormulaTraceWhere, str("'", op.name(),
+                                                      "' does not work element by element: it cannot be part of an "
+                                                      "expression over scalars"))
             .hint("call it on the operator's result, or give the operator a rule: output and reduce, see help(ms.op)");
     }
 
@@ -271,7 +277,8 @@ class FormulaHost final : public WatchingHost, public Builder {
         Value& known = written_[key];
         if (known.is_nil()) {
             if (graph_.body().size() > kMostNodes)
-                throw argument_error(kWhere, str("the expression has more than ", kMostNodes, " operations"));
+                throw argument_error(kFormulaTraceWhere,
+                                     str("the expression has more than ", kMostNodes, " operations"));
             known = builder_.emit(op, operands);
         }
         return known;
@@ -283,7 +290,7 @@ class FormulaHost final : public WatchingHost, public Builder {
             if (other == node) return answer;
         const size_t n = way_.decisions.size();
         if (n >= kMostDecisions)
-            throw argument_error(kWhere, "it decides by its inputs without end")
+            throw argument_error(kFormulaTraceWhere, "it decides by its inputs without end")
                 .hint("a loop in an expression must end after a fixed number of rounds");
         const bool answer = n >= script_.size() || script_[n];
         way_.decisions.emplace_back(node, answer);
@@ -314,7 +321,7 @@ std::unique_ptr<ir::Graph> trace_formula(lua_State* L, const Value& f, std::span
     std::vector<bool> script;
     do {
         if (ways.size() == kMostWays)
-            throw argument_error(kWhere,
+            throw argument_error(kFormulaTraceWhere,
                                  str("the expression has more than ", kMostWays, " ways by what it decides upon"))
                 .hint("choose with ms.where instead of if");
         ways.push_back(tracing.follow(f, std::move(script)));
@@ -326,7 +333,8 @@ std::unique_ptr<ir::Graph> trace_formula(lua_State* L, const Value& f, std::span
 
     ir::GraphBuilder builder(*graph);
     const bool numbers = std::ranges::all_of(ways, [](const Way& way) { return way.result.is_number(); });
-    if (numbers && ways.size() == 1) throw argument_error(kWhere, "the expression does not depend on its inputs");
+    if (numbers && ways.size() == 1)
+        throw argument_error(kFormulaTraceWhere, "the expression does not depend on its inputs");
     if (numbers) {
         // The dtype is that of the inputs, not the one that the numbers would have by themselves.
         const auto first = std::ranges::find(inputs, false, &CustomOp::Input::mask);
@@ -346,7 +354,8 @@ std::unique_ptr<ir::Graph> trace_formula(lua_State* L, const Value& f, std::span
         for (const Value& arg : node->args) ir::for_each_node(arg, use);
     for (size_t i = 0; i < inputs.size(); ++i)
         if (!used[i])
-            throw argument_error(kWhere, str("the expression does not use its input '", inputs[i].name, "'"))
+            throw argument_error(kFormulaTraceWhere,
+                                 str("the expression does not use its input '", inputs[i].name, "'"))
                 .hint("leave it out: the shape of the result must follow from what is used");
     return graph;
 }

@@ -14,7 +14,7 @@ namespace lunaria {
 namespace {
 
 // A pure function with longer loops is left to Lua.
-constexpr size_t kMostNodes = 4096;
+constexpr size_t kMostTracedNodes = 4096;
 
 }  // namespace
 
@@ -260,7 +260,7 @@ Value TracingHost::record(const Op& op, const std::vector<Value>& args) {
         return expand(ExpandCall(Call(op, args, promoted_dtype(op, args)), recording));
     }
     if (op.writes()) leave();
-    if (pure_ && graph_.nodes().size() > kMostNodes) leave();
+    if (pure_ && graph_.nodes().size() > kMostTracedNodes) leave();
     std::vector<Value> operands;
     for (const Value& v : args) operands.push_back(operand(v));
     Value result = lunaria::run(op, args);

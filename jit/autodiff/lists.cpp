@@ -8,8 +8,6 @@ using ir::Node;
 
 namespace {
 
-Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
-
 // The cotangents of a list node, as a list of the program.
 Value as_list(Backward& b, const Node& node) {
     const Value d = b.cotangents_of_list(node);

@@ -11,8 +11,6 @@ using ir::Node;
 
 namespace {
 
-Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
-
 // The cotangent of a part that is read goes to the shadow of the holder.
 void read_part(BlockRewriter& w, const Node& node, const Value& holder, const Value& key, Value value) {
     Value shadow = w.emit("source", {w.context(), holder, value});

@@ -11,8 +11,6 @@ using ir::Node;
 
 namespace {
 
-Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
-
 std::vector<Value> translated(BlockRewriter& w, std::span<const Value> args) {
     std::vector<Value> made;
     for (const Value& arg : args) made.push_back(w.tr(arg));

@@ -8,12 +8,6 @@ namespace lunaria::autodiff {
 using ir::Node;
 using ir::NodeKind;
 
-namespace {
-
-Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
-
-}  // namespace
-
 void BlockRewriter::run(const std::unordered_map<const ir::Graph*, ir::Graph*>& targets, Origin* origin) {
     parameters();
     if (origin) *origin = {&block_, target_.body().size(), {}};

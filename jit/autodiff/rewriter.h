@@ -12,6 +12,8 @@
 
 namespace lunaria::autodiff {
 
+inline Value number(size_t i) { return Value(static_cast<int64_t>(i)); }
+
 class BlockRewriter {
   public:
     // `target`: the graph to fill, an inner graph of `root` or `root` itself (`entry`).

@@ -32,7 +32,7 @@ std::optional<std::int64_t> as_integer(const NumberValue& v) {
     return static_cast<std::int64_t>(d);
 }
 
-std::int64_t shift_left(std::int64_t x, std::int64_t by) {
+std::int64_t shifted_left(std::int64_t x, std::int64_t by) {
     if (by <= -64 || by >= 64) return 0;
     return unwrap(by >= 0 ? wrap(x) << by : wrap(x) >> -by);
 }
@@ -102,9 +102,9 @@ MaybeConstant fold_bits(BinaryOp op, std::int64_t a, std::int64_t b) {
         case BinaryOp::bit_xor:
             return a ^ b;
         case BinaryOp::shift_left:
-            return shift_left(a, b);
+            return shifted_left(a, b);
         default:
-            return shift_left(a, unwrap(0 - wrap(b)));
+            return shifted_left(a, unwrap(0 - wrap(b)));
     }
 }
 

@@ -29,9 +29,9 @@ struct Open {
 };
 
 // Walks the tokens before the cursor once, keeping the open groups and the visible locals.
-class Walk {
+class TokenWalk {
   public:
-    Walk(std::string_view text, const std::vector<LooseToken>& tokens)
+    TokenWalk(std::string_view text, const std::vector<LooseToken>& tokens)
         : text_(text), tokens_(tokens), match_(tokens.size(), kNone) {
         for (std::size_t i = 0; i < tokens.size(); ++i) step(i);
     }
@@ -103,7 +103,7 @@ class Walk {
     bool in_local_list_ = false, in_loop_names_ = false;
 };
 
-void Walk::step(std::size_t i) {
+void TokenWalk::step(std::size_t i) {
     const TokenKind kind = tokens_[i].kind;
     if (in_local_list_) step_local_list(i);
     if (in_loop_names_ && kind != name && kind != comma) in_loop_names_ = false;
@@ -182,14 +182,14 @@ void Walk::step(std::size_t i) {
     }
 }
 
-void Walk::step_name(std::size_t i) {
+void TokenWalk::step_name(std::size_t i) {
     if (in_loop_names_)
         loop_names_.push_back(text(i));
     else if (!open_.empty() && open_.back().parameters)
         locals_.push_back(text(i));
 }
 
-void Walk::step_local_list(std::size_t i) {
+void TokenWalk::step_local_list(std::size_t i) {
     if (is(i, function_)) {
         if (is(i + 1, name)) locals_.push_back(text(i + 1));
         in_local_list_ = false;
@@ -205,7 +205,7 @@ void Walk::step_local_list(std::size_t i) {
     }
 }
 
-NameChain Walk::chain_to(std::size_t last) const {
+NameChain TokenWalk::chain_to(std::size_t last) const {
     NameChain chain;
     if (!ends_chain(last)) return chain;
     std::size_t i = last;
@@ -246,7 +246,7 @@ NameChain Walk::chain_to(std::size_t last) const {
 }
 
 // `count` tokens come before the word at the cursor.
-std::optional<CallSite> Walk::call_at(std::size_t count) const {
+std::optional<CallSite> TokenWalk::call_at(std::size_t count) const {
     const Open* table = nullptr;
     for (std::size_t k = open_.size(); k-- > 0;) {
         const Open& entry = open_[k];
@@ -320,7 +320,7 @@ CursorContext cursor_context(std::string_view text, std::size_t cursor) {
             break;
     }
 
-    const Walk walk(text, before);
+    const TokenWalk walk(text, before);
     context.locals = walk.visible_locals();
     if (context.place == CursorPlace::comment || context.place == CursorPlace::number) return context;
     context.call = walk.call_at(before.size());

@@ -13,9 +13,9 @@ namespace lunaria::graph {
 
 namespace {
 
-void release_nothing(Storage&) {}
+void keep_storage(Storage&) {}
 
-size_t bytes_of(const TensorType& type) { return static_cast<size_t>(type.shape.size()) * size_of(type.dtype); }
+size_t arena_bytes_of(const TensorType& type) { return static_cast<size_t>(type.shape.size()) * size_of(type.dtype); }
 
 bool is_static_tensor(const ir::Node& node) {
     return node.type.kind == ir::NodeType::Kind::tensor && node.type.tensor.shape.known();
@@ -44,7 +44,7 @@ class Arrangements::Zeros {
     Zeros(const Zeros&) = delete;
 
     Tensor tensor(const TensorType& type) {
-        const size_t bytes = std::max<size_t>(bytes_of(type), 1);
+        const size_t bytes = std::max<size_t>(arena_bytes_of(type), 1);
         if (bytes > bytes_) {
             forget();
             void* at = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -53,7 +53,7 @@ class Arrangements::Zeros {
             at_ = at;
             bytes_ = bytes;
         }
-        return Tensor::over(at_, type.dtype, type.shape, release_nothing, nullptr);
+        return Tensor::over(at_, type.dtype, type.shape, keep_storage, nullptr);
     }
 
   private:

@@ -17,12 +17,12 @@ namespace lunaria::lite {
 
 namespace {
 
-using Operand = lunaria::Value;
+using LayerOperand = lunaria::Value;
 using graph::is_call;
 using graph::node_of;
 using graph::static_type;
 
-bool is_float_tensor(const Operand& v) {
+bool is_float_tensor(const LayerOperand& v) {
     const auto t = static_type(v);
     return v.is_node() && t && t->dtype == DType::f32 && t->shape.known();
 }
@@ -43,7 +43,7 @@ class Layers {
   public:
     explicit Layers(const PassOptions& options) : options_(options) {}
 
-    Operand replaced(ir::Node& node, ir::GraphBuilder& builder) {
+    LayerOperand replaced(ir::Node& node, ir::GraphBuilder& builder) {
         builder_ = &builder;
         if (!node.op || !node.op->belongs_to(registry()) || node.type.kind != ir::NodeType::Kind::tensor) return {};
         const auto& ops = graph::ops();
@@ -60,10 +60,10 @@ class Layers {
     }
 
   private:
-    Operand emit(const Op& op, const std::vector<Operand>& args) { return builder_->emit(op, args); }
-    Operand constant(Tensor t) { return Operand(builder_->graph().add_constant(Operand(std::move(t)))); }
-    Operand reshaped(const Operand& v, const Shape& shape) {
-        return shape_of(v) == shape ? v : emit(graph::ops().reshape, {v, Operand::ints(shape)});
+    LayerOperand emit(const Op& op, const std::vector<LayerOperand>& args) { return builder_->emit(op, args); }
+    LayerOperand constant(Tensor t) { return LayerOperand(builder_->graph().add_constant(LayerOperand(std::move(t)))); }
+    LayerOperand reshaped(const LayerOperand& v, const Shape& shape) {
+        return shape_of(v) == shape ? v : emit(graph::ops().reshape, {v, LayerOperand::ints(shape)});
     }
 
     // The pass before this one has put channels last, too.
@@ -71,76 +71,78 @@ class Layers {
         const ir::Node* from = node_of(node.args[0]);
         if (!from || !from->op || from->op->belongs_to(registry())) return;
         const int rank = shape_of(node.args[0]).rank();
-        if (rank > 2 && same_value(node.args[1], Operand::ints(to_front(rank)))) twins_[&node] = node.args[0];
+        if (rank > 2 && same_value(node.args[1], LayerOperand::ints(to_front(rank)))) twins_[&node] = node.args[0];
     }
 
-    bool has_twin(const Operand& v) const { return v.is_node() && twins_.contains(v.node()); }
+    bool has_twin(const LayerOperand& v) const { return v.is_node() && twins_.contains(v.node()); }
     // The value with its channels last; `rank`: of the pictures with which it is broadcast.
-    Operand last(const Operand& v, int rank) {
+    LayerOperand last(const LayerOperand& v, int rank) {
         if (!v.is_node()) return v;
         if (const auto found = twins_.find(v.node()); found != twins_.end()) return found->second;
         const auto type = static_type(v);
         if (!type || type->shape.rank() == 0) return v;
         Shape shape = type->shape;
         while (shape.rank() < rank) shape.insert(0, 1);
-        return emit(graph::ops().transpose, {reshaped(v, shape), Operand::ints(to_last(rank)), Operand()});
+        return emit(graph::ops().transpose, {reshaped(v, shape), LayerOperand::ints(to_last(rank)), LayerOperand()});
     }
-    Operand front(const Operand& twin) {
-        const Operand made =
-            emit(graph::ops().transpose, {twin, Operand::ints(to_front(shape_of(twin).rank())), Operand()});
+    LayerOperand front(const LayerOperand& twin) {
+        const LayerOperand made =
+            emit(graph::ops().transpose, {twin, LayerOperand::ints(to_front(shape_of(twin).rank())), LayerOperand()});
         twins_[made.node()] = twin;
         return made;
     }
 
     // The product with a weight whose element (i, j) is at i * k_step + j * n_step.
-    Operand product(const Operand& x, const Tensor& weight, const Operand& bias, int64_t k, int64_t n, int64_t k_step,
-                    int64_t n_step) {
+    LayerOperand product(const LayerOperand& x, const Tensor& weight, const LayerOperand& bias, int64_t k, int64_t n,
+                         int64_t k_step, int64_t n_step) {
         const std::string name = is_in_blocks(options_.weights) && k % kBlock != 0 ? "f32" : options_.weights;
         const auto type = type_named(name);
         Tensor made = Tensor::zeros(DType::u8, Shape{kernels::weight_bytes(type, k, n)});
         kernels::pack_weight(type, k, n, weight.contiguous().data<float>(), k_step, n_step, made.data<uint8_t>());
-        return emit(light().product, {x, constant(made), bias, Operand(), Operand(), Operand("none"), Operand(0.0),
-                                      Operand(0.0), Operand(false), Operand(k), Operand(n), Operand(name)});
+        return emit(light().product,
+                    {x, constant(made), bias, LayerOperand(), LayerOperand(), LayerOperand("none"), LayerOperand(0.0),
+                     LayerOperand(0.0), LayerOperand(false), LayerOperand(k), LayerOperand(n), LayerOperand(name)});
     }
 
-    Operand matmul(const ir::Node& node) {
-        const Operand &a = node.args[0], &b = node.args[1];
+    LayerOperand matmul(const ir::Node& node) {
+        const LayerOperand &a = node.args[0], &b = node.args[1];
         if (!is_float_tensor(a) || !is_float_tensor(b) || node.type.tensor.shape.size() == 0) return {};
         const Shape left = shape_of(a), right = shape_of(b);
         if (left.back() == 0) return {};
         const Shape wanted = node.type.tensor.shape;
         if (const Tensor* w = constant_of(b); w && right.rank() == 2) {
             const int64_t k = right[0], n = right[1];
-            return reshaped(product(a, *w, Operand(), k, n, n, 1), wanted);
+            return reshaped(product(a, *w, LayerOperand(), k, n, n, 1), wanted);
         }
         // Both with the leading axes of the result.
         Shape lead = wanted;
         const int64_t m = left.rank() > 1 ? left[left.rank() - 2] : 1, n = right.rank() > 1 ? right.back() : 1;
         const int64_t k = left.back();
         for (int i = 0; i < (left.rank() > 1) + (right.rank() > 1); ++i) lead.erase(lead.rank() - 1);
-        auto whole = [&](const Operand& v, Shape matrix, bool is_vector) {
+        auto whole = [&](const LayerOperand& v, Shape matrix, bool is_vector) {
             Shape shape = shape_of(v), full = lead;
             if (is_vector) shape = matrix;
             for (const int64_t size : matrix) full.push_back(size);
-            const Operand made = reshaped(v, shape);
-            return shape == full ? made : emit(graph::ops().broadcast_to, {made, Operand::ints(full)});
+            const LayerOperand made = reshaped(v, shape);
+            return shape == full ? made : emit(graph::ops().broadcast_to, {made, LayerOperand::ints(full)});
         };
-        const Operand made = batched(whole(a, {m, k}, left.rank() == 1), whole(b, {k, n}, right.rank() == 1));
+        const LayerOperand made = batched(whole(a, {m, k}, left.rank() == 1), whole(b, {k, n}, right.rank() == 1));
         return reshaped(made, wanted);
     }
-    Operand batched(const Operand& a, const Operand& b) {
-        return emit(light().batched_product, {a, b, Operand(1.0), Operand("none"), Operand(0.0), Operand(0.0)});
+    LayerOperand batched(const LayerOperand& a, const LayerOperand& b) {
+        return emit(light().batched_product,
+                    {a, b, LayerOperand(1.0), LayerOperand("none"), LayerOperand(0.0), LayerOperand(0.0)});
     }
 
-    Operand dense(const ir::Node& node) {
-        const Operand &x = node.args[0], &w = node.args[1], &bias = node.args[2];
+    LayerOperand dense(const ir::Node& node) {
+        const LayerOperand &x = node.args[0], &w = node.args[1], &bias = node.args[2];
         if (!is_float_tensor(x) || !is_float_tensor(w) || (!bias.is_nil() && !is_float_tensor(bias))) return {};
         const Shape shape = shape_of(w);
         if (node.type.tensor.shape.size() == 0 || shape.rank() != 2 || shape[1] == 0) return {};
         if (const Tensor* weight = constant_of(w)) {
             const int64_t k = shape[1], n = shape[0];
             // The channels of a flattened picture come last in its twin: the weight is put into that order instead.
-            if (const Operand twin = flattened(x); !twin.is_nil()) {
+            if (const LayerOperand twin = flattened(x); !twin.is_nil()) {
                 const Shape s = shape_of(twin);
                 const int64_t pixels = k / s.back();
                 const Tensor turned_weight =
@@ -150,45 +152,47 @@ class Layers {
             return product(x, *weight, bias, k, n, 1, k);
         }
         const Shape across{1, 0};
-        const Operand turned_weight = emit(graph::ops().transpose, {w, Operand::ints(across), Operand()});
+        const LayerOperand turned_weight =
+            emit(graph::ops().transpose, {w, LayerOperand::ints(across), LayerOperand()});
         Shape flat = shape_of(x);
-        const Operand rows = reshaped(x, {shape_of(x).size() / flat.back(), flat.back()});
-        Operand made = batched(rows, turned_weight);
+        const LayerOperand rows = reshaped(x, {shape_of(x).size() / flat.back(), flat.back()});
+        LayerOperand made = batched(rows, turned_weight);
         made = reshaped(made, node.type.tensor.shape);
         return bias.is_nil() ? made : emit(graph::ops().add, {made, bias});
     }
     // The twin of a picture that x is a flat view of; nil for other values.
-    Operand flattened(const Operand& x) const {
+    LayerOperand flattened(const LayerOperand& x) const {
         const ir::Node* node = graph::call_of(x, graph::ops().reshape);
         if (!node || !has_twin(node->args[0])) return {};
-        const Operand& twin = twins_.at(node->args[0].node());
+        const LayerOperand& twin = twins_.at(node->args[0].node());
         const Shape s = shape_of(twin), flat = shape_of(x);
-        return flat.rank() == 2 && flat[0] == s[0] && s[0] > 0 ? twin : Operand();
+        return flat.rank() == 2 && flat[0] == s[0] && s[0] > 0 ? twin : LayerOperand();
     }
 
-    static Operand three(const Window::Sizes& sizes) { return Operand::ints(sizes); }
+    static LayerOperand three(const Window::Sizes& sizes) { return LayerOperand::ints(sizes); }
 
     // Weights that a program computes are arranged by each run.
-    Operand arranged_weight(const Operand& weight, const kernels::ConvolutionShape& s, const Window& window,
-                            kernels::ConvolutionMethod method, const std::string& type) {
+    LayerOperand arranged_weight(const LayerOperand& weight, const kernels::ConvolutionShape& s, const Window& window,
+                                 kernels::ConvolutionMethod method, const std::string& type) {
         const int64_t bytes = kernels::convolution_weight_bytes(s, method, type_named(type));
         const Tensor* w = constant_of(weight);
         if (!w)
-            return emit(light().pack_convolution,
-                        {weight, three(window.kernel), three(window.stride), three(window.dilation), Operand(s.groups),
-                         Operand(s.channels), Operand(s.out_channels), Operand(name_of(method)), Operand(type),
-                         Operand(s.transposed), Operand::ints(Shape{bytes})});
+            return emit(
+                light().pack_convolution,
+                {weight, three(window.kernel), three(window.stride), three(window.dilation), LayerOperand(s.groups),
+                 LayerOperand(s.channels), LayerOperand(s.out_channels), LayerOperand(name_of(method)),
+                 LayerOperand(type), LayerOperand(s.transposed), LayerOperand::ints(Shape{bytes})});
         const Tensor dense = w->contiguous();
         Tensor made = Tensor::zeros(DType::u8, Shape{bytes});
         kernels::pack_convolution(s, method, type_named(type), dense.data<float>(), made.data<uint8_t>());
         return constant(made);
     }
 
-    Operand convolution(const ir::Node& node) {
+    LayerOperand convolution(const ir::Node& node) {
         const bool transposed = is_call(&node, graph::ops().conv_input_grad);
-        const Operand &x = node.args[0], &weight = node.args[1];
+        const LayerOperand &x = node.args[0], &weight = node.args[1];
         const Tensor* w = constant_of(weight);
-        const Operand bias = transposed ? Operand() : node.args[2];
+        const LayerOperand bias = transposed ? LayerOperand() : node.args[2];
         if (!is_float_tensor(x) || !is_float_tensor(weight) || node.type.tensor.shape.size() == 0) return {};
         const Call call = call_of(node);
         const Convolution c = transposed ? convolution_of_input_grad(call) : convolution_of(call);
@@ -198,7 +202,7 @@ class Layers {
         const kernels::ConvolutionShape s = convolution_shape(c, transposed);
         const std::string type = w && !is_in_blocks(options_.weights) ? options_.weights : "f32";
         const auto method = w ? kernels::convolution_method(s) : kernels::ConvolutionMethod::direct;
-        const Operand arranged = arranged_weight(weight, s, window, method, type);
+        const LayerOperand arranged = arranged_weight(weight, s, window, method, type);
         const Shape wanted = node.type.tensor.shape;
         // A picture without a batch gets one.
         const bool is_single = shape_of(x).rank() == rank - 1;
@@ -207,90 +211,90 @@ class Layers {
             picture.insert(0, 1);
             result.insert(0, 1);
         }
-        const Operand twin = emit(light().convolution, {last(reshaped(x, picture), rank),
-                                                        arranged,
-                                                        bias,
-                                                        Operand(),
-                                                        Operand(),
-                                                        Operand("none"),
-                                                        Operand(0.0),
-                                                        Operand(0.0),
-                                                        Operand(false),
-                                                        three(window.kernel),
-                                                        three(window.stride),
-                                                        three(window.dilation),
-                                                        three(window.before),
-                                                        Operand(c.groups),
-                                                        Operand(s.channels),
-                                                        Operand(s.out_channels),
-                                                        Operand(name_of(method)),
-                                                        Operand(type),
-                                                        Operand(transposed),
-                                                        Operand::ints(turned(result, to_last(rank)))});
-        const Operand value = front(twin);
+        const LayerOperand twin = emit(light().convolution, {last(reshaped(x, picture), rank),
+                                                             arranged,
+                                                             bias,
+                                                             LayerOperand(),
+                                                             LayerOperand(),
+                                                             LayerOperand("none"),
+                                                             LayerOperand(0.0),
+                                                             LayerOperand(0.0),
+                                                             LayerOperand(false),
+                                                             three(window.kernel),
+                                                             three(window.stride),
+                                                             three(window.dilation),
+                                                             three(window.before),
+                                                             LayerOperand(c.groups),
+                                                             LayerOperand(s.channels),
+                                                             LayerOperand(s.out_channels),
+                                                             LayerOperand(name_of(method)),
+                                                             LayerOperand(type),
+                                                             LayerOperand(transposed),
+                                                             LayerOperand::ints(turned(result, to_last(rank)))});
+        const LayerOperand value = front(twin);
         return is_single ? reshaped(value, wanted) : value;
     }
 
-    Operand pool(const ir::Node& node) {
-        const Operand& x = node.args[0];
+    LayerOperand pool(const ir::Node& node) {
+        const LayerOperand& x = node.args[0];
         if (!is_float_tensor(x) || node.type.tensor.shape.size() == 0) return {};
         const bool largest = is_call(&node, graph::ops().max_window);
         const Call call = call_of(node);
         const Window w = largest ? max_window_of(call) : avg_window_of(call, shape_of(x), 1);
         const int rank = w.axes + 2;
         if (shape_of(x).rank() != rank) return {};
-        const Operand size = Operand::ints(turned(node.type.tensor.shape, to_last(rank)));
-        const Operand from = last(x, rank);
+        const LayerOperand size = LayerOperand::ints(turned(node.type.tensor.shape, to_last(rank)));
+        const LayerOperand from = last(x, rank);
         if (largest)
             return front(emit(light().max_pool,
                               {from, three(w.kernel), three(w.stride), three(w.dilation), three(w.before), size}));
         const int64_t divisor = node.args[6].is_nil() ? 0 : node.args[6].integer();
-        return front(
-            emit(light().average_pool, {from, three(w.kernel), three(w.stride), three(w.dilation), three(w.before),
-                                        three(w.after), Operand(node.args[5].boolean()), Operand(divisor), size}));
+        return front(emit(light().average_pool,
+                          {from, three(w.kernel), three(w.stride), three(w.dilation), three(w.before), three(w.after),
+                           LayerOperand(node.args[5].boolean()), LayerOperand(divisor), size}));
     }
 
-    Operand elementwise(const ir::Node& node) {
+    LayerOperand elementwise(const ir::Node& node) {
         const Shape shape = node.type.tensor.shape;
         bool any = false;
-        for (const Operand& arg : node.args) {
+        for (const LayerOperand& arg : node.args) {
             if (arg.is_list()) return {};
             any |= has_twin(arg) && shape_of(arg) == shape;
             if (has_twin(arg) && !(shape_of(arg) == shape)) return {};
         }
         if (!any) return {};
-        std::vector<Operand> args;
-        for (const Operand& arg : node.args) args.push_back(last(arg, shape.rank()));
+        std::vector<LayerOperand> args;
+        for (const LayerOperand& arg : node.args) args.push_back(last(arg, shape.rank()));
         return front(emit(*node.op, args));
     }
 
-    Operand concat(const ir::Node& node) {
+    LayerOperand concat(const ir::Node& node) {
         const int rank = node.type.tensor.shape.rank();
         const int64_t axis = node.args[1].integer();
         if (rank < 3 || (axis != 1 && axis != 1 - rank) || !node.args[0].is_list()) return {};
-        std::vector<Operand> items;
-        for (const Operand& item : node.args[0].items()) {
+        std::vector<LayerOperand> items;
+        for (const LayerOperand& item : node.args[0].items()) {
             if (!has_twin(item)) return {};
             items.push_back(last(item, rank));
         }
-        return front(emit(*node.op, {Operand::list(std::move(items)), Operand(int64_t{rank - 1})}));
+        return front(emit(*node.op, {LayerOperand::list(std::move(items)), LayerOperand(int64_t{rank - 1})}));
     }
 
     // Rows of a large table, which is stored in halves where weights are.
-    Operand gather(const ir::Node& node) {
+    LayerOperand gather(const ir::Node& node) {
         const Tensor* table = constant_of(node.args[0]);
         const bool halves = options_.weights == "f16" || options_.weights == "bf16";
         if (!halves || !table || table->dtype() != DType::f32 || table->size() < 1024) return {};
         const PlaceScope host(nullptr);
         const DType type = options_.weights == "f16" ? DType::f16 : DType::bf16;
-        std::vector<Operand> args = node.args;
-        args[0] = constant(run(graph::ops().cast, {Operand(*table), Operand(type)}).tensor());
-        return emit(graph::ops().cast, {emit(*node.op, args), Operand(DType::f32)});
+        std::vector<LayerOperand> args = node.args;
+        args[0] = constant(run(graph::ops().cast, {LayerOperand(*table), LayerOperand(type)}).tensor());
+        return emit(graph::ops().cast, {emit(*node.op, args), LayerOperand(DType::f32)});
     }
 
     // A sum or mean over all pixels.
-    Operand pixel_sum(const ir::Node& node) {
-        const Operand& x = node.args[0];
+    LayerOperand pixel_sum(const ir::Node& node) {
+        const LayerOperand& x = node.args[0];
         if (!has_twin(x) || node.type.tensor.dtype != DType::f32) return {};
         const Shape shape = shape_of(x);
         const Call call = call_of(node);
@@ -304,16 +308,17 @@ class Layers {
             pixels.push_back(i);
             count *= shape[i + 1];
         }
-        Operand sum = emit(graph::ops().sum, {last(x, shape.rank()), Operand::ints(pixels), Operand(false), Operand()});
+        LayerOperand sum = emit(
+            graph::ops().sum, {last(x, shape.rank()), LayerOperand::ints(pixels), LayerOperand(false), LayerOperand()});
         // Not a quotient, which becomes a product for some numbers only: a model that is resized has one form.
         if (is_call(&node, graph::ops().mean))
-            sum = emit(graph::ops().mul, {sum, Operand(1.0 / static_cast<double>(count))});
+            sum = emit(graph::ops().mul, {sum, LayerOperand(1.0 / static_cast<double>(count))});
         return reshaped(sum, node.type.tensor.shape);
     }
 
     const PassOptions& options_;
     ir::GraphBuilder* builder_ = nullptr;
-    std::unordered_map<const ir::Node*, Operand> twins_;  // by the view that stands for the value
+    std::unordered_map<const ir::Node*, LayerOperand> twins_;  // by the view that stands for the value
 };
 
 }  // namespace

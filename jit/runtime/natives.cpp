@@ -18,7 +18,7 @@ namespace {
 
 using Table = PlainHost::Table;
 
-std::optional<Value> number_in(const Value& v) {
+std::optional<Value> number_argument(const Value& v) {
     if (v.is_number()) return v;
     if (v.kind() != Value::Kind::string) return std::nullopt;
     const auto number = lua::read_number(v.string());
@@ -55,10 +55,10 @@ LibraryBody least(const char* name, bool most) {
     return {"math", name, [name, most](std::span<const Value> args) {
                 const Arguments a(name, args);
                 static const Op& less = lua::primitive("less");
-                Value best = number_in(a.any(0)).value_or(Value());
+                Value best = number_argument(a.any(0)).value_or(Value());
                 for (size_t i = 0; i < a.size(); ++i) {
                     a.number(i);
-                    const Value x = *number_in(a.at(i)), pair[] = {most ? best : x, most ? x : best};
+                    const Value x = *number_argument(a.at(i)), pair[] = {most ? best : x, most ? x : best};
                     if (lua::run_number(less, pair).boolean()) best = x;
                 }
                 return Values{best};
@@ -82,7 +82,7 @@ Values parts_of(std::span<const Value> args) {
 
 Values to_integer(std::span<const Value> args) {
     const Arguments a("tointeger", args);
-    const auto number = number_in(a.any(0));
+    const auto number = number_argument(a.any(0));
     const auto i = number ? whole(*number) : std::nullopt;
     return {i ? Value(*i) : Value()};
 }
@@ -102,7 +102,7 @@ int digit_of(char c) {
 
 Values to_number(std::span<const Value> args) {
     const Arguments a("tonumber", args);
-    if (!a.has(1)) return {number_in(a.any(0)).value_or(Value())};
+    if (!a.has(1)) return {number_argument(a.any(0)).value_or(Value())};
     const int64_t base = a.integer(1);
     if (a.at(0).kind() != Value::Kind::string) a.fail(0, str("string expected, got ", PlainHost::type_name(a.at(0))));
     if (base < 2 || base > 36) a.fail(1, "base out of range");
@@ -215,12 +215,12 @@ void Arguments::wrong_type(size_t i, std::string_view wanted) const {
 }
 
 double Arguments::number(size_t i) const {
-    if (const auto number = number_in(at(i))) return number->number();
+    if (const auto number = number_argument(at(i))) return number->number();
     wrong_type(i, "number");
 }
 
 int64_t Arguments::integer(size_t i) const {
-    const auto number = number_in(at(i));
+    const auto number = number_argument(at(i));
     if (!number) wrong_type(i, "number");
     if (const auto n = whole(*number)) return *n;
     fail(i, "number has no integer representation");

@@ -13,12 +13,12 @@ namespace lunaria::runtime {
 
 namespace {
 
-constexpr int kDeepest = 20;  // of tables that are written
+constexpr int kDeepestValue = 20;  // of tables that are written
 
 bool is_tensor_type(const ir::NodeType& type) { return type.kind == ir::NodeType::Kind::tensor; }
 
 // The arrays of an archive as a table.
-Value table_of(const NpzFile& file) {
+Value table_of_values(const NpzFile& file) {
     std::vector<std::pair<Value, Value>> fields;
     for (const std::string& name : file.names()) {
         int64_t place = 0;
@@ -52,7 +52,8 @@ void for_each_leaf(const Value& v, const std::string& name, int depth,
                    const std::function<void(const Value&, const std::string&)>& f) {
     const auto fields = Program::fields(v);
     if (!fields) return f(v, name);
-    if (depth >= kDeepest) throw state_error("", str("result ", name, " is a table in itself, or too deep for files"));
+    if (depth >= kDeepestValue)
+        throw state_error("", str("result ", name, " is a table in itself, or too deep for files"));
     for (const auto& [key, value] : *fields) {
         std::string part = key.kind() == Value::Kind::string ? key.string() : Program::text(key);
         std::ranges::replace(part, '/', '_');
@@ -64,7 +65,7 @@ void for_each_leaf(const Value& v, const std::string& name, int depth,
 
 Value input_of(const std::string& word, const ir::NodeType& wanted) {
     if (word.ends_with(".npy")) return Value(read_npy(word));
-    if (word.ends_with(".npz")) return table_of(NpzFile(word));
+    if (word.ends_with(".npz")) return table_of_values(NpzFile(word));
     std::string_view rest = word;
     Value v;
     try {

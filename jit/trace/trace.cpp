@@ -217,17 +217,17 @@ bool is_inferred(const Op& op, const std::vector<Value>& args, const ir::NodeTyp
     }
 }
 
-void visit(Block& block, bool all, const std::function<void(Step&)>& f) {
+void visit_trace(Block& block, bool all, const std::function<void(Step&)>& f) {
     if (all || block.changed)
         for (Step& step : block.steps) f(step);
-    for (auto& next : block.next) visit(*next, all, f);
+    for (auto& next : block.next) visit_trace(*next, all, f);
 }
 
 }  // namespace
 
-void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, true, f); }
+void for_each_step(Tree& tree, const std::function<void(Step&)>& f) { visit_trace(tree.root, true, f); }
 
-void for_each_new_step(Tree& tree, const std::function<void(Step&)>& f) { visit(tree.root, false, f); }
+void for_each_new_step(Tree& tree, const std::function<void(Step&)>& f) { visit_trace(tree.root, false, f); }
 
 void replace_objects(Step& step, const std::function<Value(const Value&)>& f) {
     for (Value& operand : step.node->args)

@@ -152,7 +152,7 @@ OperatorFunction expansion_function(const Op& op, std::span<const Value> args) {
 namespace {
 
 // Calls of the same form have one function.
-std::string form_of(const Op& op, std::span<const Value> args, size_t results) {
+std::string form_of_function(const Op& op, std::span<const Value> args, size_t results) {
     std::string form = str(op.id, ":", results);
     for (const Value& v : args)
         if (v.is_list() && !v.items().empty() && v.items()[0].is_tensor()) form += str(",", v.items().size());
@@ -165,7 +165,7 @@ OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
     if (autodiff::needs_expansion(op)) return expansion_function(op, args);
     thread_local std::unordered_map<std::string, OperatorFunction> cache;
     const size_t results = autodiff::count_results(op, args);
-    OperatorFunction& function = cache[form_of(op, args, results)];
+    OperatorFunction& function = cache[form_of_function(op, args, results)];
     if (!function.function) {
         Sketch s{std::string(op.name())};
         Spread p = spread_parameters(s, op, args);
@@ -178,7 +178,7 @@ OperatorFunction operator_function(const Op& op, std::span<const Value> args) {
 
 OperatorFunction followed_operator(const Op& op, std::span<const Value> args, size_t results) {
     thread_local std::unordered_map<std::string, OperatorFunction> cache;
-    OperatorFunction& function = cache[form_of(op, args, results)];
+    OperatorFunction& function = cache[form_of_function(op, args, results)];
     if (!function.function) {
         Sketch s{std::string(op.name())};
         const std::vector<Value> spread = spread_parameters(s, op, args).args;

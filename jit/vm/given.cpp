@@ -20,7 +20,7 @@ void watch_tensor(std::vector<Value>& list, const Value& v) {
     list.push_back(Value(static_cast<int64_t>(v.tensor().version())));
 }
 
-void call(Machine& m, const Instr& i) {
+void given_call(Machine& m, const Instr& i) {
     Value f = m.operand(i, 0);
     m.call(f, {}, m.values(m.slot(i, 2)), Machine::destination(i));
 }
@@ -143,8 +143,8 @@ Value own_handle(const Value& v) {
 
 std::span<const NamedHandler> given_handlers() {
     static constexpr NamedHandler list[] = {
-        {"custom_call", call},
-        {"checkpoint_call", call},
+        {"custom_call", given_call},
+        {"checkpoint_call", given_call},
         {"hold", hold},
         {"watch", watch},
         {"unwritten", unwritten},

@@ -14,7 +14,7 @@ namespace {
 
 using Table = PlainHost::Table;
 
-Table* table_at(const Value& v) { return object_as<Table>(v); }
+Table* object_table(const Value& v) { return object_as<Table>(v); }
 
 // An operator of the language, as LuaOperator is one of Lua's.
 class SpelledOperator final : public Object, public ir::OperatorHolder {
@@ -118,8 +118,8 @@ void PlainHost::Table::empty() {
 
 Value PlainHost::table(std::vector<std::pair<Value, Value>> fields, Value metatable) {
     Value v = make_object<Table>();
-    for (auto& [key, value] : fields) table_at(v)->set(key, std::move(value));
-    table_at(v)->metatable = std::move(metatable);
+    for (auto& [key, value] : fields) object_table(v)->set(key, std::move(value));
+    object_table(v)->metatable = std::move(metatable);
     return v;
 }
 
@@ -149,7 +149,7 @@ std::string PlainHost::type_name(const Value& v) {
         case Value::Kind::dtype:
             return "userdata";
         default:
-            if (table_at(v)) return "table";
+            if (object_table(v)) return "table";
             return object_as<Coroutine>(v) ? "thread" : "function";
     }
 }
@@ -182,7 +182,7 @@ bool PlainHost::gives_keys(const Value& f) {
 bool PlainHost::holds_floats(const Value& table) {
     bool found = false;
     for_each_table(table, [&](const Value& t) {
-        table_at(t)->for_each([&](const Value&, const Value& v) {
+        object_table(t)->for_each([&](const Value&, const Value& v) {
             found |= v.kind() == Value::Kind::number || (v.is_tensor() && is_float(v.tensor().dtype()));
         });
     });
@@ -191,7 +191,7 @@ bool PlainHost::holds_floats(const Value& table) {
 
 static bool fit(std::string_view kinds, std::span<const Value> args) {
     return arguments_fit(kinds, args, [](const Value& v, char kind) {
-        if (table_at(v)) return kind == 'T' || kind == 'X';
+        if (object_table(v)) return kind == 'T' || kind == 'X';
         return !PlainHost::is_callable(v) || kind == 'F';
     });
 }
@@ -258,7 +258,7 @@ Field PlainHost::find_new_field(const Value& object, const Value& key) {
 
 Value PlainHost::metamethod(const Value& a, const Value& b, std::string_view event) {
     for (const Value* v : {&a, &b})
-        if (Table* t = table_at(*v); t && !t->metatable.is_nil())
+        if (Table* t = object_table(*v); t && !t->metatable.is_nil())
             if (Value method = raw_get(t->metatable, Value(event)); !method.is_nil()) return method;
     return {};
 }
@@ -278,7 +278,7 @@ Value PlainHost::index(const Value& object, const Value& key) {
     if (key.string() == "shape") {
         Value sizes = table({}, shape_metatable);
         for (int axis = 0; axis < object.tensor().rank(); ++axis)
-            table_at(sizes)->set(Value(axis + 1), Value(object.tensor().dim(axis)));
+            object_table(sizes)->set(Value(axis + 1), Value(object.tensor().dim(axis)));
         return sizes;
     }
     static const std::pair<std::string_view, std::function<Value(const Tensor&)>> kProperties[] = {
@@ -337,18 +337,20 @@ Value PlainHost::length(const Value& a) {
     if (a.kind() == Value::Kind::string) return Value(static_cast<int64_t>(a.string().size()));
     if (a.is_tensor() && a.tensor().rank() > 0) return Value(a.tensor().dim(0));
     if (!is_table(a)) no_such("get length of", a);
-    return Value(table_at(a)->length());
+    return Value(object_table(a)->length());
 }
 
 Value PlainHost::new_table(size_t, size_t) { return table({}); }
 
 Value PlainHost::raw_get(const Value& table, const Value& key) {
-    const Table* t = table_at(table);
+    const Table* t = object_table(table);
     return t ? t->get(key) : Value();
 }
-void PlainHost::raw_set(const Value& table, const Value& key, const Value& value) { table_at(table)->set(key, value); }
+void PlainHost::raw_set(const Value& table, const Value& key, const Value& value) {
+    object_table(table)->set(key, value);
+}
 
-bool PlainHost::is_table(const Value& v) { return table_at(v) != nullptr; }
+bool PlainHost::is_table(const Value& v) { return object_table(v) != nullptr; }
 bool PlainHost::is_function(const Value& v) { return is_callable(v); }
 bool PlainHost::is_callable(const Value& v) {
     return object_as<Closure>(v) || object_as<Function>(v) || object_as<NativeFunction>(v) || operator_of(v) ||
@@ -378,7 +380,7 @@ void PlainHost::for_each_table(const Value& table, const std::function<void(cons
     for (size_t i = 0; i < found.size(); ++i) {
         const Value at = found[i];
         f(at);
-        table_at(at)->for_each([&](const Value&, const Value& value) {
+        object_table(at)->for_each([&](const Value&, const Value& value) {
             if (is_table(value) &&
                 std::ranges::none_of(found, [&](const Value& other) { return KeyEqual()(other, value); }))
                 found.push_back(value);

@@ -14,13 +14,13 @@ using transforms::Arguments;
 using transforms::Row;
 using transforms::RowDraws;
 
-struct Wave {
+struct Waves {
     Tensor samples;  // float32, dense, the last axis is the time
     int64_t rows, length;
     DType dtype;  // of the samples as they came
 };
 
-Wave wave_of(const Value& value, const Arguments& a) {
+Waves wave_of(const Value& value, const Arguments& a) {
     if (!value.is_tensor() || value.tensor().rank() == 0 || !is_float(value.tensor().dtype()))
         throw argument_error(a.where, str("a tensor of floats (..., time) is expected, got ", to_string(value)));
     const Tensor& t = value.tensor();
@@ -32,7 +32,7 @@ Wave wave_of(const Value& value, const Arguments& a) {
 template <class Run>
 void each_row(Row& row, const Arguments& a, int64_t (*length)(const Arguments&, int64_t), const Run& run) {
     for (Value& value : row) {
-        const Wave wave = wave_of(value, a);
+        const Waves wave = wave_of(value, a);
         Shape shape = wave.samples.shape();
         const int64_t out_length = length ? length(a, wave.length) : wave.length;
         shape[shape.rank() - 1] = out_length;
@@ -77,7 +77,7 @@ void run_filter(Row& row, const Arguments& a, RowDraws&) {
 void run_overlap_add(Row& row, const Arguments& a, RowDraws&) {
     const int64_t hop = a.integer(0);
     for (Value& value : row) {
-        const Wave wave = wave_of(value, a);
+        const Waves wave = wave_of(value, a);
         Shape shape = wave.samples.shape();
         if (shape.rank() < 2) throw shape_error(a.where, "frames (..., frames, width) are expected");
         const int64_t width = wave.length, frames = shape[shape.rank() - 2], length = (frames - 1) * hop + width;
@@ -145,7 +145,7 @@ void run_resample(Row& row, const Arguments& a, RowDraws&) {
 // start, width, value, axis from the end (1 or 2), at random up to that, for each row of the first axes by itself
 void run_mask(Row& row, const Arguments& a, RowDraws& draws) {
     for (Value& value : row) {
-        const Wave wave = wave_of(value, a);
+        const Waves wave = wave_of(value, a);
         if (wave.samples.rank() < 2) throw shape_error(a.where, "a spectrogram (..., frequency, time) is expected");
         const Tensor out = wave.samples.copy();
         const int64_t time = wave.length, bands = out.dim(out.rank() - 2), images = out.size() / (time * bands);

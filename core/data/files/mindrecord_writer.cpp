@@ -26,7 +26,7 @@ std::string base_name(const std::string& path) {
 
 std::string little_endian(uint64_t value) { return {reinterpret_cast<const char*>(&value), 8}; }
 
-std::string big_endian(uint64_t value, int bytes) {
+std::string big_endian_bytes(uint64_t value, int bytes) {
     std::string text;
     for (int i = bytes - 1; i >= 0; --i) text += static_cast<char>(value >> (8 * i));
     return text;
@@ -45,7 +45,7 @@ std::string packed(std::span<const T> list) {
         widths[i / 4] = static_cast<char>(static_cast<unsigned char>(widths[i / 4]) | code << (6 - 2 * (i % 4)));
         values.append(reinterpret_cast<const char*>(&v), size_t{1} << code);
     }
-    return big_endian(list.size(), 4) + widths + values;
+    return big_endian_bytes(list.size(), 4) + widths + values;
 }
 
 [[noreturn]] void wrong(const MindrecordField& field, std::string_view what) {
@@ -116,7 +116,7 @@ Encoded encoded(const std::vector<MindrecordField>& fields, const Row& row) {
     std::string blob;
     if (blobs.size() == 1) blob = std::move(blobs[0]);
     if (blobs.size() > 1)
-        for (const std::string& b : blobs) blob += big_endian(b.size(), 8) + b;
+        for (const std::string& b : blobs) blob += big_endian_bytes(b.size(), 8) + b;
     if (blobs.empty()) blob.assign(4, '\0');
     result.raw = little_endian(raw.size()) + raw;
     result.blob = little_endian(blob.size()) + blob;

@@ -16,17 +16,17 @@ struct Input {
     char text[128];
 };
 
-[[noreturn]] void leave(png_structp png, png_const_charp text) {
+[[noreturn]] void leave_png(png_structp png, png_const_charp text) {
     auto* input = static_cast<Input*>(png_get_error_ptr(png));
     std::strncpy(input->text, text, sizeof input->text - 1);
     std::longjmp(input->back, 1);
 }
 
-void say_nothing(png_structp, png_const_charp) {}
+void ignore_warning(png_structp, png_const_charp) {}
 
 void give(png_structp png, png_bytep to, size_t count) {
     auto* input = static_cast<Input*>(png_get_io_ptr(png));
-    if (count > input->left.size()) leave(png, "it ends in the middle");
+    if (count > input->left.size()) leave_png(png, "it ends in the middle");
     std::memcpy(to, input->left.data(), count);
     input->left.remove_prefix(count);
 }
@@ -35,7 +35,7 @@ class Png {
   public:
     Png(std::string_view where, std::string_view bytes) : where_(where) {
         input_.left = bytes;
-        png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, leave, say_nothing);
+        png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &input_, leave_png, ignore_warning);
         info = png ? png_create_info_struct(png) : nullptr;
         if (!info) {
             png_destroy_read_struct(&png, nullptr, nullptr);

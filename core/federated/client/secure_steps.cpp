@@ -6,11 +6,11 @@ namespace lunaria::federated::client {
 
 namespace {
 
-constexpr std::string_view kWhere = "federated.Client";
+constexpr std::string_view kSecureStepsWhere = "federated.Client";
 
 // The bytes of a key stream, in place of the system's random numbers.
 Random stream_of(const std::string& seed) {
-    std::shared_ptr<Keystream> stream = primitives(kWhere).keystream(Secret::of(seed));
+    std::shared_ptr<Keystream> stream = primitives(kSecureStepsWhere).keystream(Secret::of(seed));
     return [stream](std::span<uint8_t> to) { stream->next(to); };
 }
 
@@ -18,7 +18,9 @@ Random stream_of(const std::string& seed) {
 
 SecureSteps::SecureSteps(const messages::Plan& plan, std::string_view job, std::string_view client, int64_t iteration,
                          size_t size, std::optional<Identity> identity, SigningKeys signing_keys)
-    : client_(client), seed_(Secret::random(kWhere).view()), is_kind_stable_(plan.cipher.type == "STABLE_PW_ENCRYPT") {
+    : client_(client),
+      seed_(Secret::random(kSecureStepsWhere).view()),
+      is_kind_stable_(plan.cipher.type == "STABLE_PW_ENCRYPT") {
     const messages::Cipher& cipher = plan.cipher;
     settings_.job = job;
     settings_.iteration = iteration;
@@ -78,7 +80,7 @@ std::string SecureSteps::seal(std::span<const uint64_t> elements) {
 
 std::string SecureSteps::sealed(const std::vector<double>& values, int64_t weight) {
     std::vector<uint64_t> elements(settings_.size);
-    code_.encode(kWhere, std::span<const double>(values), counts_alike_ ? 1 : weight, elements);
+    code_.encode(kSecureStepsWhere, std::span<const double>(values), counts_alike_ ? 1 : weight, elements);
     return seal(elements);
 }
 

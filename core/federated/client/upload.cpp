@@ -19,7 +19,7 @@ using messages::ElementType;
 using messages::Encoding;
 using messages::Feature;
 
-constexpr std::string_view kWhere = "federated.Client";
+constexpr std::string_view kUploadWhere = "federated.Client";
 
 bool is_floating(ElementType type) {
     return type == ElementType::float32 || type == ElementType::float64 || type == ElementType::float16 ||
@@ -89,17 +89,17 @@ const Feature* find(const std::vector<Feature>& features, const std::string& nam
 }
 
 void check(const Feature& wanted, const Feature* given) {
-    if (!given) throw argument_error(kWhere, str("the update lacks the feature '", wanted.name, "'"));
+    if (!given) throw argument_error(kUploadWhere, str("the update lacks the feature '", wanted.name, "'"));
     if (given->shape != wanted.shape)
-        throw shape_error(kWhere, str("the feature '", wanted.name, "' has another shape than the model's"));
+        throw shape_error(kUploadWhere, str("the feature '", wanted.name, "' has another shape than the model's"));
     if (!is_floating(given->type))
-        throw dtype_error(kWhere,
+        throw dtype_error(kUploadWhere,
                           str("the feature '", wanted.name, "' is of ", name_of(given->type), ", not of floats"));
     if (given->data.size() != given->elements() * messages::bytes_of(given->type))
-        throw argument_error(kWhere, str("the feature '", wanted.name, "' has ", given->data.size(), " bytes"));
+        throw argument_error(kUploadWhere, str("the feature '", wanted.name, "' has ", given->data.size(), " bytes"));
     floats_of(*given, [&](double x) {
         if (!std::isfinite(x))
-            throw value_error(kWhere, str("the feature '", wanted.name, "' holds nan or infinity after training"))
+            throw value_error(kUploadWhere, str("the feature '", wanted.name, "' holds nan or infinity after training"))
                 .hint("the server would refuse the update: a smaller learning rate, or gradients that are clipped");
     });
 }
@@ -137,7 +137,7 @@ namespace {
 void quantise(Feature& feature) {
     std::vector<double> values;
     floats_of(feature, [&](double x) { values.push_back(x); });
-    const Quantised small = quantised(kWhere, std::span<const double>(values), 8);
+    const Quantised small = quantised(kUploadWhere, std::span<const double>(values), 8);
     feature.type = ElementType::quantised;
     feature.low = static_cast<float>(small.low);
     feature.high = static_cast<float>(small.high);
@@ -185,10 +185,10 @@ messages::UpdateModel encoded(const messages::Plan& plan, const messages::Featur
         for (const Feature& feature : std::exchange(sent.extra, {}))
             floats_of(feature, [&](double x) { values.push_back(x); });
         if (values.size() != steps->size())
-            throw state_error(kWhere, str("an update of ", values.size(),
-                                          " numbers, with what the rule sends beside the "
-                                          "weights, and the secure sum of the strategy ",
-                                          plan.aggregation, " has ", steps->size()))
+            throw state_error(kUploadWhere, str("an update of ", values.size(),
+                                                " numbers, with what the rule sends beside the "
+                                                "weights, and the secure sum of the strategy ",
+                                                plan.aggregation, " has ", steps->size()))
                 .hint("what stands beside the weights is not sent unless the strategy's sums hide it, too");
     }
     const std::vector<double> before =
@@ -196,7 +196,7 @@ messages::UpdateModel encoded(const messages::Plan& plan, const messages::Featur
     if (plan.cipher.type == "DP_ENCRYPT") {
         for (size_t i = 0; i < values.size(); ++i) values[i] -= before[i];
         make_private(values, plan.cipher.dp_norm_clip, plan.cipher.dp_eps, plan.cipher.dp_delta,
-                     [](void* to, size_t bytes) { secure_random(kWhere, to, bytes); });
+                     [](void* to, size_t bytes) { secure_random(kUploadWhere, to, bytes); });
         for (size_t i = 0; i < values.size(); ++i) values[i] += before[i];
     }
     if (steps) {
@@ -205,7 +205,7 @@ messages::UpdateModel encoded(const messages::Plan& plan, const messages::Featur
     }
     if (has_change(sent.encoding)) {
         for (size_t i = 0; i < values.size(); ++i) values[i] -= before[i];
-        sent.payload = payload_of(kWhere, plan, iteration, values, residual);
+        sent.payload = payload_of(kUploadWhere, plan, iteration, values, residual);
         return sent;
     }
     sent.features = in_order(base, values);

@@ -12,15 +12,15 @@ namespace lunaria::federated {
 
 namespace {
 
-constexpr std::string_view kWhere = "vertical";
+constexpr std::string_view kMaskedProductsWhere = "vertical";
 constexpr int64_t kPart = 1 << 14;  // elements that are worth a thread
 
 int64_t rows_in_part(int64_t columns) { return std::max<int64_t>(1, kPart / std::max<int64_t>(1, columns)); }
 
 Tensor integers(const Tensor& t, int rank) {
     if (t.dtype() != DType::i64 || t.rank() != rank)
-        throw dtype_error(kWhere, str("integers of 64 bits with ", rank, " axes are expected, got ", name_of(t.dtype()),
-                                      " of shape ", t.shape()));
+        throw dtype_error(kMaskedProductsWhere, str("integers of 64 bits with ", rank, " axes are expected, got ",
+                                                    name_of(t.dtype()), " of shape ", t.shape()));
     return t.to_host().contiguous();
 }
 
@@ -28,7 +28,7 @@ uint64_t* words(const Tensor& t) { return t.data<uint64_t>(); }
 
 void draw(const Secret& seed, std::string_view purpose, int64_t number, std::span<uint64_t> to) {
     Secret key;
-    const Primitives& table = primitives(kWhere);
+    const Primitives& table = primitives(kMaskedProductsWhere);
     table.hkdf(seed.view(), "lunaria masked products 1", str(purpose, ":", number), key.bytes());
     table.keystream(key)->next({reinterpret_cast<uint8_t*>(to.data()), to.size_bytes()});
 }
@@ -41,14 +41,15 @@ uint64_t product(const uint64_t* a, const uint64_t* b, int64_t count) {
 
 void same_columns(const Tensor& x, const Tensor& v) {
     if (x.dim(1) != v.dim(1))
-        throw shape_error(kWhere,
+        throw shape_error(kMaskedProductsWhere,
                           str("a matrix of shape ", x.shape(), " has no product with vectors of shape ", v.shape()));
 }
 
 template <class F>
 Tensor of_both(const Tensor& a, const Tensor& b, F f) {
     if (a.shape() != b.shape() || a.dtype() != DType::i64 || b.dtype() != DType::i64)
-        throw shape_error(kWhere, str("shares must be int64 of one shape, got ", a.shape(), " and ", b.shape()));
+        throw shape_error(kMaskedProductsWhere,
+                          str("shares must be int64 of one shape, got ", a.shape(), " and ", b.shape()));
     const Tensor x = a.to_host().contiguous(), y = b.to_host().contiguous();
     Tensor result = Tensor::empty(DType::i64, x.shape());
     for (int64_t i = 0; i < x.size(); ++i) words(result)[i] = f(words(x)[i], words(y)[i]);
@@ -79,7 +80,7 @@ Tensor masked_matrix(const Tensor& x, const Secret& seed) {
 
 Tensor mask_product(const Secret& seed, int64_t rows, const Tensor& v) {
     const Tensor vectors = integers(v, 2);
-    if (rows < 0) throw value_error(kWhere, "a matrix has no rows below 0");
+    if (rows < 0) throw value_error(kMaskedProductsWhere, "a matrix has no rows below 0");
     const int64_t n = vectors.dim(1), count = vectors.dim(0);
     Tensor result = Tensor::empty(DType::i64, Shape{count, rows});
     parallel_for(rows, rows_in_part(n), [&](int64_t begin, int64_t end) {
@@ -109,7 +110,8 @@ Tensor ring_product(const Tensor& x, const Tensor& v) {
 Tensor ring_histogram(const Tensor& of, int64_t width, const Tensor& v) {
     const Tensor columns = integers(of, 2), vectors = integers(v, 2);
     same_columns(columns, vectors);
-    if (width < 1 || width > (1 << 20)) throw value_error(kWhere, str("a width of ", width, " is beyond 1 to 2^20"));
+    if (width < 1 || width > (1 << 20))
+        throw value_error(kMaskedProductsWhere, str("a width of ", width, " is beyond 1 to 2^20"));
     const int64_t n = vectors.dim(1), groups = columns.dim(0), count = vectors.dim(0);
     Tensor result = Tensor::zeros(DType::i64, Shape{count, groups * width});
     const auto add = [&](int64_t g, int64_t k) {
@@ -117,7 +119,7 @@ Tensor ring_histogram(const Tensor& of, int64_t width, const Tensor& v) {
         for (int64_t i = 0; i < n; ++i) {
             const uint64_t at = words(columns)[g * n + i];
             if (at >= static_cast<uint64_t>(width))
-                throw index_error(kWhere, str("there is no column ", at, " of ", width));
+                throw index_error(kMaskedProductsWhere, str("there is no column ", at, " of ", width));
             sums[at] += words(vectors)[k * n + i];
         }
     };
@@ -136,15 +138,16 @@ Tensor ring_difference(const Tensor& a, const Tensor& b) {
 }
 
 Tensor to_fixed(const Tensor& x, int bits) {
-    if (x.dtype() != DType::f64) throw dtype_error(kWhere, str("float64 is expected, got ", name_of(x.dtype())));
+    if (x.dtype() != DType::f64)
+        throw dtype_error(kMaskedProductsWhere, str("float64 is expected, got ", name_of(x.dtype())));
     const Tensor from = x.to_host().contiguous();
     Tensor result = Tensor::empty(DType::i64, from.shape());
     constexpr double kMost = 9.2e18;  // below 2^63
     for (int64_t i = 0; i < from.size(); ++i) {
         const double scaled = std::nearbyint(std::ldexp(from.data<double>()[i], bits));
         if (!(std::abs(scaled) < kMost))
-            throw value_error(kWhere, str("the number ", from.data<double>()[i], " has no room in 64 bits, ", bits,
-                                          " of them behind the point"))
+            throw value_error(kMaskedProductsWhere, str("the number ", from.data<double>()[i],
+                                                        " has no room in 64 bits, ", bits, " of them behind the point"))
                 .hint("scale the data to numbers of about 1");
         result.data<int64_t>()[i] = static_cast<int64_t>(scaled);
     }
@@ -152,7 +155,8 @@ Tensor to_fixed(const Tensor& x, int bits) {
 }
 
 Tensor from_fixed(const Tensor& x, int bits) {
-    if (x.dtype() != DType::i64) throw dtype_error(kWhere, str("int64 is expected, got ", name_of(x.dtype())));
+    if (x.dtype() != DType::i64)
+        throw dtype_error(kMaskedProductsWhere, str("int64 is expected, got ", name_of(x.dtype())));
     const Tensor from = x.to_host().contiguous();
     Tensor result = Tensor::empty(DType::f64, from.shape());
     for (int64_t i = 0; i < from.size(); ++i)

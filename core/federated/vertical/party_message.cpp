@@ -11,7 +11,7 @@ namespace lunaria::federated {
 namespace {
 
 constexpr int64_t kFormat = 1;
-constexpr size_t kLongestName = 256, kMostValues = 1 << 16;
+constexpr size_t kLongestPartyName = 256, kMostValues = 1 << 16;
 enum Kind : int64_t { kInteger = 1, kNumber, kBytes, kTensor };
 
 ProtoWriter entry_of(const std::string& name, const PartyValue& value) {
@@ -64,7 +64,7 @@ std::pair<std::string, PartyValue> entry_in(ProtoReader p) {
                 p.fail("a value of a message has an unknown field");
         }
     }
-    if (c.name.empty() || c.name.size() > kLongestName) p.fail("a value of a message has no name, or a long one");
+    if (c.name.empty() || c.name.size() > kLongestPartyName) p.fail("a value of a message has no name, or a long one");
     switch (kind) {
         case kInteger:
             return {c.name, integer};
@@ -124,7 +124,7 @@ PartyMessage read_party_message(std::string_view bytes, std::string_view from) {
         }
     }
     if (format != kFormat) p.fail(str("a message has the format ", format, ", this program reads format ", kFormat));
-    if (message.kind.empty() || message.kind.size() > kLongestName) p.fail("a message has no kind, or a long one");
+    if (message.kind.empty() || message.kind.size() > kLongestPartyName) p.fail("a message has no kind, or a long one");
     return message;
 }
 

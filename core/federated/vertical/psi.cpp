@@ -14,10 +14,10 @@ namespace lunaria::federated {
 
 namespace {
 
-constexpr std::string_view kWhere = "psi";
+constexpr std::string_view kPsiWhere = "psi";
 constexpr std::string_view kNoPoint =
     "the other side has sent bytes that are no point of the group, or its neutral one";
-constexpr int64_t kPart = 32;  // points that are worth a thread
+constexpr int64_t kPsiPart = 32;  // points that are worth a thread
 
 Bytes64 wide_hash(const Primitives& table, const std::string& id) {
     Bytes64 wide{};
@@ -45,20 +45,20 @@ struct PointHash {
     }
 };
 
-[[noreturn]] void fail(std::string_view what) { throw state_error(kWhere, what); }
+[[noreturn]] void fail(std::string_view what) { throw state_error(kPsiWhere, what); }
 
 }  // namespace
 
 PrivateIntersection::PrivateIntersection(std::span<const std::string> ids, const PsiOptions& options)
-    : table_(primitives(kWhere)), options_(options), ids_(ids.begin(), ids.end()), is_turn_(options.is_first) {
+    : table_(primitives(kPsiWhere)), options_(options), ids_(ids.begin(), ids.end()), is_turn_(options.is_first) {
     if (options.bins < 1 || options.bins > kMostBins)
-        throw value_error(kWhere, str("bins must be from 1 to ", kMostBins, ", got ", options.bins));
-    if (!options.first_learns && !options.second_learns) throw value_error(kWhere, "one side at least must learn");
+        throw value_error(kPsiWhere, str("bins must be from 1 to ", kMostBins, ", got ", options.bins));
+    if (!options.first_learns && !options.second_learns) throw value_error(kPsiWhere, "one side at least must learn");
     if (options.scalar) {
         scalar_ = *options.scalar;
     } else {
         Bytes64 wide{};
-        secure_random(kWhere, wide.data(), wide.size());
+        secure_random(kPsiWhere, wide.data(), wide.size());
         scalar_ = table_.scalar(wide);
         wipe(wide.data(), wide.size());
     }
@@ -74,7 +74,8 @@ PrivateIntersection::PrivateIntersection(std::span<const std::string> ids, const
     seen.reserve(ids_.size());
     for (size_t i = 0; i < ids_.size(); ++i)
         if (!seen.insert(ids_[i]).second)
-            throw value_error(kWhere, str("id ", i + 1, " of ", ids_.size(), " has been there before: ids must differ"))
+            throw value_error(kPsiWhere,
+                              str("id ", i + 1, " of ", ids_.size(), " has been there before: ids must differ"))
                 .hint("remove the repeated rows first");
     size_t largest = 0;
     for (const auto& bin : in_bin_) largest = std::max(largest, bin.size());
@@ -91,8 +92,8 @@ PrivateIntersection::Bin PrivateIntersection::blinded(int64_t bin) const {
     const auto count = static_cast<size_t>(bin_size_);
     std::vector<std::pair<Bytes32, int64_t>> all(count);
     std::vector<Bytes64> random(count - ids.size());
-    if (!random.empty()) secure_random(kWhere, random.data(), random.size() * sizeof(Bytes64));
-    parallel_for(bin_size_, kPart, [&](int64_t begin, int64_t end) {
+    if (!random.empty()) secure_random(kPsiWhere, random.data(), random.size() * sizeof(Bytes64));
+    parallel_for(bin_size_, kPsiPart, [&](int64_t begin, int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
             if (i >= ids.size()) {
                 all[i] = {table_.hashed_point(random[i - ids.size()]), -1};
@@ -112,7 +113,7 @@ PrivateIntersection::Bin PrivateIntersection::blinded(int64_t bin) const {
 
 std::vector<Bytes32> PrivateIntersection::multiplied(std::span<const Bytes32> points) const {
     std::vector<Bytes32> result(points.size());
-    parallel_for(static_cast<int64_t>(points.size()), kPart, [&](int64_t begin, int64_t end) {
+    parallel_for(static_cast<int64_t>(points.size()), kPsiPart, [&](int64_t begin, int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
             if (!table_.multiple(scalar_, points[i], result[i])) fail(kNoPoint);
     });
@@ -148,7 +149,7 @@ void PrivateIntersection::match(std::span<const Bytes32> doubled) {
         fail(str("the other side has given back ", doubled.size(), " of ", own_.points.size(), " points"));
     const std::unordered_set<Bytes32, PointHash> theirs(theirs_.begin(), theirs_.end());
     std::atomic<bool> is_sound = true;
-    parallel_for(static_cast<int64_t>(doubled.size()), kPart, [&](int64_t begin, int64_t end) {
+    parallel_for(static_cast<int64_t>(doubled.size()), kPsiPart, [&](int64_t begin, int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
             if (!table_.is_point(doubled[i])) is_sound = false;
     });

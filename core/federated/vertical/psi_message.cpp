@@ -10,7 +10,7 @@ namespace lunaria::federated {
 
 namespace {
 
-constexpr int64_t kFormat = 1;
+constexpr int64_t kPsiFormat = 1;
 
 std::string_view bytes_of(std::span<const PsiPoint> points) {
     return {reinterpret_cast<const char*>(points.data()), points.size() * sizeof(PsiPoint)};
@@ -28,7 +28,7 @@ std::vector<PsiPoint> points_in(const ProtoReader& p) {
 
 std::string text_of(const PsiMessage& m) {
     ProtoWriter w;
-    w.integer(1, kFormat)
+    w.integer(1, kPsiFormat)
         .integer(2, m.bins)
         .integer(3, m.first_learns)
         .integer(4, m.second_learns)
@@ -71,7 +71,8 @@ PsiMessage read_psi_message(std::string_view bytes) {
                 p.fail("a message has an unknown field");
         }
     }
-    if (format != kFormat) p.fail(str("a message has the format ", format, ", this program reads format ", kFormat));
+    if (format != kPsiFormat)
+        p.fail(str("a message has the format ", format, ", this program reads format ", kPsiFormat));
     if (m.bin < -1 || m.bin >= kMostBins) p.fail(str("there is no bin ", m.bin));
     return m;
 }

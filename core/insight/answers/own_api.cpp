@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLive = 60;  // s: a run is live while its files were written since then
 // Of a stream of events: one wait, and after how many without news it tells that the connection is in use.
-constexpr auto kWait = std::chrono::seconds(1);
+constexpr auto kOwnApiWait = std::chrono::seconds(1);
 constexpr int kWaits = 5;
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -259,7 +259,7 @@ Answer events(const Store& store) {
     uint64_t told = 0;
     answer.more = [&store, told, waits = 0](std::string& part) mutable {
         const uint64_t before = told;
-        told = store.wait_for(before, kWait);
+        told = store.wait_for(before, kOwnApiWait);
         waits = told == before ? waits + 1 : 0;
         if (told == before) {
             if (waits % kWaits == 0) part = ": still here\n\n";

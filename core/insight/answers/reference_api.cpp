@@ -17,7 +17,7 @@ namespace {
 using namespace reference;
 
 constexpr uint64_t kMostPoints = 1'000'000;
-constexpr int64_t kMostElements = 100'000;
+constexpr int64_t kMostReferenceElements = 100'000;
 
 void need_tag(const Run& run, Kind kind, const std::string& tag) {
     if (!std::ranges::binary_search(run.tags(kind), tag))
@@ -189,7 +189,7 @@ Answer single_image(const Store& store, const Question& question) {
     throw Refusal{400, str("there is no picture at step ", step)};
 }
 
-Answer histograms(const Store& store, const Question& question) {
+Answer histogram_answer(const Store& store, const Question& question) {
     const auto view = store.view();
     const std::string id = needed(question, "train_id"), tag = needed(question, "tag");
     const Run& run = run_named(view, id);
@@ -277,7 +277,7 @@ Json tensor_values(const Run& run, const std::string& tag, const Question& quest
         if (data) {
             std::string dims = question.parameter("dims").value_or("");
             std::erase_if(dims, [](char c) { return c == '[' || c == ']' || c == ' '; });
-            value["data"] = nested(slice_of(tensor, dims, kMostElements));
+            value["data"] = nested(slice_of(tensor, dims, kMostReferenceElements));
         }
         if (detail == "histogram") value["histogram_buckets"] = equal_bins(tensor);
         if (!detail.empty()) value["statistics"] = statistics(tensor);
@@ -382,7 +382,7 @@ Answer routed(Store& store, const Question& question) {
          }},
         {"GET", "datavisual/image/metadata", [](Store& s, const Question& q) { return image_metadata(s, q); }},
         {"GET", "datavisual/image/single-image", [](Store& s, const Question& q) { return single_image(s, q); }},
-        {"GET", "datavisual/histograms", [](Store& s, const Question& q) { return histograms(s, q); }},
+        {"GET", "datavisual/histograms", [](Store& s, const Question& q) { return histogram_answer(s, q); }},
         {"GET", "datavisual/tensors",
          [](Store& s, const Question& q) {
              return json({{"tensors", for_runs_and_tags(s, q, [&](const Run& run, const std::string& tag) {

@@ -9,7 +9,7 @@ namespace {
 
 // SummaryMetadata { PluginData { string plugin_name = 1 } plugin_data = 1 }, or MindSpore's histogram in its place,
 // whose first field is a list of bins.
-std::optional<std::string_view> plugin_of(std::string_view bytes) {
+std::optional<std::string_view> plugin_in(std::string_view bytes) {
     Wire metadata(bytes);
     std::string_view name;
     while (metadata.next()) {
@@ -144,7 +144,7 @@ ScannedValue scan_value(std::string_view bytes, const std::string& place) {
                 tensor = m.text();
                 break;
             case 9:
-                plugin = plugin_of(m.text());
+                plugin = plugin_in(m.text());
                 if (!plugin) is(Kind::histogram);
                 break;
             case 10:

@@ -14,7 +14,7 @@ void open_axes(Lines& to, const std::vector<int64_t>& shape) {
     for (size_t axis = 0; axis < shape.size(); ++axis)
         if (shape[axis] != 1) to.count(str("i", axis), shape[axis]);
 }
-Index place(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+Index place_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
     Index index;
     for (size_t axis = 0; axis < shape.size(); ++axis)
         if (shape[axis] != 1) index.add(str("i", axis), strides[axis]);
@@ -42,7 +42,7 @@ void write_flip(const StepForm& form) {
     Lines to;
     to.set_depth(1);
     open_axes(to, y.shape);
-    to.line("y[", place(y.shape, y.strides).text(), "] = x[", place(y.shape, strides).add(start).text(), "];");
+    to.line("y[", place_of(y.shape, y.strides).text(), "] = x[", place_of(y.shape, strides).add(start).text(), "];");
     to.close_to(1);
     form.call("flip", {form.read("x", x), form.written("y", y)}, to.take());
 }
@@ -57,8 +57,8 @@ void write_triangle(const StepForm& form) {
     Lines to;
     to.set_depth(1);
     open_axes(to, y.shape);
-    to.line("y[", place(y.shape, y.strides).text(), "] = ", variable(column), " - ", variable(row),
-            Lower ? " <= " : " >= ", form.integer("diagonal"), " ? x[", place(x.shape, x.strides).text(), "] : 0;");
+    to.line("y[", place_of(y.shape, y.strides).text(), "] = ", variable(column), " - ", variable(row),
+            Lower ? " <= " : " >= ", form.integer("diagonal"), " ? x[", place_of(x.shape, x.strides).text(), "] : 0;");
     to.close_to(1);
     form.call(form.step.kind, {form.read("x", x), form.written("y", y)}, to.take());
 }
@@ -86,10 +86,10 @@ void write_gather_elements(const StepForm& form) {
     Lines to;
     to.set_depth(1);
     open_axes(to, index.shape);
-    to.line("const ", type_name(index.dtype), " given = index[", place(index.shape, index.strides).text(), "];");
+    to.line("const ", type_name(index.dtype), " given = index[", place_of(index.shape, index.strides).text(), "];");
     to.line("if (given < -", size, " || given >= ", size, ") return 1;");
     to.line("const int at = given < 0 ? (int)given + ", size, " : (int)given;");
-    to.line("y[", place(whole.shape, whole.strides).text(), "] = x[", from.text(), "];");
+    to.line("y[", place_of(whole.shape, whole.strides).text(), "] = x[", from.text(), "];");
     to.close_to(1);
     form.call("gather_elements", {form.read("x", x), form.read("index", index), form.written("y", y)}, to.take(), true);
 }
@@ -118,10 +118,10 @@ void write_slice_assign(const StepForm& form) {
     Lines to;
     to.set_depth(1);
     open_axes(to, y.shape);
-    to.line("y[", place(y.shape, y.strides).text(), "] = x[", place(x.shape, x.strides).text(), "];");
+    to.line("y[", place_of(y.shape, y.strides).text(), "] = x[", place_of(x.shape, x.strides).text(), "];");
     to.close_to(1);
     open_axes(to, value.shape);
-    to.line("y[", at.text(), "] = value[", place(value.shape, value.strides).text(), "];");
+    to.line("y[", at.text(), "] = value[", place_of(value.shape, value.strides).text(), "];");
     to.close_to(1);
     form.call("slice_assign", {form.read("x", x), form.read("value", value), form.written("y", y)}, to.take());
 }
@@ -141,8 +141,8 @@ void write_running_sum(const StepForm& form) {
     open_axes(to, outer);
     to.line("double sum = 0.0;");
     to.count("k", x.shape[axis]);
-    to.line("sum += (double)x[", place(outer, x.strides).add("k", x.strides[axis]).text(), "];");
-    to.line("y[", place(outer, y.strides).add("k", y.strides[axis]).text(), "] = (float)sum;");
+    to.line("sum += (double)x[", place_of(outer, x.strides).add("k", x.strides[axis]).text(), "];");
+    to.line("y[", place_of(outer, y.strides).add("k", y.strides[axis]).text(), "] = (float)sum;");
     to.close_to(1);
     form.call("cumsum", {form.read("x", x), form.written("y", y)}, to.take());
 }
@@ -154,24 +154,24 @@ void write_conversion(const StepForm& form) {
     to.set_depth(1);
     open_axes(to, y.shape);
     const Parameter from = form.read("x", x), target = form.written("y", y);
-    to.line("const ", type_name(x.dtype), " v = x[", place(x.shape, x.strides).text(), "];");
+    to.line("const ", type_name(x.dtype), " v = x[", place_of(x.shape, x.strides).text(), "];");
     write_cast(form, to, x.dtype, "v", y.dtype, "converted");
-    to.line("y[", place(y.shape, y.strides).text(), "] = converted;");
+    to.line("y[", place_of(y.shape, y.strides).text(), "] = converted;");
     to.close_to(1);
     form.call("cast", {from, target}, to.take());
 }
 
-constexpr StepKind kKinds[] = {{"flip", write_flip},
-                               {"tril", write_triangle<true>},
-                               {"triu", write_triangle<false>},
-                               {"gather_elements", write_gather_elements},
-                               {"slice_assign", write_slice_assign},
-                               {"cumsum", write_running_sum},
-                               {"cast", write_conversion}};
+constexpr StepKind kElementsKinds[] = {{"flip", write_flip},
+                                       {"tril", write_triangle<true>},
+                                       {"triu", write_triangle<false>},
+                                       {"gather_elements", write_gather_elements},
+                                       {"slice_assign", write_slice_assign},
+                                       {"cumsum", write_running_sum},
+                                       {"cast", write_conversion}};
 
 }  // namespace
 
-std::span<const StepKind> element_kinds() { return kKinds; }
+std::span<const StepKind> element_kinds() { return kElementsKinds; }
 
 void write_cast(const StepForm& form, Lines& to, DType from, const std::string& x, DType dtype,
                 const std::string& variable) {

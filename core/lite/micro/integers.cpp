@@ -124,14 +124,14 @@ void write_convolution(const StepForm& form) {
     form.call(form.step.label.empty() ? "convolution" : form.step.label, parameters, to.take());
 }
 
-constexpr StepKind kKinds[] = {{"quantize", write_quantize},
-                               {"dequantize", write_dequantize},
-                               {"integer_sum", write_sum},
-                               {"integer_product", write_product},
-                               {"integer_convolution", write_convolution}};
+constexpr StepKind kIntegersKinds[] = {{"quantize", write_quantize},
+                                       {"dequantize", write_dequantize},
+                                       {"integer_sum", write_sum},
+                                       {"integer_product", write_product},
+                                       {"integer_convolution", write_convolution}};
 
 }  // namespace
 
-std::span<const StepKind> integer_kinds() { return kKinds; }
+std::span<const StepKind> integer_kinds() { return kIntegersKinds; }
 
 }  // namespace lunaria::lite::micro

@@ -249,10 +249,10 @@ void write_loop(const StepForm& form) {
     LoopText(form, program).write();
 }
 
-constexpr StepKind kKinds[] = {{"loop", write_loop}};
+constexpr StepKind kLoopsKinds[] = {{"loop", write_loop}};
 
 }  // namespace
 
-std::span<const StepKind> loop_kinds() { return kKinds; }
+std::span<const StepKind> loop_kinds() { return kLoopsKinds; }
 
 }  // namespace lunaria::lite::micro

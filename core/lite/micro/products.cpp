@@ -120,11 +120,11 @@ void write_convolution(const StepForm& form) {
     form.call(form.step.label.empty() ? "convolution" : form.step.label, parameters, to.take());
 }
 
-constexpr StepKind kKinds[] = {
+constexpr StepKind kProductsKinds[] = {
     {"product", write_product}, {"batched_product", write_batched}, {"convolution", write_convolution}};
 
 }  // namespace
 
-std::span<const StepKind> product_kinds() { return kKinds; }
+std::span<const StepKind> product_kinds() { return kProductsKinds; }
 
 }  // namespace lunaria::lite::micro

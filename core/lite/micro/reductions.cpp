@@ -129,13 +129,13 @@ void write_softmax(const StepForm& form) {
     form.call(form.step.kind, {form.read("x", x), form.written("y", y)}, to.take());
 }
 
-constexpr StepKind kKinds[] = {{"sum", write_reduction<'s'>},     {"mean", write_reduction<'m'>},
-                               {"amax", write_reduction<'a'>},    {"amin", write_reduction<'i'>},
-                               {"argmax", write_place<true>},     {"argmin", write_place<false>},
-                               {"softmax", write_softmax<false>}, {"log_softmax", write_softmax<true>}};
+constexpr StepKind kReductionsKinds[] = {{"sum", write_reduction<'s'>},     {"mean", write_reduction<'m'>},
+                                         {"amax", write_reduction<'a'>},    {"amin", write_reduction<'i'>},
+                                         {"argmax", write_place<true>},     {"argmin", write_place<false>},
+                                         {"softmax", write_softmax<false>}, {"log_softmax", write_softmax<true>}};
 
 }  // namespace
 
-std::span<const StepKind> reduction_kinds() { return kKinds; }
+std::span<const StepKind> reduction_kinds() { return kReductionsKinds; }
 
 }  // namespace lunaria::lite::micro

@@ -342,24 +342,24 @@ std::unique_ptr<Work> prepare_plane_gather(const StepForm& form, std::string& fa
     });
 }
 
-constexpr StepKind kKinds[] = {{"gather", prepare_gather},
-                               {"gather_elements", prepare_gather_elements},
-                               {"gather_nd", prepare_gather_nd},
-                               {"tensor_scatter_update", prepare_scatter_nd<Join::update>},
-                               {"tensor_scatter_add", prepare_scatter_nd<Join::add>},
-                               {"tensor_scatter_sub", prepare_scatter_nd<Join::sub>},
-                               {"tensor_scatter_mul", prepare_scatter_nd<Join::mul>},
-                               {"tensor_scatter_div", prepare_scatter_nd<Join::div>},
-                               {"tensor_scatter_max", prepare_scatter_nd<Join::max>},
-                               {"tensor_scatter_min", prepare_scatter_nd<Join::min>},
-                               {"tensor_scatter_elements", by_reduction<Elements>},
-                               {"tensor_scatter_nd", by_reduction<Points>},
-                               {"index_add", prepare_index_add},
-                               {"one_hot", prepare_one_hot},
-                               {"plane_gather", prepare_plane_gather}};
+constexpr StepKind kIndexStepsKinds[] = {{"gather", prepare_gather},
+                                         {"gather_elements", prepare_gather_elements},
+                                         {"gather_nd", prepare_gather_nd},
+                                         {"tensor_scatter_update", prepare_scatter_nd<Join::update>},
+                                         {"tensor_scatter_add", prepare_scatter_nd<Join::add>},
+                                         {"tensor_scatter_sub", prepare_scatter_nd<Join::sub>},
+                                         {"tensor_scatter_mul", prepare_scatter_nd<Join::mul>},
+                                         {"tensor_scatter_div", prepare_scatter_nd<Join::div>},
+                                         {"tensor_scatter_max", prepare_scatter_nd<Join::max>},
+                                         {"tensor_scatter_min", prepare_scatter_nd<Join::min>},
+                                         {"tensor_scatter_elements", by_reduction<Elements>},
+                                         {"tensor_scatter_nd", by_reduction<Points>},
+                                         {"index_add", prepare_index_add},
+                                         {"one_hot", prepare_one_hot},
+                                         {"plane_gather", prepare_plane_gather}};
 
 }  // namespace
 
-std::span<const StepKind> index_kinds() { return kKinds; }
+std::span<const StepKind> index_kinds() { return kIndexStepsKinds; }
 
 }  // namespace lunaria::lite

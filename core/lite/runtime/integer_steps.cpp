@@ -153,14 +153,14 @@ std::unique_ptr<Work> prepare_quantize(const StepForm& form, std::string& fault)
     });
 }
 
-constexpr StepKind kKinds[] = {{"integer_product", prepare_product},
-                               {"integer_convolution", prepare_convolution},
-                               {"integer_sum", prepare_sum},
-                               {"quantize", prepare_quantize<false>},
-                               {"dequantize", prepare_quantize<true>}};
+constexpr StepKind kIntegerStepsKinds[] = {{"integer_product", prepare_product},
+                                           {"integer_convolution", prepare_convolution},
+                                           {"integer_sum", prepare_sum},
+                                           {"quantize", prepare_quantize<false>},
+                                           {"dequantize", prepare_quantize<true>}};
 
 }  // namespace
 
-std::span<const StepKind> integer_kinds() { return kKinds; }
+std::span<const StepKind> integer_kinds() { return kIntegerStepsKinds; }
 
 }  // namespace lunaria::lite

@@ -158,10 +158,10 @@ std::unique_ptr<Work> prepare_pool(const StepForm& form, std::string& fault) {
         (p.in[2] + 1) * p.channels * 4 * form.workers);
 }
 
-constexpr StepKind kKinds[] = {{"max_pool", prepare_pool<true>}, {"average_pool", prepare_pool<false>}};
+constexpr StepKind kPoolStepsKinds[] = {{"max_pool", prepare_pool<true>}, {"average_pool", prepare_pool<false>}};
 
 }  // namespace
 
-std::span<const StepKind> pool_kinds() { return kKinds; }
+std::span<const StepKind> pool_kinds() { return kPoolStepsKinds; }
 
 }  // namespace lunaria::lite

@@ -7,7 +7,7 @@ namespace lunaria::lite {
 
 namespace {
 
-bool read_three(const StepForm& form, std::string_view name, int64_t least, int64_t (&to)[3]) {
+bool read_product_sizes(const StepForm& form, std::string_view name, int64_t least, int64_t (&to)[3]) {
     const std::vector<int64_t> list = form.integers(name);
     if (list.size() > 3) return false;
     for (size_t i = 0; i < list.size(); ++i) {
@@ -34,8 +34,8 @@ bool read_convolution(const StepForm& form, kernels::ConvolutionShape& s, std::s
     if (!fits(rank >= 3 && rank <= 5 && y.shape.size() == rank && x.is_dense() && y.is_dense() && form.in[1].is_there(),
               fault))
         return false;
-    if (!fits(read_three(form, "kernel", 1, s.kernel) && read_three(form, "stride", 1, s.stride) &&
-                  read_three(form, "dilation", 1, s.dilation) && read_three(form, "pad", 0, s.pad),
+    if (!fits(read_product_sizes(form, "kernel", 1, s.kernel) && read_product_sizes(form, "stride", 1, s.stride) &&
+                  read_product_sizes(form, "dilation", 1, s.dilation) && read_product_sizes(form, "pad", 0, s.pad),
               fault, "its attributes do not fit"))
         return false;
     s.batch = x.shape[0];
@@ -235,9 +235,9 @@ bool read_weight_shape(const StepForm& form, kernels::ConvolutionShape& s) {
     s.transposed = form.integer("transposed") != 0;
     constexpr int64_t kMost = 1 << 24;
     return s.groups >= 1 && s.channels >= 1 && s.channels < kMost && s.out_channels >= 1 && s.out_channels < kMost &&
-           s.channels % s.groups == 0 && s.out_channels % s.groups == 0 && read_three(form, "kernel", 1, s.kernel) &&
-           read_three(form, "stride", 1, s.stride) && read_three(form, "dilation", 1, s.dilation) &&
-           (form.has("stride") || !s.transposed);
+           s.channels % s.groups == 0 && s.out_channels % s.groups == 0 &&
+           read_product_sizes(form, "kernel", 1, s.kernel) && read_product_sizes(form, "stride", 1, s.stride) &&
+           read_product_sizes(form, "dilation", 1, s.dilation) && (form.has("stride") || !s.transposed);
 }
 
 // Weights that the program computes are arranged in each run.
@@ -260,13 +260,13 @@ std::unique_ptr<Work> prepare_packing(const StepForm& form, std::string& fault) 
     });
 }
 
-constexpr StepKind kKinds[] = {{"product", prepare_product},
-                               {"batched_product", prepare_batched},
-                               {"convolution", prepare_convolution},
-                               {"pack_convolution", prepare_packing}};
+constexpr StepKind kProductStepsKinds[] = {{"product", prepare_product},
+                                           {"batched_product", prepare_batched},
+                                           {"convolution", prepare_convolution},
+                                           {"pack_convolution", prepare_packing}};
 
 }  // namespace
 
-std::span<const StepKind> product_kinds() { return kKinds; }
+std::span<const StepKind> product_kinds() { return kProductStepsKinds; }
 
 }  // namespace lunaria::lite

@@ -166,7 +166,7 @@ std::unique_ptr<Work> prepare_reduction(const StepForm& form, std::string& fault
     });
 }
 
-constexpr StepKind kKinds[] = {
+constexpr StepKind kReductionStepsKinds[] = {
     {"sum", prepare_reduction<Fold::sum>},       {"mean", prepare_reduction<Fold::mean>},
     {"prod", prepare_reduction<Fold::product>},  {"amax", prepare_reduction<Fold::largest>},
     {"amin", prepare_reduction<Fold::smallest>}, {"all", prepare_reduction<Fold::all>},
@@ -174,6 +174,6 @@ constexpr StepKind kKinds[] = {
 
 }  // namespace
 
-std::span<const StepKind> reduction_kinds() { return kKinds; }
+std::span<const StepKind> reduction_kinds() { return kReductionStepsKinds; }
 
 }  // namespace lunaria::lite

@@ -348,16 +348,16 @@ std::unique_ptr<Work> prepare_matmul(const StepForm& form, std::string& fault) {
     });
 }
 
-constexpr StepKind kKinds[] = {{"softmax", prepare_softmax<false>},
-                               {"log_softmax", prepare_softmax<true>},
-                               {"group_norm", prepare_group_norm},
-                               {"slice_assign", prepare_slice_assign},
-                               {"strided_slice", prepare_strided_slice},
-                               {"reverse_sequence", prepare_reverse_sequence},
-                               {"matmul", prepare_matmul}};
+constexpr StepKind kRowStepsKinds[] = {{"softmax", prepare_softmax<false>},
+                                       {"log_softmax", prepare_softmax<true>},
+                                       {"group_norm", prepare_group_norm},
+                                       {"slice_assign", prepare_slice_assign},
+                                       {"strided_slice", prepare_strided_slice},
+                                       {"reverse_sequence", prepare_reverse_sequence},
+                                       {"matmul", prepare_matmul}};
 
 }  // namespace
 
-std::span<const StepKind> row_kinds() { return kKinds; }
+std::span<const StepKind> row_kinds() { return kRowStepsKinds; }
 
 }  // namespace lunaria::lite

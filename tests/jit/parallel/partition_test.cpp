@@ -86,7 +86,7 @@ std::string difference(const Tensor& wanted, const Tensor& got) {
 // What moved, line by line.
 std::vector<std::string> moved() {
     std::vector<std::string> list;
-    for (const Movement& m : movements())
+    for (const MovementTotal& m : movements())
         list.push_back(
             str(m.operation, ' ', m.operand, ' ', m.from, ' ', m.to, ' ', m.path, ' ', m.calls, ' ', m.bytes));
     std::ranges::sort(list);

@@ -90,7 +90,7 @@ PostProcessor from_template(const json& entry) {
     return by_template(steps_of(entry, "single", specials), steps_of(entry, "pair", specials));
 }
 
-PostProcessor bert(const json& entry) {
+PostProcessor add_bert(const json& entry) {
     const Step cls{-1, {token_of(entry, "cls")}, 0}, sep{-1, {token_of(entry, "sep")}, 0};
     Step last = sep;
     last.type = 1;
@@ -141,7 +141,7 @@ PostProcessor roberta(const json& entry) {
 
 PostProcessor plain() { return by_template({text_step(0, 0)}, {text_step(0, 0), text_step(1, 1)}); }
 
-PostProcessor sequence(const json& entry) {
+PostProcessor add_sequence(const json& entry) {
     if (!entry.contains("processors") || !entry["processors"].is_array())
         fail_entry(entry, "processors must be a list");
     // Those of ByteLevel change places only; one of the others adds tokens.
@@ -180,10 +180,10 @@ PostProcessor post_processor_of(const json& entry) {
     if (entry.is_null()) return plain();
     const std::string type = type_of(entry);
     if (type == "TemplateProcessing") return from_template(entry);
-    if (type == "BertProcessing") return bert(entry);
+    if (type == "BertProcessing") return add_bert(entry);
     if (type == "RobertaProcessing") return roberta(entry);
     if (type == "ByteLevel") return trimming(entry, plain());
-    if (type == "Sequence") return sequence(entry);
+    if (type == "Sequence") return add_sequence(entry);
     throw value_error(kTokenizer, str("the post-processor '", type, "' is not supported"));
 }
 
