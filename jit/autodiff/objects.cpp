@@ -70,7 +70,8 @@ void rules::closure(BlockRewriter& w, const Node& node) {
     if (std::ranges::none_of(captures, counts)) return;
     std::vector<Value> held;
     for (const Value& v : captures) held.push_back(w.tr(v));
-    Value shadow = w.emit("touch", {w.context(), made, Value::list(std::move(held)), Value(), Value()});
+    // The captured values have the keys 0, 1, ...
+    Value shadow = w.emit("touch", {w.context(), made, Value::list(std::move(held)), Value(), Value(-1)});
     w.step([&node, shadow, counts](Backward& b) {
         const auto& list = node.args[1].items();
         for (size_t i = 0; i < list.size(); ++i)

@@ -97,8 +97,9 @@ void BlockRewriter::parameters() {
     for (size_t i = hidden; i < hidden + block_.captures; ++i) {
         const Node* old = block_.parameters()[i];
         Value shadow = emit("source", {context_, self_, map_[old]});
-        map_[old] = emit("mark", {context_, shadow, map_[old], Value()});
-        last_steps_.push_back([this, old, shadow, at = number(i - hidden)](Backward& b) {
+        const Value at = number(i - hidden);
+        map_[old] = emit("mark", {context_, shadow, map_[old], at});
+        last_steps_.push_back([this, old, shadow, at](Backward& b) {
             Value d = b.cotangent(*old);
             if (!d.is_nil()) b.emit("shadow_add", {b.saved(shadow), b.emit("capture_key", {b.saved(self_), at}), d});
         });

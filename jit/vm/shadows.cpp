@@ -32,11 +32,12 @@ bool holds_text(const Value& v) {
     return shown(v).kind() == Value::Kind::string || (v.is_list() && std::ranges::any_of(v.items(), holds_text));
 }
 
-// Notes the values written into a table: one under a key, or a list of them from the position `from` on.
+// Notes the values written into a table: one under a key, or a list of them from the position `from` on; and those that
+// a closure captures.
 void note_written(Machine& m, const Instr& i, Shadow& shadow, uint16_t mark) {
     const Value &key = m.operand(i, 3), &from = m.operand(i, 4);
     const Slot& values = m.slot(i, 2);
-    if (values.items >= 0) {
+    if (values.items >= 0 && from.is_nil()) {
         for (const Slot& s : m.items(values)) {
             const Value& v = m.value(s);
             if (shown(v).is_number() || key.kind() == Value::Kind::string || key.is_nil())
@@ -44,12 +45,16 @@ void note_written(Machine& m, const Instr& i, Shadow& shadow, uint16_t mark) {
         }
         return;
     }
-    const Value& list = m.get(values);
-    if (!list.is_list()) return;
-    for (size_t k = 0; k < list.items().size(); ++k)
-        if (const Value& v = list.items()[k]; shown(v).is_number())
+    const auto note = [&](const Value& v, size_t k) {
+        if (shown(v).is_number())
             shadow.note(from.is_nil() ? Value() : Value(from.integer() + static_cast<int64_t>(k) + 1),
                         (marks_of(v) & mark) != 0);
+    };
+    size_t k = 0;
+    if (values.items >= 0)
+        for (const Slot& s : m.items(values)) note(m.value(s), k++);
+    else if (const Value& list = m.get(values); list.is_list())
+        for (const Value& v : list.items()) note(v, k++);
 }
 
 void touch(Machine& m, const Instr& i) {

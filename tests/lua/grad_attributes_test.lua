@@ -387,4 +387,37 @@ t.test("integers are compared with numbers that are differentiated as with other
   end
 end)
 
+-- tonumber(tostring(k)) and the probability of dropout refuse a number that depends on what is differentiated.
+t.test("a plain number in a closure that captures what is followed is not followed", function()
+  local programs = {
+    function(v) local k = 2.5 return (function() return v * tonumber(tostring(k)) end)() end,
+    function(v) local k = 0.5 return (function() return ops.dropout(v * 2.5, k - 0.5) end)() end,
+    function(v)
+      local n, k = v[0]:item(), 2.5
+      local function inner() return function() return v * tonumber(tostring(k)) + 0 * n end end
+      return inner()()
+    end,
+    function(v)
+      local k = 1.5
+      local function f(u, n) if n == 0 then return u * tonumber(tostring(k)) + v end return f(u + 0 * v, n - 1) end
+      return f(v, 3)
+    end,
+    function(v)
+      local fs, sum = {}, 0
+      for i = 1.0, 2 do fs[#fs + 1] = function() return v * (tonumber(tostring(i)) - 0.25) end end
+      for _, f in ipairs(fs) do sum = sum + f() end
+      return sum
+    end,
+    function(v) return ms.vmap(function(u) local k = 2.5 return (function() return u * tonumber(tostring(k)) end)() end)(v) end,
+  }
+  for i, f in ipairs(programs) do
+    local function total(v) return ops.sum(f(v) * w) end
+    local gradient = ms.grad(total)
+    for _, g in ipairs { gradient, ms.jit(gradient) } do
+      for _ = 1, 3 do t.near(g(x), w * 2.5, 1e-12, "program " .. i) end
+    end
+    t.near(ms.grad(function(v) return ops.sum(gradient(v) * v) end)(x), w * 2.5, 1e-12, "program " .. i)
+  end
+end)
+
 t.finish()
