@@ -59,6 +59,11 @@ void begin_keeping(Function& f, lua_State* L, int index) {
 int make(lua_State* L) {
     luaL_checkany(L, 1);
     lua_settop(L, 2);
+    // What is compiled already is compiled once more from what it was made of.
+    if (luaL_testudata(L, 1, kMetatable)) {
+        lua_getiuservalue(L, 1, kCompiledTarget);
+        lua_replace(L, 1);
+    }
     Function& f = **new (lua_newuserdatauv(L, sizeof(Held), kCompiledSlots)) Held(std::in_place, LuaHost::of(L));
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, kCompiledTarget);

@@ -117,7 +117,8 @@ class Batcher final : public vm::Region, public Builder {
             case Native::is_tensor:
             case Native::is_parameter:
             case Native::ignored:
-            case Native::itself:
+            case Native::alike:
+            case Native::is_alike:
             case Native::shape:
             case Native::rank:
                 known = true;

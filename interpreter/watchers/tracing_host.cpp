@@ -199,11 +199,12 @@ bool TracingHost::moves_values(const Value& f) const {
 bool TracingHost::always_gives_the_same(const Value& f) const {
     const FunctionNames::Entry* entry = names_.find(f);
     if (!entry) return names_.is_ipairs_step(f);
-    static constexpr Native kSame[] = {Native::pure,   Native::text,      Native::reader,        Native::type_of,
-                                       Native::select, Native::check,     Native::get_metatable, Native::next_key,
-                                       Native::pairs,  Native::ipairs,    Native::raw_equal,     Native::raw_length,
-                                       Native::item,   Native::is_tensor, Native::is_parameter,  Native::itself,
-                                       Native::inside, Native::ignored,   Native::shape,         Native::rank};
+    static constexpr Native kSame[] = {Native::pure,     Native::text,      Native::reader,        Native::type_of,
+                                       Native::select,   Native::check,     Native::get_metatable, Native::next_key,
+                                       Native::pairs,    Native::ipairs,    Native::raw_equal,     Native::raw_length,
+                                       Native::item,     Native::is_tensor, Native::is_parameter,  Native::alike,
+                                       Native::is_alike, Native::inside,    Native::ignored,       Native::shape,
+                                       Native::rank};
     static constexpr std::string_view kReading[] = {"next",       "rawget",       "table.concat",
                                                     "table.pack", "table.unpack", "ms.slice"};
     return std::ranges::find(kSame, entry->row->recorded) != std::end(kSame) ||

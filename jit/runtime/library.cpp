@@ -354,7 +354,7 @@ void Library::load_texts() {
     jit.set(Value("inside"),
             PlainHost::function("inside", Native::inside, [](std::span<const Value>) { return Values{Value(true)}; }));
     jit.set(Value("make"),
-            PlainHost::function("make", Native::itself, [](std::span<const Value> args) { return Values{args[0]}; }));
+            PlainHost::function("make", Native::alike, [](std::span<const Value> args) { return Values{args[0]}; }));
     globals.set(Value("require"), PlainHost::function("require", Native::unknown, [this](std::span<const Value> args) {
                     return Values{table_of(modules_).get(Arguments("require", args).any(0))};
                 }));

@@ -111,8 +111,8 @@ constexpr LibraryFunction kFunctions[] = {
     {"lunaria.autodiff", "draws", "", N::is_tensor, S::unnamed, false, V::tells, D::none},
     {"lunaria.jit", "compiled", "", N::refused, S::unnamed, false, V::computes, D::none},
     {"lunaria.jit", "inside", "", N::inside, S::known, false, V::tells, D::none},
-    {"lunaria.jit", "is_jit", "", N::is_tensor, S::known, false, V::computes, D::none},
-    {"lunaria.jit", "make", "", N::itself, S::known, false, V::computes, D::rule},
+    {"lunaria.jit", "is_jit", "", N::is_alike, S::known, false, V::computes, D::none},
+    {"lunaria.jit", "make", "", N::alike, S::known, false, V::computes, D::rule},
     {"lunaria.nn.arguments", "describe fail", "", N::unknown, S::called, true, V::computes, D::machine},
     {"lunaria.nn.cell",
      "Cell.cells Cell.get_parameters Cell.name_cells Cell.parameters_dict Cell.trainable_params "

@@ -141,9 +141,10 @@ bool LibraryCalls::tells(Native which, const Value& f, vm::Values& args, vm::Val
     switch (which) {
         case Native::is_tensor:
         case Native::is_parameter:
+        case Native::is_alike:
             // The program goes on with a function that is asked: its variables stay what they are.
             if (args.size() != 1 || vm::object_as<vm::Closure>(args[0])) {
-                results.push_back(Value(false));
+                results.push_back(Value(which == Native::is_alike && !args.empty() && r_.is_compiled(args[0])));
             } else {
                 args[0] = r_.plain(args[0]);
                 results = really(f, args);
@@ -161,11 +162,9 @@ bool LibraryCalls::tells(Native which, const Value& f, vm::Values& args, vm::Val
         case Native::handler:
             r_.handles_errors = true;
             return false;
-        case Native::itself:
+        case Native::alike:
             if (args.empty()) return false;
-            results.push_back(args[0]);
-            // An object that can be called, such as a cell, has fields of its own.
-            if (r_.host.is_function(args[0])) r_.note_compiled(f, args);
+            results.push_back(r_.alike(f, args));
             return true;
         case Native::inside:
             results.push_back(Value(true));

@@ -69,7 +69,7 @@ class Recorder final : public vm::Watcher {
     Value run_for(const Op* whole, const Op& op, std::span<const Value> args);
     // Whether a function passes on numbers that are differentiated without looking at them.
     bool takes_followed(Native which, const Value& f, const vm::Values& args);
-    vm::Values unrecorded(const Value& f, std::span<const Value> args);
+    vm::Values unrecorded(std::span<const Value> args);
 
     Recording r_;
     std::shared_ptr<Recorder*> self_ = std::make_shared<Recorder*>(this);

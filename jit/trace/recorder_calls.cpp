@@ -19,6 +19,7 @@ bool tells_kind(Native which, const vm::Values& args) {
         case Native::get_metatable:
         case Native::is_tensor:
         case Native::is_parameter:
+        case Native::is_alike:
             return true;
         default:
             return false;
@@ -86,19 +87,17 @@ bool Recorder::before_call(vm::Machine& m, const Value& f, std::span<const Value
     return true;
 }
 
-// The arguments that the outside gets of a call that is not recorded. ms.jit gets a function that it was given before
-// as it is.
-vm::Values Recorder::unrecorded(const Value& f, std::span<const Value> args) {
+// The arguments that the outside gets of a call that is not recorded.
+vm::Values Recorder::unrecorded(std::span<const Value> args) {
     vm::Values real;
-    for (const Value& v : args)
-        real.push_back(r_.is_compiled(v) && r_.outside.native(f) != Native::itself ? r_.compiled(v) : r_.plain(v));
+    for (const Value& v : args) real.push_back(r_.is_compiled(v) ? r_.compiled(v) : r_.plain(v));
     return real;
 }
 
 // Calls a function that only the outside can run: an effect, repeated at each call.
 vm::Values Recorder::call(const Value& f, std::span<const Value> args) {
     if (!r_.records()) {
-        const vm::Values real = unrecorded(f, args);
+        const vm::Values real = unrecorded(args);
         const vm::Watch unwatched(nullptr);
         return r_.host.call(f, real);
     }

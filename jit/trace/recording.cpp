@@ -9,6 +9,7 @@
 #include "jit/trace/placeholders.h"
 #include "jit/trace/region.h"
 #include "jit/trace/size_pattern.h"
+#include "jit/vm/prelude.h"
 
 namespace lunaria::trace {
 
@@ -425,10 +426,12 @@ Value Recording::plain(const Value& v) {
     return v;
 }
 
-void Recording::note_compiled(const Value& maker, vm::Values args) {
+Value Recording::alike(const Value& maker, vm::Values args) {
     for (size_t i = 1; i < args.size(); ++i) args[i] = plain(args[i]);
-    const void* const function = vm::identity_of(args[0]);
-    compiled_[function] = {maker, {}, std::move(args)};
+    const vm::OperatorFunction& calls = vm::prelude(vm::Prelude::alike);
+    Value made = vm::make_object<vm::Closure>(*calls.function, calls.owner, vm::Values{args[0]});
+    compiled_[vm::identity_of(made)] = {made, maker, {}, std::move(args)};
+    return made;
 }
 
 Value Recording::compiled(const Value& f) {

@@ -71,9 +71,9 @@ class Recording {
     // Notes a tensor that was made of plain values alone.
     void made(const Value& tensor);
     bool is_made(const Value& tensor) const { return constants_.contains(vm::identity_of(tensor)); }
-    // Notes that ms.jit, which is `maker`, was called with these arguments. For as long as the call is recorded the
-    // first of them, the function, stands for the result: a derivative knows it by its identity.
-    void note_compiled(const Value& maker, vm::Values args);
+    // What stands for the result of ms.jit, which is `maker`, for as long as the call is recorded: a function of its
+    // own that calls the first argument.
+    Value alike(const Value& maker, vm::Values args);
     // Once nothing is recorded: what `maker` makes, for the functions and the callers that see it; of other values the
     // same as outward().
     Value compiled(const Value& f);
@@ -171,10 +171,10 @@ class Recording {
     std::unordered_map<const void*, Value> functions_;
     std::unordered_set<const void*> foreign_;
     struct Compiled {
-        Value maker, made;
+        Value stand_in, maker, made;
         vm::Values args;
     };
-    std::unordered_map<const void*, Compiled> compiled_;  // by identity of the function
+    std::unordered_map<const void*, Compiled> compiled_;  // by identity of what stands for the result
     struct Handle {
         Value tensor, handle;
     };

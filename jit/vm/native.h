@@ -28,14 +28,15 @@ enum class Native : uint8_t {
     is_tensor,
     is_parameter,
     error,
-    handler,  // xpcall
-    check,    // assert
-    itself,   // its first argument
-    inside,   // whether this is a recording
-    ignored,  // has no influence on results
-    refused,  // the call is left to Lua
-    shape,    // of tensors: its result depends on their type
-    rank,     // of tensors: its result depends on their type without the sizes
+    handler,   // xpcall
+    check,     // assert
+    alike,     // another function that does what its first argument does
+    is_alike,  // whether such a function is asked about
+    inside,    // whether this is a recording
+    ignored,   // has no influence on results
+    refused,   // the call is left to Lua
+    shape,     // of tensors: its result depends on their type
+    rank,      // of tensors: its result depends on their type without the sizes
 };
 
 // Whether arguments are of these kinds, one letter each: A anything, N number, I number with an integer value, L the

@@ -88,6 +88,11 @@ constexpr Row kRows[] = {
   return {%6}
 }
 )"},
+    {Prelude::alike, R"(graph call(%0 f: ?, %1 ...: ?) captures 1 variadic {
+  %2 = call(%0, %1) : ?
+  return %2
+}
+)"},
     {Prelude::bound, R"(graph call(%0 f: ?, %1 first: ?, %2 ...: ?) captures 2 variadic {
   %3 = spread({%1}, %2) : ?
   %4 = call(%0, %3) : ?

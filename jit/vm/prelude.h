@@ -19,6 +19,7 @@ enum class Prelude : uint8_t {
     shadow_take,        // captured: shadow, key; -> nil, nil, the cotangent
     shadow,             // context, object, key -> its cotangent
     truth,              // captured: f; a, b -> whether f(a, b) is true, as a boolean
+    alike,              // captured: f; args... -> f(args...)
     bound,              // captured: f, first; args... -> f(first, args...)
     pcall,              // f, args... -> true, f(args...) or false, the error
     pcall_failed,       // the part of pcall after an error of f

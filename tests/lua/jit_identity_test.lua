@@ -42,6 +42,42 @@ t.test("a function that a derivative made is replaced by another", function()
   t.equal(ms.jit_report(f).calls, 80)
 end)
 
+t.test("what ms.jit gives within a compiled function is another function than the one that it was given", function()
+  local outer, is_jit = function(y) return y * 3 end, require "lunaria.jit".is_jit
+  local relu = ms.nn.ReLU()
+  local programs = {
+    function(y) local f = function(z) return z * 2 end local g = ms.jit(f) return g(y), g == f, rawequal(g, f), g ~= g end,
+    function(y) local g = ms.jit(outer) return g(y), g == outer, g == ms.jit(outer), g == g end,
+    function(y) local g = ms.jit(ms.jit(outer)) return g(y), is_jit(g), is_jit(outer), g == outer end,
+    function(y) local g = ms.jit(ops.sin) return g(y), g == ops.sin end,
+    function(y) local g = ms.jit(relu) return g(y), g == relu end,
+    function(y)
+      local f = function(z) return z * 2 end
+      local seen = { [f] = 1 }
+      local g = ms.jit(f)
+      return f(y) + g(y), seen[g], g ~= f and seen[f]
+    end,
+    function(y)
+      local memo = {}
+      local function compiled(f)
+        memo[f] = memo[f] or ms.jit(f)
+        return memo[f]
+      end
+      local f = function(z) return z * 2 end
+      return compiled(f)(y), compiled(f) == compiled(f), compiled(compiled(f)) == compiled(f)
+    end,
+  }
+  for i, plain in ipairs(programs) do
+    local expected = table.pack(plain(x))
+    local f = ms.jit(plain)
+    for _ = 1, 3 do t.equal(table.pack(f(x)), expected) end
+    assert(ms.jit_report(f).compiled_calls > 0, "program " .. i .. " was never compiled")
+    local gradient = ms.grad(function(y) return ops.sum((plain(y))) end)
+    local compiled = ms.jit(gradient)
+    for _ = 1, 3 do t.equal(compiled(x), gradient(x)) end
+  end
+end)
+
 t.test("a coroutine that a derivative made is replaced by another", function()
   local holder = {}
   local f = ms.jit(function(y)

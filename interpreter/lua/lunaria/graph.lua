@@ -51,7 +51,6 @@ local function jit(where, f, options)
     arguments.fail(where, "a function or another callable is expected, got " .. arguments.describe(f))
   end
   options = options_for(where, options)
-  if core.is_jit(f) then f = target(f) end
   return core.make(f, { fullgraph = options.fullgraph, ways = math.tointeger(options.limit),
     steps = math.tointeger(options.max_steps), level = options.jit_level })
 end
@@ -74,8 +73,8 @@ end
 -- cell:compile(options): what calls the cell, compiled.
 function G._compile(f, options) return jit("compile", f, options) end
 
--- What stands for f where graph mode compiled it without being asked. Where a call is recorded, ms.jit(f) is f itself: the question
--- leaves such a call to Lua, or where that is too late, f has no calls yet.
+-- What stands for f where graph mode compiled it without being asked. The question leaves a call that is recorded to Lua, or where
+-- that is too late, f has no calls yet.
 local function compiled_for(f)
   if core.is_jit(f) then return f end
   local compiled = f ~= nil and core.compiled(f) or nil
