@@ -393,13 +393,13 @@ t.test("a plain number in a closure that captures what is followed is not follow
     function(v) local k = 2.5 return (function() return v * tonumber(tostring(k)) end)() end,
     function(v) local k = 0.5 return (function() return ops.dropout(v * 2.5, k - 0.5) end)() end,
     function(v)
-      local n, k = v[0]:item(), 2.5
-      local function inner() return function() return v * tonumber(tostring(k)) + 0 * n end end
+      local m, k = v[0]:item(), 2.5
+      local function inner() return function() return v * tonumber(tostring(k)) + 0 * m end end
       return inner()()
     end,
     function(v)
       local k = 1.5
-      local function f(u, n) if n == 0 then return u * tonumber(tostring(k)) + v end return f(u + 0 * v, n - 1) end
+      local function f(u, left) if left == 0 then return u * tonumber(tostring(k)) + v end return f(u + 0 * v, left - 1) end
       return f(v, 3)
     end,
     function(v)
