@@ -393,8 +393,8 @@ t.test("a plain number in a closure that captures what is followed is not follow
     function(v) local k = 2.5 return (function() return v * tonumber(tostring(k)) end)() end,
     function(v) local k = 0.5 return (function() return ops.dropout(v * 2.5, k - 0.5) end)() end,
     function(v)
-      local m, k = v[0]:item(), 2.5
-      local function inner() return function() return v * tonumber(tostring(k)) + 0 * m end end
+      local first, k = v[0]:item(), 2.5
+      local function inner() return function() return v * tonumber(tostring(k)) + 0 * first end end
       return inner()()
     end,
     function(v)
