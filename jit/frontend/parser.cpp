@@ -134,6 +134,9 @@ void Parser::fail_at(const Span& span, std::string message, std::string expected
         if (!hint_of_line.empty()) problem.hint = std::move(hint_of_line);
     }
     problem.incomplete = at(eof);
+    const auto is_header = [](const Opening& o) { return o.kind == if_ || o.kind == for_ || o.kind == while_; };
+    const auto header = std::find_if(open_.rbegin(), open_.rend(), is_header);
+    if (header != open_.rend()) blame_python_colon(chunk_.source(), header->line, problem);
     std::uint32_t last_line = 0;
     for (const Opening& opening : open_) {
         problem.open_lines += opening.line != last_line;
@@ -208,27 +211,17 @@ void Parser::fail_expected(TokenKind kind, std::string hint) {
 namespace {
 
 // What opens a block in other languages, behind a condition whose block begins with the word.
-std::string hint_for_colon(std::string_view word) {
-    return str("write '", word, "' instead of ':', and 'end' after the block");
-}
 std::string hint_for_braces(std::string_view word) {
     return str("a block stands between '", word, "' and 'end', not in braces");
 }
 
 }  // namespace
 
-// Where a line of another language ends behind a condition, in a colon or a block in braces, and Lua read on: reports
-// that place.
+// Where a block in braces stands behind a condition, as in other languages, and Lua read on: reports that place.
 void Parser::fail_at_end_of_condition(TokenKind kind, const Expr& condition) {
     const std::string word(spelling(kind)), expected = str("'", word, "'");
     const Expr* last = &condition;
     while (const auto* binary = last->get_if<Binary>()) last = binary->right;
-    const auto* method = last->get_if<MethodCall>();
-    if (method && chunk_.position(method->object->span.end).line < method->name_span.line) {
-        const std::uint32_t colon = method->object->span.end;
-        const auto place = chunk_.position(colon);
-        fail_at({colon, colon + 1, place.line, place.column}, expected + " expected", expected, hint_for_colon(word));
-    }
     const auto* call = last->get_if<Call>();
     if (call && call->arguments.size() == 1 && call->arguments[0]->kind == ExprKind::table)
         fail_at(token_.span.line == call->open.line && !at(eof) ? token_.span : call->open, expected + " expected",

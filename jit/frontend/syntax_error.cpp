@@ -131,15 +131,18 @@ bool has_lambda(std::string_view line) {
 
 constexpr std::string_view kListByLoop = "a list is made by a loop: for i = 1, n do t[i] = … end";
 
-constexpr BareName kPythonBlocks[] = {
-    {"if", "write 'then' instead of ':', and 'end' after the block"},
-    {"elif", "write 'elseif … then'"},
-    {"else", "'else' has no ':', and the block ends with 'end'"},
-    {"for", "write 'do' instead of ':', and 'end' after the block"},
-    {"while", "write 'do' instead of ':', and 'end' after the block"},
-    {"try", "errors are caught with pcall(f, …)"},
-    {"except", "errors are caught with pcall(f, …)"},
-    {"finally", "errors are caught with pcall(f, …)"},
+constexpr std::string_view kCaught = "errors are caught with pcall(f, …)";
+
+// Words that open a block in Python; `begins`: the word behind the condition in Lua.
+struct PythonBlock {
+    std::string_view word, begins, hint;
+};
+
+constexpr PythonBlock kPythonBlocks[] = {
+    {"if", "then", {}},      {"for", "do", {}},
+    {"while", "do", {}},     {"elif", {}, "write 'elseif … then'"},
+    {"try", {}, kCaught},    {"else", {}, "'else' has no ':', and the block ends with 'end'"},
+    {"except", {}, kCaught}, {"finally", {}, kCaught},
 };
 
 std::string_view trimmed(std::string_view line) {
@@ -147,14 +150,37 @@ std::string_view trimmed(std::string_view line) {
     return begin == line.npos ? std::string_view() : line.substr(begin, end - begin + 1);
 }
 
-// The hint for a line that opens a block as in Python, "while True:"; empty for others.
-std::string_view hint_for_python_block(std::string_view line) {
+// The colon of "if c: f()" and "if c:", which stands behind the condition with a blank or nothing behind it and calls
+// no method; npos: there is none.
+size_t python_colon(std::string_view line) {
+    int depth = 0;
+    for (size_t i = 0; i < line.size() && !line.substr(i).starts_with("--"); ++i) {
+        const char c = line[i];
+        if (c == '"' || c == '\'') {
+            i = std::min(line.find(c, i + 1), line.size());
+            continue;
+        }
+        depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+        if (c != ':' || depth != 0 || i == 0) continue;
+        const char before = line[i - 1], behind = i + 1 == line.size() ? ' ' : line[i + 1];
+        if (before == ' ' || before == ':' || (behind != ' ' && behind != '\t')) continue;
+        const std::string_view header = line.substr(0, i);
+        return has_words(header, "then") || has_words(header, "do") ? line.npos : i;
+    }
+    return line.npos;
+}
+
+// The word of Python with which the line begins, where it opens a block; null: it is no such line.
+const PythonBlock* python_block(std::string_view line) {
     line = trimmed(line);
-    const bool has_block = line.starts_with("try:") || line.starts_with("except:") || line.starts_with("else:");
-    if (!has_block && (!line.ends_with(':') || line.ends_with("::"))) return {};
-    for (const BareName& block : kPythonBlocks)
-        if (line.starts_with(block.name) && !is_part_of_name(line[block.name.size()])) return block.hint;
-    return {};
+    const auto end = std::ranges::find_if_not(line, is_part_of_name);
+    const std::string_view word = line.substr(0, static_cast<size_t>(end - line.begin()));
+    const auto block = std::ranges::find(kPythonBlocks, word, &PythonBlock::word);
+    return block == std::end(kPythonBlocks) || python_colon(line) == line.npos ? nullptr : block;
+}
+
+std::string hint_for(const PythonBlock& block) {
+    return block.begins.empty() ? std::string(block.hint) : hint_for_colon(block.begins);
 }
 
 // The line that ends before a place, without empty ones.
@@ -210,7 +236,7 @@ constexpr BareName kBareNames[] = {
     {"include", "load a module with local name = require \"name\""},
     {"switch", "Lua has no 'switch': use if … elseif … else … end"},
     {"match", "Lua has no 'match': use if … elseif … else … end"},
-    {"try", "errors are caught with pcall(f, …)"},
+    {"try", kCaught},
     {"throw", "raise an error with error(message)"},
     {"raise", "raise an error with error(message)"},
     {"pass", "an empty block needs nothing between its keywords"},
@@ -222,9 +248,9 @@ constexpr BareName kBareNames[] = {
      "local file <close> = io.open(name)"},
     {"del", "a variable is emptied by x = nil"},
     {"global", "a variable without 'local' is global"},
-    {"except", "errors are caught with pcall(f, …)"},
-    {"catch", "errors are caught with pcall(f, …)"},
-    {"finally", "errors are caught with pcall(f, …)"},
+    {"except", kCaught},
+    {"catch", kCaught},
+    {"finally", kCaught},
     {"yield", "a coroutine gives values by coroutine.yield(…)"},
     {"async", "coroutines are made by coroutine.wrap(f)"},
     {"await", "coroutines are made by coroutine.wrap(f)"},
@@ -300,7 +326,7 @@ std::string hint_for_line(std::string_view source, const Span& found) {
         return "Lua has no 'switch': write if x == 1 then … elseif x == 2 then … end";
     if (has_lambda(line)) return "write an anonymous function as function(x) return … end";
     for (const std::string_view of : {line, line_before(source, found.begin)})
-        if (const std::string_view hint = hint_for_python_block(of); !hint.empty()) return std::string(hint);
+        if (const PythonBlock* block = python_block(of)) return hint_for(*block);
     if (line.find("\"\"\"") != line.npos || line.find("'''") != line.npos)
         return "a text of several lines stands in [[ ]], a comment behind --";
     if (has_comprehension(line)) return std::string(kListByLoop);
@@ -311,6 +337,26 @@ std::string hint_for_line(std::string_view source, const Span& found) {
     for (const Slip& slip : kWordsOfLines)
         if (has_words(line, slip.text)) return std::string(slip.hint);
     return {};
+}
+
+std::string hint_for_colon(std::string_view begins) {
+    return str("write '", begins, "' instead of ':', and 'end' after the block");
+}
+
+void blame_python_colon(std::string_view source, std::uint32_t line, Problem& problem) {
+    size_t begin = 0;
+    for (std::uint32_t i = 1; i < line && begin != source.npos; ++i) begin = source.find('\n', begin) + 1;
+    const std::string_view header = without_line_end(source.substr(std::min(begin, source.size())));
+    const PythonBlock* block = python_block(header);
+    if (!block || block->begins.empty()) return;
+    const auto column = static_cast<std::uint32_t>(python_colon(header));
+    const auto place = static_cast<std::uint32_t>(begin) + column;
+    if (place > problem.span.begin) return;
+    problem = {{place, place + 1, line, column + 1},
+               str("'", block->begins, "' expected"),
+               "':'",
+               str("'", block->begins, "'"),
+               hint_for(*block)};
 }
 
 std::string hint_for_bare_name(std::string_view name, TokenKind next) {

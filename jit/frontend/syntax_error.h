@@ -52,6 +52,11 @@ std::string quoted_for_message(std::string_view text);
 std::string hint_for_slip(std::string_view source, const Span& previous, const Span& found);
 // The same, by words anywhere in the line: `lambda x: x`, `x is None`, and "=x", which showed a value in Lua 5.1.
 std::string hint_for_line(std::string_view source, const Span& found);
+// Where a colon stands in the place of the word with which a block begins.
+std::string hint_for_colon(std::string_view begins);
+// Where the header of a block, which begins on the line, has such a colon before the problem, as in "while True:" and
+// "if c: f()", that is the problem, and more text would not mend it.
+void blame_python_colon(std::string_view source, std::uint32_t line, Problem& problem);
 // The same for a statement that is a bare name: `continue`, `var x`, `print x`.
 std::string hint_for_bare_name(std::string_view name, TokenKind next);
 

@@ -24,14 +24,38 @@ TEST(Interactive, KnowsIncompleteInput) {
                              "repeat f()", "while x do y = 1",
                              "x = 'a\\",   "x = 'a\\z  ",
                              "a, b =",     "if a then b() else",
-                             "::x"})
+                             "::x",        "if a:b()",
+                             "if a : b()", "while a do b:"})
         EXPECT_EQ(completeness(text), Completeness::incomplete) << text;
 }
 
 TEST(Interactive, KnowsInvalidInput) {
-    for (const char* text : {"x = 'abc", "x = )", "end", "1 1", "x y", "break", "goto nowhere", "x = 1 = 2", "for 1",
-                             "local x <const> = 1; x = 2", "x = \"a\\q\"", "f())", "if a then b() end end", "x = 3x",
-                             "function f() return ... end"})
+    for (const char* text : {"x = 'abc",
+                             "x = )",
+                             "end",
+                             "1 1",
+                             "x y",
+                             "break",
+                             "goto nowhere",
+                             "x = 1 = 2",
+                             "for 1",
+                             "local x <const> = 1; x = 2",
+                             "x = \"a\\q\"",
+                             "f())",
+                             "if a then b() end end",
+                             "x = 3x",
+                             "function f() return ... end",
+                             "for i in range(3):",
+                             "for i in range(3): print(i)",
+                             "if x > 1: print(x)",
+                             "if not x: print(x)",
+                             "if x[\"a: b\"]: y = 1",
+                             "while True: pass",
+                             "while x: y",
+                             "if x: return",
+                             "while True: print(",
+                             "else:",
+                             "def f(x): return x"})
         EXPECT_EQ(completeness(text), Completeness::invalid) << text;
 }
 
