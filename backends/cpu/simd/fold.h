@@ -116,6 +116,8 @@ struct Step {
     }
     [[gnu::always_inline]] static Step load(const T* x) {
         Step s;
+        // Left to itself, GCC copies the numbers to the stack in a loop of half registers and waits for them there.
+#pragma GCC unroll 16
         for (int k = 0; k < kParts; ++k) __builtin_memcpy(&s.part[k], x + k * kWidth, sizeof(Vector<T>));
         return s;
     }
@@ -130,6 +132,7 @@ struct Step {
         return load(some);
     }
     [[gnu::always_inline]] void store(T* to) const {
+#pragma GCC unroll 16
         for (int k = 0; k < kParts; ++k) __builtin_memcpy(to + k * kWidth, &part[k], sizeof(Vector<T>));
     }
     // The first `count`; the others are 0.
