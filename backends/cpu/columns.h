@@ -65,6 +65,20 @@ std::vector<double> column_totals(const T* x, int64_t given_rows, int64_t column
     return totals;
 }
 
+// Narrow blocks, several rows of which make one step, and of few rows: their sums need no memory.
+inline bool is_small_block(int64_t rows, int64_t columns) { return columns < kSumLanes && rows < kSumRows; }
+
+// column_totals of a small block, in sums[0 .. columns); the others, up to 2 * kSumLanes, are working memory.
+template <class T, class Add>
+void small_totals(const T* x, int64_t given_rows, int64_t columns, double* sums, Add add) {
+    const int64_t lanes = lanes_of_sum(columns), width = lanes * columns;
+    const int64_t rows = given_rows / lanes, longer = given_rows % lanes * columns;
+    std::fill_n(sums, width, 0.0);
+    if (longer > 0) add(x, rows + 1, longer, width, int64_t{0}, sums);
+    if (rows > 0) add(x + longer, rows, width - longer, width, longer, sums + longer);
+    join_lanes(sums, lanes, columns, [](double a, double b) { return a + b; });
+}
+
 // Sums of the squares of the differences from `from`, by column; in float64 where they leave the range of T.
 template <class T, class From>
 std::vector<double> square_totals(const T* x, int64_t rows, int64_t columns, From from) {

@@ -95,14 +95,20 @@ bool accumulate(const KernelCall& c, bool mean) {
     visit_dtype(x.dtype(), [&](auto tag) {
         using T = typename decltype(tag)::type;
         using A = Accumulator<T>;
-        if constexpr (std::is_arithmetic_v<T> || kIsComplex<T>) {
-            using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
-            Out* out = result.data<Out>();
+        auto reduce = [&]<class Element, class Out, class Total>(const Element* in, Out* out, Total) {
             for (int64_t o = 0; o < layout.outputs; ++o) {
-                A total = reduce_one<R, A>(x.data<T>(), layout, layout.start(o));
-                if (mean) total = total / static_cast<A>(static_cast<double>(layout.count));
+                Total total = reduce_one<R, Total>(in, layout, layout.start(o));
+                if (mean) total = total / static_cast<Total>(static_cast<double>(layout.count));
                 out[o] = static_cast<Out>(total);
             }
+        };
+        if constexpr (kIsComplex<T> && std::is_same_v<R, Sum>) {
+            using Part = typename T::value_type;
+            layout = layout.of_parts();
+            reduce(static_cast<const Part*>(x.raw()), static_cast<Part*>(result.raw()), double{});
+        } else if constexpr (std::is_arithmetic_v<T> || kIsComplex<T>) {
+            using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+            reduce(x.data<T>(), result.data<Out>(), A{});
         }
     });
     if (!result.same_body(c.out[0])) copy_elements(result, c.out[0]);

@@ -74,6 +74,23 @@ struct ReduceLayout {
         reduced_strides = reversed(strides[1]);
     }
 
+    // Of complex numbers, each part of which is reduced by itself: their parts.
+    ReduceLayout of_parts() const {
+        ReduceLayout l = *this;
+        for (int i = 0; i < kept.rank(); ++i) l.kept_strides[i] *= 2;
+        for (int i = 0; i < reduced.rank(); ++i) l.reduced_strides[i] *= 2;
+        l.outputs *= 2;
+        const int last = kept.rank() - 1;
+        if (last >= 0 && kept_strides[last] == 1) {
+            l.kept[last] *= 2;
+            l.kept_strides[last] = 1;
+        } else {
+            l.kept.push_back(2);
+            l.kept_strides.push_back(1);
+        }
+        return l;
+    }
+
     // The offset of a result's first element.
     int64_t start(int64_t output) const {
         int64_t offset = 0;

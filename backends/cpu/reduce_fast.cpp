@@ -29,6 +29,18 @@ void sums(const Pattern& p, const T* x, Row row, Columns columns, Across across,
         for (int64_t i = 0; i < rows; ++i) store(first + i, totals[i]);
     });
     if (short_rows) return;
+    if (p.inner > 1 && is_small_block(p.n, p.inner)) {
+        parallel_for(p.outer, worthwhile_rows(p.n * p.inner), [&](int64_t begin, int64_t end) {
+            double totals[2 * kSumLanes];
+            for (int64_t o = begin; o < end; ++o) {
+                small_totals(x + o * p.n * p.inner, p.n, p.inner, totals,
+                             [&](const T* part, int64_t rows, int64_t width, int64_t stride, int64_t first,
+                                 double* out) { columns(o, part, rows, width, stride, first, out); });
+                for (int64_t i = 0; i < p.inner; ++i) store(o * p.inner + i, totals[i]);
+            }
+        });
+        return;
+    }
     if (p.inner > 1) {
         for (int64_t o = 0; o < p.outer; ++o) {
             auto totals = column_totals(x + o * p.n * p.inner, p.n, p.inner,
@@ -98,26 +110,30 @@ void sum_rows(const Pattern& p, const T* x, T* out, Stored stored) {
 
 template <bool mean>
 bool sum_fast(const KernelCall& c) {
-    if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
-    return with_real(c.out[0].dtype(), [&](auto zero) {
+    const DType dtype = c.out[0].dtype();
+    if (c.tensor(0).dtype() != dtype) return false;
+    const bool pairs = is_complex(dtype);
+    return with_real(pairs ? part_of(dtype) : dtype, [&](auto zero) {
         using T = decltype(zero);
         // A sum over all elements, as in losses.
-        const bool all = c.args[1].is_nil();
-        const Pattern p = all ? Pattern(c.tensor(0).size()) : Pattern(reduce_layout(c));
+        const bool all = c.args[1].is_nil() && !pairs;
+        const Pattern p = all     ? Pattern(c.tensor(0).size())
+                          : pairs ? Pattern(reduce_layout(c).of_parts())
+                                  : Pattern(reduce_layout(c));
         if (!p.known) return false;
         const ReduceLoops<T>& loops = reduce_loops<T>();
-        T* out = c.out[0].data<T>();
+        const T* x = static_cast<const T*>(c.tensor(0).raw());
+        T* out = static_cast<T*>(c.out[0].raw());
         auto stored = [count = static_cast<double>(p.n * p.repeat)](double total) {
             return static_cast<T>(mean ? total / count : total);
         };
         const bool rows = p.inner == 1 && p.repeat == 1 && (p.outer >= 16 || p.n <= kThreadElements);
         if (rows && (p.n > kShortRow || p.outer < 4)) {
-            sum_rows(p, c.tensor(0).data<T>(), out, stored);
+            sum_rows(p, x, out, stored);
             return true;
         }
         sums(
-            p, c.tensor(0).data<T>(),
-            [sum = sum_loop<T>(p)](int64_t, const T* from, int64_t n) { return sum(from, n); },
+            p, x, [sum = sum_loop<T>(p)](int64_t, const T* from, int64_t n) { return sum(from, n); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.sum_columns(from, rows, width, stride, totals);
             },

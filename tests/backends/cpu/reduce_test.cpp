@@ -143,6 +143,30 @@ TEST_F(Reduce, every_instruction_set_reduces_as_the_plain_kernels_do) {
             }
 }
 
+TEST_F(Reduce, complex_numbers_are_summed_part_by_part) {
+    for (const Shape& shape : {Shape{70}, Shape{300, 8}, Shape{9, 40, 2}, Shape{3, 2, 300}, Shape{4, 1, 5, 7}})
+        for (int axis = 0; axis < shape.rank(); ++axis) {
+            const Tensor re = apply("randn", {shape}).tensor(), im = apply("randn", {shape}).tensor();
+            const Value x = apply("complex", {re, im});
+            for (const char* op : {"sum", "mean"}) {
+                set_current_device(&cpu::plain_device());
+                const Value plain = apply(op, {x, axis}), parts = apply("view_as_real", {plain});
+                const std::vector<double> got = numbers(parts), first = numbers(apply(op, {re, axis})),
+                                          second = numbers(apply(op, {im, axis}));
+                for (size_t i = 0; i < first.size(); ++i) {
+                    EXPECT_NEAR(got[2 * i], first[i], 1e-5) << op << str(shape, " axis ", axis);
+                    EXPECT_NEAR(got[2 * i + 1], second[i], 1e-5) << op << str(shape, " axis ", axis);
+                }
+                set_current_device(&cpu::device());
+                for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+                    if (!cpu::isa_available(isa)) continue;
+                    cpu::set_isa(isa);
+                    EXPECT_TRUE(same_value(apply(op, {x, axis}), plain)) << op << str(shape, " axis ", axis);
+                }
+            }
+        }
+}
+
 TEST_F(Reduce, every_instruction_set_has_the_norms_of_the_plain_kernels) {
     for (const std::string& shape : kShapes)
         for (bool special : {false, true})
