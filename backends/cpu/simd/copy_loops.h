@@ -14,9 +14,13 @@ using TransposeLoop = void (*)(const void* from, int64_t from_stride, void* to, 
 // to[i] = *from, to[i] = from[-i], or to[i] = from[2 * i]
 using RunLoop = void (*)(const void* from, void* to, int64_t count);
 
+// to[i * parts + k] = from[k][i]
+using InterleaveLoop = void (*)(const void* const* from, void* to, int64_t count);
+
 struct CopyLoops {
     TransposeLoop transpose[4];  // elements of 1, 2, 4, 8 bytes
     RunLoop fill[4], reverse[4], every_other[4];
+    InterleaveLoop interleave[3][4];  // two, three or four parts
     // to[i] += from[i] * factor
     void (*add_f32)(float* to, const float* from, float factor, int64_t count);
     void (*add_f64)(double* to, const double* from, double factor, int64_t count);

@@ -114,6 +114,23 @@ TEST_F(Layout, elementwise_operators_compute_the_same_from_views_as_from_copies)
     }
 }
 
+TEST_F(Layout, parts_with_one_element_in_each_row_are_joined) {
+    for (Isa isa : isas()) {
+        cpu::set_isa(isa);
+        for (DType dtype : {DType::i8, DType::bf16, DType::f32, DType::f64, DType::boolean})
+            for (size_t parts : {2, 3, 4, 5})
+                for (int64_t n : {1, 7, 100, 4000}) {
+                    std::vector<Value> list;
+                    for (size_t k = 0; k < parts; ++k) list.emplace_back(numbers(dtype, {n}, k));
+                    const Tensor got = call("stack", {Value::list(list), Value(-1)}).tensor();
+                    for (size_t k = 0; k < parts; ++k)
+                        expect_same_bits(
+                            Value(got.view({n}, {static_cast<int64_t>(parts)}, static_cast<int64_t>(k)).copy()),
+                            list[k], str(name_of(dtype), ' ', parts, " of ", n));
+                }
+    }
+}
+
 TEST_F(Layout, short_rows_have_the_bits_of_the_plain_kernels) {
     for (DType dtype :
          {DType::f32, DType::f64, DType::boolean, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64})
