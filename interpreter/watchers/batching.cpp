@@ -102,44 +102,7 @@ class Batcher final : public vm::Region, public Builder {
         const Native kind = native(f);
         // Nothing is compiled within a batch, as within a recording.
         if (kind == Native::inside) return {Value(true)};
-        const bool plain = std::ranges::all_of(
-            args, [](const Value& v) { return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string; });
-        bool known = false;
-        switch (kind) {
-            case Native::select:
-            case Native::check:
-            case Native::type_of:
-            case Native::get_metatable:
-            case Native::raw_equal:
-            case Native::raw_length:
-            case Native::next_key:
-            case Native::ipairs:
-            case Native::is_tensor:
-            case Native::is_parameter:
-            case Native::ignored:
-            case Native::alike:
-            case Native::is_alike:
-            case Native::shape:
-            case Native::rank:
-                known = true;
-                break;
-            case Native::pairs:
-                known =
-                    !args.empty() && host_.is_table(args[0]) && inner_.metamethod(args[0], args[0], "__pairs").is_nil();
-                break;
-            case Native::set_metatable:
-                known = !args.empty() && is_own(args[0]);
-                break;
-            case Native::pure:
-                known = plain;
-                break;
-            case Native::reader:
-                known = std::ranges::none_of(args, [&](const Value& v) { return holds_sample(v, 0); });
-                break;
-            default:
-                break;
-        }
-        known = known || std::ranges::find(looking_, c_function(f)) != looking_.end();
+        const bool known = only_looks(kind, args) || std::ranges::find(looking_, c_function(f)) != looking_.end();
         if (!known) throw not_for_a_batch(str(host_.describe(f), " is called"));
         return inner_.call(f, args);
     }
@@ -378,6 +341,40 @@ class Batcher final : public vm::Region, public Builder {
     // Whether the value stands for samples, of this batch or of one around it.
     bool is_sample(const Value& v) const {
         return v.is_tensor() && (samples_.contains(v.tensor().body()) || (around_ && around_->is_sample(v)));
+    }
+    // Whether such a function of the host, called with these arguments, does the same for every sample.
+    bool only_looks(Native kind, std::span<const Value> args) {
+        switch (kind) {
+            case Native::select:
+            case Native::check:
+            case Native::type_of:
+            case Native::get_metatable:
+            case Native::raw_equal:
+            case Native::raw_length:
+            case Native::next_key:
+            case Native::ipairs:
+            case Native::is_tensor:
+            case Native::is_parameter:
+            case Native::ignored:
+            case Native::alike:
+            case Native::is_alike:
+            case Native::shape:
+            case Native::rank:
+                return true;
+            case Native::pairs:
+                return !args.empty() && host_.is_table(args[0]) &&
+                       inner_.metamethod(args[0], args[0], "__pairs").is_nil();
+            case Native::set_metatable:
+                return !args.empty() && is_own(args[0]);
+            case Native::pure:
+                return std::ranges::all_of(args, [](const Value& v) {
+                    return v.kind() <= Value::Kind::dtype || v.kind() == Value::Kind::string;
+                });
+            case Native::reader:
+                return std::ranges::none_of(args, [&](const Value& v) { return holds_sample(v, 0); });
+            default:
+                return false;
+        }
     }
     bool holds_sample(const Value& v, int depth) const {
         if (is_sample(v)) return true;
