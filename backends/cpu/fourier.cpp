@@ -137,8 +137,6 @@ void scatter(const Complex64* pairs, Complex64* to, const Lines& lines, const St
 float* floats(Complex64* pairs) { return reinterpret_cast<float*>(pairs); }
 const float* floats(const Complex64* pairs) { return reinterpret_cast<const float*>(pairs); }
 
-SplitNumbers behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
-
 void clear(Complex64* pairs, int64_t begin, int64_t end) {
     for_elements(end - begin, [&](int64_t i) { pairs[begin + i] = Complex64(); });
 }

@@ -95,8 +95,6 @@ void multiply(const SplitArray& x, const SplitArray& factor, int64_t count, int6
     });
 }
 
-SplitNumbers numbers_behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
-
 int64_t times_modulo(int64_t a, int64_t b, int64_t n) {
     return static_cast<int64_t>(static_cast<unsigned __int128>(a) * static_cast<uint64_t>(b) %
                                 static_cast<uint64_t>(n));
@@ -226,7 +224,7 @@ void FourierPlan::convolve_cyclic(SplitArray& x, SplitArray& scratch, int64_t si
     const SplitNumbers zero{first.data(), first.data() + signals}, sum{zero.im + signals, zero.im + 2 * signals};
     copy(x.numbers(), signals, zero);
     for_elements(length, [&, from = x.numbers(), to = scratch.numbers()](int64_t q) {
-        copy(numbers_behind(from, powers_[static_cast<size_t>(q)] * signals), signals, numbers_behind(to, q * signals));
+        copy(behind(from, powers_[static_cast<size_t>(q)] * signals), signals, behind(to, q * signals));
     });
     (*cyclic_)(scratch, x, signals);
     copy(scratch.numbers(), signals, sum);
@@ -297,7 +295,7 @@ void FourierPlan::in_two_steps(const SplitArray& between, Read read, Write write
     };
     side_by_side(width, *across_, [&](SplitArray& column, SplitArray& other, int64_t first, int64_t count) {
         const SplitNumbers in = column.numbers();
-        for (int64_t i = 0; i < height; ++i) read(i * width + first, count, numbers_behind(in, i * count));
+        for (int64_t i = 0; i < height; ++i) read(i * width + first, count, behind(in, i * count));
         (*across_)(column, other, count);
         SplitArray roots(kSideBySide);
         for (int64_t j = 0; j < count; ++j)
@@ -305,10 +303,10 @@ void FourierPlan::in_two_steps(const SplitArray& between, Read read, Write write
         loops.turn_and_part(column.numbers(), roots.numbers(), height, count, between.numbers(), first, width);
     });
     side_by_side(height, *along_, [&](SplitArray& row, SplitArray& other, int64_t first, int64_t count) {
-        copy(numbers_behind(between.numbers(), first * width), count * width, row.numbers());
+        copy(behind(between.numbers(), first * width), count * width, row.numbers());
         (*along_)(row, other, count);
         const SplitNumbers out = row.numbers();
-        for (int64_t i = 0; i < width; ++i) write(i * height + first, count, numbers_behind(out, i * count));
+        for (int64_t i = 0; i < width; ++i) write(i * height + first, count, behind(out, i * count));
     });
 }
 
@@ -316,8 +314,8 @@ void FourierPlan::operator()(SplitArray& x, SplitArray& scratch, int64_t signals
     const SplitNumbers numbers = x.numbers();
     if (across_)
         return in_two_steps(
-            scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(numbers_behind(numbers, at), count, to); },
-            [&](int64_t at, int64_t count, SplitNumbers from) { copy(from, count, numbers_behind(numbers, at)); });
+            scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(behind(numbers, at), count, to); },
+            [&](int64_t at, int64_t count, SplitNumbers from) { copy(from, count, behind(numbers, at)); });
     if (cyclic_) return convolve_cyclic(x, scratch, signals);
     if (!padded_) return pass_by_pass(x, scratch, signals);
     if (padded_->across_) return convolve_long(x, scratch);
@@ -340,21 +338,21 @@ void FourierPlan::convolve_long(const SplitArray& x, const SplitArray& scratch) 
         scratch,
         [&](int64_t at, int64_t count, SplitNumbers to) {
             const int64_t given = std::clamp<int64_t>(n_ - at, 0, count);
-            copy(numbers_behind(numbers, at), given, to);
-            loops.multiply(to, numbers_behind(chirp, at), given, 1, false);
+            copy(behind(numbers, at), given, to);
+            loops.multiply(to, behind(chirp, at), given, 1, false);
             std::fill_n(to.re + given, count - given, 0.0);
             std::fill_n(to.im + given, count - given, 0.0);
         },
         [&](int64_t at, int64_t count, SplitNumbers from) {
-            loops.multiply(from, numbers_behind(filter, at), count, 1, true);
-            copy(from, count, numbers_behind(numbers, at));
+            loops.multiply(from, behind(filter, at), count, 1, true);
+            copy(from, count, behind(numbers, at));
         });
     padded_->in_two_steps(
-        scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(numbers_behind(numbers, at), count, to); },
+        scratch, [&](int64_t at, int64_t count, SplitNumbers to) { copy(behind(numbers, at), count, to); },
         [&](int64_t at, int64_t count, SplitNumbers from) {
             const int64_t wanted = std::clamp<int64_t>(n_ - at, 0, count);
-            loops.multiply(from, numbers_behind(back, at), wanted, 1, true);
-            copy(from, wanted, numbers_behind(numbers, at));
+            loops.multiply(from, behind(back, at), wanted, 1, true);
+            copy(from, wanted, behind(numbers, at));
         });
 }
 

@@ -16,6 +16,8 @@
 
 namespace lunaria::cpu {
 
+inline SplitNumbers behind(const SplitNumbers& x, int64_t i) { return {x.re + i, x.im + i}; }
+
 // Numbers with their real and imaginary parts apart; not initialised.
 class SplitArray {
   public:

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/nan.h"
+#include "backends/cpu/wrapping.h"
 #include "core/base/error.h"
 #include "core/ops/reduce.h"
 
@@ -21,15 +22,6 @@ namespace {
 template <class T>
 using Accumulator =
     std::conditional_t<std::is_integral_v<T>, int64_t, std::conditional_t<kIsComplex<T>, std::complex<double>, double>>;
-
-// Integers wrap, which in C++ only unsigned arithmetic may.
-template <class A, class F>
-A wrapping(A a, A b, F f) {
-    if constexpr (std::is_integral_v<A>)
-        return static_cast<A>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
-    else
-        return f(a, b);
-}
 
 struct Sum {
     template <class A>

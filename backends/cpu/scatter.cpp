@@ -4,6 +4,7 @@
 
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/positions.h"
+#include "backends/cpu/wrapping.h"
 #include "core/base/interrupt.h"
 
 namespace lunaria::cpu {
@@ -55,15 +56,6 @@ A quotient(const KernelCall& call, A a, A b) {
     return static_cast<A>(a / b);
 }
 
-// Integers wrap around, without the undefined overflow of signed arithmetic.
-template <class A, class F>
-A wrapping_sum(A a, A b, F f) {
-    if constexpr (std::is_integral_v<A>)
-        return static_cast<A>(f(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
-    else
-        return f(a, b);
-}
-
 template <class Where>
 void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, const Where& where,
                   const std::string& how) {
@@ -76,12 +68,9 @@ void scatter_into(const KernelCall& call, Tensor& out, const Tensor& updates, co
             where.combine(to, from, [f](T a, T b) { return static_cast<T>(f(static_cast<A>(a), static_cast<A>(b))); });
         };
         if (how == "none") return combine([](A, A b) { return b; });
-        if (how == "add")
-            return combine([](A a, A b) { return wrapping_sum(a, b, [](auto x, auto y) { return x + y; }); });
-        if (how == "sub")
-            return combine([](A a, A b) { return wrapping_sum(a, b, [](auto x, auto y) { return x - y; }); });
-        if (how == "mul")
-            return combine([](A a, A b) { return wrapping_sum(a, b, [](auto x, auto y) { return x * y; }); });
+        if (how == "add") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x + y; }); });
+        if (how == "sub") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x - y; }); });
+        if (how == "mul") return combine([](A a, A b) { return wrapping(a, b, [](auto x, auto y) { return x * y; }); });
         if (how == "div") return combine([&](A a, A b) { return quotient(call, a, b); });
         if constexpr (kIsComplex<T>) {
             throw dtype_error(call.op.name(), "complex numbers have no order: max and min need real ones");
@@ -161,9 +150,9 @@ bool segment(const KernelCall& call) {
                     T& element = to[id * inner + k];
                     A a = static_cast<A>(element), b = static_cast<A>(from[k]);
                     if constexpr (kHow == Segment::sum)
-                        element = static_cast<T>(wrapping_sum(a, b, [](auto x, auto y) { return x + y; }));
+                        element = static_cast<T>(wrapping(a, b, [](auto x, auto y) { return x + y; }));
                     else if constexpr (kHow == Segment::prod)
-                        element = static_cast<T>(wrapping_sum(a, b, [](auto x, auto y) { return x * y; }));
+                        element = static_cast<T>(wrapping(a, b, [](auto x, auto y) { return x * y; }));
                     // The first element replaces the mark of an empty segment, so that -inf stays -inf.
                     else if constexpr (kHow == Segment::max)
                         element = first ? from[k] : static_cast<T>(larger(a, b));

@@ -30,8 +30,6 @@ constexpr std::string_view kWithoutKernel[] = {"svd_factors", "cumsum", "cumprod
 
 constexpr size_t kTimesKept = 4096;
 
-void release_nothing(Storage&) {}
-
 // Half of the machine's memory, or the bytes given by LUNARIA_SEPARATE_MEMORY.
 size_t limit_of_environment() {
     if (const char* limit = std::getenv("LUNARIA_SEPARATE_MEMORY")) return std::strtoull(limit, nullptr, 10);
@@ -160,8 +158,8 @@ class Separate final : public Device, public graph::Backend {
         if (t.device() != this) throw state_error(name(), "a kernel was given a tensor of another device");
         const Storage& storage = *t.body()->storage;
         const auto elements = static_cast<int64_t>(storage.bytes / size_of(t.dtype()));
-        const Tensor whole =
-            Tensor::over(parts().memory.inside(storage.data), t.dtype(), {elements}, release_nothing, nullptr);
+        const Tensor whole = Tensor::over(
+            parts().memory.inside(storage.data), t.dtype(), {elements}, [](Storage&) {}, nullptr);
         return whole.view(t.shape(), t.strides(), t.offset());
     }
     Value inside(const Value& v) {

@@ -15,13 +15,13 @@ namespace lunaria {
 namespace {
 
 // Guarded by the lock of defined_ops().
-struct KnownCodes {
+struct ForeignOps {
     Registry registry;  // always empty: its address tells these operators from others
     std::unordered_map<std::string, const ForeignOp*> by_content;
 };
 
-KnownCodes& known_codes() {
-    static auto* instance = new KnownCodes;
+ForeignOps& foreign_ops() {
+    static auto* instance = new ForeignOps;
     return *instance;
 }
 
@@ -124,7 +124,7 @@ struct ForeignRules {
 };
 
 ForeignOp::ForeignOp(std::string name, std::string doc, std::vector<Input> inputs)
-    : Op("foreign()", known_codes().registry),
+    : Op("foreign()", foreign_ops().registry),
       name_(std::move(name)),
       doc_(std::move(doc)),
       inputs_(std::move(inputs)) {
@@ -153,7 +153,7 @@ const ForeignOp& ForeignOp::define(std::string name, std::string doc, std::strin
                                    Axes output, Function function, Function gradient) {
     DefinedOps& all = defined_ops();
     std::lock_guard lock(all.mutex);
-    KnownCodes& k = known_codes();
+    ForeignOps& k = foreign_ops();
     if (const auto found = k.by_content.find(content); found != k.by_content.end()) return *found->second;
     const std::string free = all.free_name(name);
     std::vector<Input> seen = inputs;
@@ -178,7 +178,7 @@ const ForeignOp& ForeignOp::define(std::string name, std::string doc, std::strin
 }
 
 const ForeignOp* foreign_op(const Op& op) {
-    return op.belongs_to(known_codes().registry) ? static_cast<const ForeignOp*>(&op) : nullptr;
+    return op.belongs_to(foreign_ops().registry) ? static_cast<const ForeignOp*>(&op) : nullptr;
 }
 
 std::span<const Kernel> ForeignOp::kernels_on(const Device& device) const {

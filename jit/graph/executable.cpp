@@ -37,8 +37,6 @@ struct StepState {
     Kept memory;  // of its kernel
 };
 
-void release_nothing(Storage&) {}
-
 // Marks work given to the device as one run.
 class Gathering {
   public:
@@ -142,8 +140,9 @@ struct Executable::Context {
             const Root& root = plan.roots[r];
             if (root.home == Root::Home::constant) roots[r] = root.constant;
             if (root.home == Root::Home::arena)
-                roots[r] = Tensor::over(arena.data() + root.offset, root.type.tensor.dtype, root.type.tensor.shape,
-                                        release_nothing, nullptr, p.place);
+                roots[r] = Tensor::over(
+                    arena.data() + root.offset, root.type.tensor.dtype, root.type.tensor.shape, [](Storage&) {},
+                    nullptr, p.place);
         }
         handles.resize(plan.handles.size());
         for (size_t h = 0; h < handles.size(); ++h)

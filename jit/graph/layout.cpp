@@ -13,8 +13,6 @@ namespace lunaria::graph {
 
 namespace {
 
-void keep_storage(Storage&) {}
-
 size_t arena_bytes_of(const TensorType& type) { return static_cast<size_t>(type.shape.size()) * size_of(type.dtype); }
 
 bool is_static_tensor(const ir::Node& node) {
@@ -53,7 +51,8 @@ class Arrangements::Zeros {
             at_ = at;
             bytes_ = bytes;
         }
-        return Tensor::over(at_, type.dtype, type.shape, keep_storage, nullptr);
+        return Tensor::over(
+            at_, type.dtype, type.shape, [](Storage&) {}, nullptr);
     }
 
   private:
