@@ -96,7 +96,7 @@ template <class V>
 [[gnu::always_inline]] inline V rounded(V x) {
 #if defined(__AVX512F__)
     asm("" : "+v"(x));
-#else
+#elif defined(__FMA__)
     asm("" : "+x"(x));
 #endif
     return x;
