@@ -189,6 +189,8 @@ void State::on_event(lua_State* L, lua_Debug* event) {
         lua_sethook(L, nullptr, 0, 0);
         state.hook(L);
     }
+    // One that came in between has set the hook that was just taken away.
+    if (interrupt_requested()) lua_sethook(L, on_event, kEvents, 1);
     if (visit_requested()) visit();
 }
 
@@ -196,6 +198,7 @@ void State::change_hook(lua_State* thread) noexcept {
     const lua_Hook now = lua_gethook(thread), wanted = line_hook_;
     if (now && now != last_line_hook_ && now != wanted) return;
     lua_sethook(thread, wanted, wanted ? LUA_MASKLINE : 0, 0);
+    if (interrupt_requested()) lua_sethook(thread, on_event, kEvents, 1);
 }
 
 void State::set_line_hook(lua_Hook hook) noexcept {

@@ -1,6 +1,10 @@
 #include "interpreter/session/session_functions.h"
 
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
@@ -83,16 +87,40 @@ struct SessionFunctions {
         return 1;
     }
 
-    static int interrupt(lua_State* L) {
+    // Ends all running code; no pcall can stop it.
+    static int leave(lua_State* L) {
+        session(L).exit_status_ = static_cast<int>(luaL_checkinteger(L, 1));
         session(L).interrupt();
         poll_interrupt();
         return 0;
     }
 
-    // Ends all running code; no pcall can stop it.
-    static int leave(lua_State* L) {
-        session(L).exit_status_ = static_cast<int>(luaL_checkinteger(L, 1));
-        return interrupt(L);
+    // run_shell(command) -> as os.execute. An interrupt that comes meanwhile ends the caller when the shell has ended.
+    // The C library's function ignores the signal before it has made the child, and one of that moment would be lost.
+    static int run_shell(lua_State* L) {
+        const std::string command = text(L, 1);
+        poll_interrupt();
+        posix_spawnattr_t attributes;
+        sigset_t none, interrupts;
+        sigemptyset(&none);
+        sigemptyset(&interrupts);
+        sigaddset(&interrupts, SIGINT);
+        posix_spawnattr_init(&attributes);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &interrupts);
+        const char* const words[] = {"sh", "-c", command.c_str(), nullptr};
+        pid_t child = 0;
+        errno = posix_spawn(&child, "/bin/sh", nullptr, &attributes, const_cast<char* const*>(words), environ);
+        posix_spawnattr_destroy(&attributes);
+        if (errno) return luaL_execresult(L, -1);
+        if (interrupt_requested()) kill(child, SIGINT);  // it came before the child was there to hear it
+        int status = 0;
+        while (waitpid(child, &status, 0) < 0)
+            if (errno != EINTR) return luaL_execresult(L, -1);
+        poll_interrupt();
+        errno = 0;  // Lua takes another value for a failure to start
+        return luaL_execresult(L, status);
     }
 
     static int set_next_input(lua_State* L) {
@@ -209,9 +237,8 @@ void redirect_input(lua_State* L, Session& session) {
     lua_pushlightuserdata(L, &session);
     lua_pushcclosure(L, protect<F::ask>, 1);
     lua_pushlightuserdata(L, &session);
-    lua_pushcclosure(L, protect<F::interrupt>, 1);
-    lua_pushlightuserdata(L, &session);
     lua_pushcclosure(L, protect<F::leave>, 1);
+    lua_pushcfunction(L, protect<F::run_shell>);
     lua_call(L, 3, 1);
     lua_setfield(L, LUA_REGISTRYINDEX, kRestoreInput);
 }

@@ -144,6 +144,33 @@ def test_signals_during_short_cells_end_nothing():
     kernel.still_works()
 
 
+def test_a_signal_of_any_moment_ends_a_cell_that_runs_a_shell():
+    # exec: a shell that starts a child of its own loses a signal of that moment.
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(60):
+            path = os.path.join(folder, str(number))
+            request = kernel.send(f"io.open('{path}', 'w'):close() os.execute('exec sleep 100')", stop_on_error=False)
+            while not os.path.exists(path):
+                pass
+            time.sleep(0.003 * number / 60)
+            by_signal()
+            same(kernel.collect(request).content["ename"], "Interrupted")
+
+
+def test_a_shell_that_is_interrupted_may_clean_up():
+    with tempfile.TemporaryDirectory() as folder:
+        told, ready = os.path.join(folder, "told"), os.path.join(folder, "ready")
+        request = kernel.send(f'os.execute("trap \'echo told >> {told}; exit 3\' INT; touch {ready}; '
+                              'while true; do sleep 0.01; done") print "on"')
+        while not os.path.exists(ready):
+            time.sleep(0.01)
+        by_signal()
+        cell = kernel.collect(request)
+        same((cell.status, cell.text()), ("error", ""))
+        with open(told, encoding="utf-8") as file:
+            same(file.read(), "told\n")
+
+
 def test_a_signal_to_the_threads_ends_nothing():
     for thread in os.listdir(f"/proc/{kernel.pid}/task"):
         # Process-directed signals go where they are not blocked, which is the main thread only.

@@ -1,7 +1,7 @@
 -- Replacements in Lua's library for a session that has a front end in place of a terminal: io.read, io.lines and the methods
--- of io.stdin ask the user, a signal that stops a child stops its cell, and os.exit closes the session in order. Called with the
--- functions that ask, interrupt and leave; gives a function that puts Lua's own back.
-local ask, interrupt, leave = ...
+-- of io.stdin ask the user, an interrupt ends a cell that waits for a shell, and os.exit closes the session in order. Called
+-- with the functions that ask, leave and run a shell; gives a function that puts Lua's own back.
+local ask, leave, run_shell = ...
 
 -- luacheck: globals io os
 local methods = getmetatable(io.stdin).__index
@@ -106,13 +106,11 @@ function io.lines(path, ...)
   return own.lines(path, ...)
 end
 
--- While a shell runs, the system keeps Ctrl-C from this process.
 function os.execute(command)
-  local ok, how, code = own.execute(command)
-  if how == "signal" and code == 2 or how == "exit" and code == 130 then
-    interrupt()
+  if command == nil then
+    return own.execute()
   end
-  return ok, how, code
+  return run_shell(command)
 end
 
 -- The cell ends where it stands, as at Ctrl-C; then `leave` is called.
