@@ -155,11 +155,7 @@ void copy_rows(const CopyPlan& plan) {
                 in_ranges(count, kLongRun / inner, [&](int64_t first, int64_t last) {
                     const T* const source = from + odometer.in + (at + first) * from_row;
                     T* const target = to + odometer.out + (at + first) * to_row;
-                    // Planes become the numbers of pixels.
-                    if (kHasLoops<T> && from_row == 1 && out == 1 && to_row == inner && inner <= 4)
-                        copy_loops().transpose[kLogWidth<T>](source, in, target, inner, inner, last - first, false);
-                    else
-                        copy_short_rows(source, from_row, in, target, to_row, out, last - first, inner);
+                    copy_short_rows(source, from_row, in, target, to_row, out, last - first, inner);
                 });
                 row += count;
             }

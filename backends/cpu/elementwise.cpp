@@ -315,6 +315,29 @@ Tensor laid_along(const Tensor& t, const Shape& shape) {
     return least == 1 && last >= kFar ? t.contiguous() : t;
 }
 
+// A small operand that changes several times within each of the result's rows and repeats along its first axes, as
+// numbers of channels do in the middle, laid out for one repetition: what repeats is then a row.
+Tensor laid_in_rows(const Tensor& t, const Shape& shape) {
+    constexpr size_t kMostBytes = 128 * 1024;
+    const int shift = shape.rank() - t.rank();
+    auto spread = [&](int axis) { return axis < shift || t.dim(axis - shift) == 1; };
+    Shape row;
+    Strides strides;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+        if (row.rank() == 0 && spread(axis)) continue;
+        row.push_back(shape[axis]);
+        strides.push_back(spread(axis) ? 0 : t.strides()[axis - shift]);
+    }
+    int64_t run = 1;
+    for (int axis = shape.rank(); axis-- > 0 && (shape[axis] == 1 || spread(axis) == spread(shape.rank() - 1));)
+        run *= shape[axis];
+    const int64_t size = row.size();
+    if (size == t.size() || run >= kLongRow || shape.size() < 4 * size ||
+        static_cast<size_t>(size) * size_of(t.dtype()) > kMostBytes)
+        return t;
+    return t.view(row, strides).contiguous();
+}
+
 // The loop for a call, and the dtype in which it takes operands.
 OpLoops::Entry loop_of(const Loops& tables, const KernelCall& call, bool plain, DType& dtype) {
     const OpLoops& loops = tables.ops[static_cast<size_t>(call.op.id)];
@@ -361,7 +384,7 @@ bool run_walk(const KernelCall& call, const Loops& tables, bool plain) {
             o.constant = true;
             continue;
         }
-        Tensor t = converted[k] = laid_along(v.tensor(), out.shape());
+        Tensor t = converted[k] = laid_in_rows(laid_along(v.tensor(), out.shape()), out.shape());
         bool alike = same_bits(t.dtype(), wanted, selects && !mask);
         ConvertLoop widen = alike ? nullptr : conversions[index_of(t.dtype())][index_of(wanted)];
         bool whole = t.size() == 1 && out.size() != 1;

@@ -72,6 +72,36 @@ void gather_any(const Walk& walk, const WalkOperand& o, const Index& index, int6
     }
 }
 
+// How a walk is divided. Long rows are processed one by one, so that most operands need no copy; several short ones are
+// gathered at a time. Blocks of whole rows hold the same elements of an operand that all rows share: one copy serves
+// for all.
+struct Blocks {
+    bool by_row, buffered;
+    int64_t size;
+    std::array<bool, kMostOperands> shared{};
+
+    explicit Blocks(const Walk& walk) : buffered(walk.narrow != nullptr) {
+        const auto last = static_cast<size_t>(walk.rank - 1);
+        const int64_t inner = walk.dims[last];
+        bool converts = buffered, all_in_blocks = true;
+        int widest = 1;
+        for (size_t i = 0; i < static_cast<size_t>(walk.operands); ++i) {
+            const WalkOperand& o = walk.operand[i];
+            widest = std::max(widest, o.size);
+            converts |= o.widen != nullptr;
+            buffered |= o.widen || (!o.constant && !o.dense && o.stride[last] > 1) || o.stride[last] < 0;
+            shared[i] = walk.rank == 2 && !o.constant && o.stride[0] == 0;
+            all_in_blocks &= o.constant || o.dense || shared[i];
+        }
+        size = std::min(converts ? kBlock : 8 * kBlock, 8 * kBlock / widest);
+        by_row = inner >= (all_in_blocks ? size / 2 : kLongRow);
+        if (by_row)
+            shared = {};
+        else if (std::ranges::find(shared, true) != shared.end())
+            size -= size % inner;
+    }
+};
+
 }  // namespace
 
 void Walk::set_strides(int i, const Tensor& t, const Shape& shape) {
@@ -126,22 +156,50 @@ void Walk::carry(std::array<int64_t, kMaxRank>& index) const {
     }
 }
 
+void Walk::run_rows(int64_t begin, int64_t end) const {
+    const auto last = static_cast<size_t>(rank - 1), count = static_cast<size_t>(operands);
+    const void* at[kMostOperands];
+    int64_t step[kMostOperands];
+    Index index{};
+    index[last] = begin;
+    carry(index);
+    auto move = [&](size_t axis, int64_t steps) {
+        index[axis] += steps;
+        for (size_t i = 0; i < count; ++i)
+            if (const WalkOperand& o = operand[i]; !o.constant)
+                at[i] = static_cast<const char*>(at[i]) + steps * o.stride[axis] * o.size;
+    };
+    for (size_t i = 0; i < count; ++i) {
+        const WalkOperand& o = operand[i];
+        step[i] = o.constant ? 0 : o.stride[last];
+        int64_t offset = 0;
+        for (size_t axis = 0; axis <= last && !o.constant; ++axis) offset += index[axis] * o.stride[axis];
+        at[i] = o.data + offset * o.size;
+    }
+    while (begin < end) {
+        const int64_t n = std::min(end - begin, dims[last] - index[last]);
+        loop(at, step, out + begin * out_size, n);
+        begin += n;
+        move(last, -index[last]);
+        for (size_t axis = last; axis-- > 0;) {
+            move(axis, 1);
+            if (index[axis] < dims[axis]) break;
+            move(axis, -dims[axis]);
+        }
+    }
+}
+
 void Walk::run(int64_t begin, int64_t end) const {
     // Buffers for gathered and widened operands and for a result that is still to be narrowed.
     alignas(64) char gathered[kMostOperands][kBlock * 8], widened[kMostOperands][kBlock * 4], result[kBlock * 4];
     auto last = static_cast<size_t>(rank - 1);
     auto count = static_cast<size_t>(operands);
-    int64_t inner = dims[last];
-    // Long rows are processed one by one, so that most operands need no copy; several short ones are gathered at a
-    // time.
-    bool by_row = inner >= 192;
-    bool buffered = narrow != nullptr;
-    int64_t block = kBlock;
-    for (size_t i = 0; i < count; ++i) {
-        const WalkOperand& o = operand[i];
-        if (o.size > 8) block = kBlock / 2;
-        buffered |= o.widen || (!o.constant && !o.dense && o.stride[last] > 1) || o.stride[last] < 0;
-    }
+    const int64_t inner = dims[last];
+    const Blocks blocks(*this);
+    const bool by_row = blocks.by_row, buffered = blocks.buffered;
+    const int64_t block = blocks.size;
+    if (by_row && !buffered) return run_rows(begin, end);
+    std::array<bool, kMostOperands> held{};
     Index index{};
     index[last] = begin;
     carry(index);
@@ -159,6 +217,11 @@ void Walk::run(int64_t begin, int64_t end) const {
                 step[i] = 0;
                 continue;
             }
+            if (held[i]) {
+                in[i] = o.widen ? widened[i] : gathered[i];
+                continue;
+            }
+            held[i] = blocks.shared[i];
             int64_t offset = 0;
             for (size_t axis = 0; axis <= last; ++axis) offset += index[axis] * o.stride[axis];
             if (o.dense) {

@@ -12,6 +12,8 @@
 namespace lunaria::cpu {
 
 inline constexpr int64_t kBlock = 1024;
+// Rows from this length on are processed one by one, shorter ones in blocks.
+inline constexpr int64_t kLongRow = 192;
 
 struct WalkOperand {
     const char* data = nullptr;              // first element, or `value`
@@ -40,6 +42,8 @@ struct Walk {
     void run(int64_t begin, int64_t end) const;
 
   private:
+    // The same by whole rows, of operands none of which goes through a buffer.
+    void run_rows(int64_t begin, int64_t end) const;
     // Carries an overflow of the last axis into the axes before it.
     void carry(std::array<int64_t, kMaxRank>& index) const;
 };

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+
+#include "backends/cpu/copy.h"
 
 namespace lunaria::cpu {
 
@@ -47,10 +50,39 @@ void with_copy(int64_t bytes, F f) {
 
 }  // namespace detail
 
+namespace detail {
+// Rows of less than Size bytes that follow one another in the target, each but the last one with what lies behind it in
+// the source: the next row is written over that.
+template <size_t Size>
+int64_t copy_with_excess(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows) {
+    struct Part {
+        char of[Size];
+    };
+    for (int64_t r = 0; r + 1 < rows; ++r) {
+        Part part;
+        std::memcpy(&part, from + r * from_row, Size);
+        std::memcpy(to + r * to_row, &part, Size);
+    }
+    return std::max<int64_t>(rows - 1, 0);
+}
+}  // namespace detail
+
 // Rows that lie from_row and to_row bytes apart.
 inline void copy_byte_rows(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows, int64_t bytes) {
+    if (from_row == bytes && to_row == bytes) {
+        std::memcpy(to, from, static_cast<size_t>(rows * bytes));
+        return;
+    }
+    int64_t done = 0;
+    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
+    if (size != bytes && to_row == bytes && from_row > 0 && from_row + bytes >= size) {
+        if (size == 4) done = detail::copy_with_excess<4>(from, from_row, to, to_row, rows);
+        if (size == 8) done = detail::copy_with_excess<8>(from, from_row, to, to_row, rows);
+        if (size == 16) done = detail::copy_with_excess<16>(from, from_row, to, to_row, rows);
+        if (size == 32) done = detail::copy_with_excess<32>(from, from_row, to, to_row, rows);
+    }
     detail::with_copy(bytes, [&](auto copy) {
-        for (int64_t r = 0; r < rows; ++r) copy(from + r * from_row, to + r * to_row);
+        for (int64_t r = done; r < rows; ++r) copy(from + r * from_row, to + r * to_row);
     });
 }
 
@@ -72,6 +104,9 @@ void copy_short_rows(const T* from, int64_t from_row, int64_t in, T* to, int64_t
     if (in == 1 && out == 1)
         return copy_byte_rows(reinterpret_cast<const char*>(from), from_row * kWidth, reinterpret_cast<char*>(to),
                               to_row * kWidth, rows, count * kWidth);
+    // Neighbours become the elements of rows, as planes become the numbers of pixels.
+    if (sizeof(T) <= 8 && from_row == 1 && out == 1 && to_row == count && count >= 2 && count <= 4)
+        return copy_loops().transpose[std::countr_zero(sizeof(T)) & 3](from, in, to, count, count, rows, false);
     // Rows of usual lengths are unrolled.
     const auto copy = count == 2   ? detail::copy_rectangle<2, T>
                       : count == 3 ? detail::copy_rectangle<3, T>

@@ -87,6 +87,15 @@ template <class T>
     return Pack<T>::load(p);
 }
 
+// Writes the value's bits to all lanes of a pack.
+template <class B>
+[[gnu::always_inline]] inline void spread_value(const void* value, void* pack) {
+    B bits;
+    __builtin_memcpy(&bits, value, sizeof bits);
+    const typename Pack<B>::V lanes = bits - typename Pack<B>::V{};
+    __builtin_memcpy(pack, &lanes, kBytes);
+}
+
 // Number of operands of a formula.
 template <class F, class... P>
 constexpr int arity_with() {
@@ -279,7 +288,7 @@ struct LoopOver {
             if (i == MaskAt)
                 __builtin_memset(part[i], *static_cast<const unsigned char*>(in[i]), kBytes);
             else
-                for (int j = 0; j < lanes; ++j) reinterpret_cast<T*>(part[i])[j] = *static_cast<const T*>(in[i]);
+                spread_value<BitsOf<T>>(in[i], part[i]);
             p[i] = part[i];
         }
         int64_t packs = count / lanes;

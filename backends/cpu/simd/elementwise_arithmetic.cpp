@@ -27,12 +27,32 @@ struct Nextafter : formula::Real {
     }
 };
 constexpr auto kNeighbours = Rows<2>{{entry<Nextafter, float>(), entry<Nextafter, double>()}};
+
+// Changes of the sign of floats of 16 bits, on the bits: a register holds twice as many as in f32, and nothing is
+// rounded. A signalling NaN becomes a quiet one, as a conversion makes it.
+template <class F, uint16_t Infinity>
+struct OfBits : F {
+    Pack<int16_t> operator()(Pack<int16_t> x) const {
+        using P = Pack<int16_t>;
+        constexpr int kQuiet = (Infinity & -Infinity) / 2;
+        const P size = x & P(0x7fff), sign = ~x & P(std::is_same_v<F, formula::Neg> ? -0x8000 : 0);
+        return select(size > P(Infinity), size | P(kQuiet), size) | sign;
+    }
+};
+template <class F>
+constexpr auto sign_rows() {
+    return Rows<2>{{entry<OfBits<F, 0x7f80>, int16_t>(F::name, DType::bf16),
+                    entry<OfBits<F, 0x7c00>, int16_t>(F::name, DType::f16)}};
+}
+constexpr auto kNegations = sign_rows<formula::Neg>(), kMagnitudes = sign_rows<formula::Abs>();
 }  // namespace
 
 void visit_arithmetic(const LoopVisitor& visitor) {
     visit(visitor, kRows0, 1);
     visit(visitor, kHalves, 1);
     visit(visitor, kNeighbours, 1);
+    visit(visitor, kNegations, 1);
+    visit(visitor, kMagnitudes, 1);
 }
 
 }  // namespace lunaria::cpu::LUNARIA_ISA

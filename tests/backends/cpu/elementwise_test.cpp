@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "backends/cpu/around_cache.h"
@@ -276,6 +277,24 @@ TEST_F(Elementwise, NeighboursAgreeWithThePlainKernelOnEveryInstructionSet) {
     }
 }
 
+TEST_F(Elementwise, SignsOfFloatsOf16BitsChangeAsThoseOfTheirConversionsDo) {
+    for (DType t : {DType::bf16, DType::f16}) {
+        const Tensor all = Tensor::empty(t, {1 << 16}), wide = Tensor::empty(DType::f32, {1 << 16});
+        auto* patterns = static_cast<uint16_t*>(all.raw());
+        for (int i = 0; i < 1 << 16; ++i) patterns[i] = static_cast<uint16_t>(i);
+        copy_elements(all, wide);
+        for (const char* name : {"neg", "abs"})
+            for (Isa isa : isas()) {
+                cpu::set_isa(isa);
+                Value args[] = {all}, wider[] = {wide};
+                const Tensor got = run(registry().get(name), args).tensor(), want = Tensor::empty(t, {1 << 16});
+                copy_elements(run(registry().get(name), wider).tensor(), want);
+                EXPECT_EQ(std::memcmp(got.raw(), want.raw(), want.nbytes()), 0)
+                    << name << " of " << name_of(t) << " on " << cpu::name_of(isa);
+            }
+    }
+}
+
 TEST_F(Elementwise, LongRowsAreBroadcastWithoutCopies) {
     Tensor x = numbers(DType::f32, {5, 1000}, 1), row = numbers(DType::f32, {1000}, 2),
            column = numbers(DType::f32, {5, 1}, 3);
@@ -288,6 +307,35 @@ TEST_F(Elementwise, LongRowsAreBroadcastWithoutCopies) {
                         "sub");
         }
     }
+}
+
+// Rows that all blocks share, operands in the middle of rows, and neighbours that are spread over short rows.
+TEST_F(Elementwise, OperandsThatRepeatAreSpreadOverRowsOfAnyLength) {
+    const std::pair<Shape, Shape> shapes[] = {{{3000, 5}, {5}},
+                                              {{700, 130}, {130}},
+                                              {{9, 2500}, {1, 2500}},
+                                              {{9, 7, 11, 3}, {7, 1, 3}},
+                                              {{5, 4, 300, 6}, {4, 1, 6}},
+                                              {{301, 1, 77, 4}, {1, 4, 1, 4}},
+                                              {{40, 3, 5, 3}, {1, 3, 1, 1}},
+                                              {{6, 1000, 2}, {1000, 1}},
+                                              {{3000, 5}, {3000, 1}}};
+    const int before = num_threads();
+    for (DType t : {DType::i8, DType::bf16, DType::i32, DType::f32, DType::f64, DType::i64})
+        for (const auto& [a, b] : shapes)
+            for (const DType other : {t, DType::f32}) {
+                Value args[] = {numbers(t, a, 1), numbers(other, b, 2)};
+                const Tensor want = run_plain(registry().get("sub"), args).tensor();
+                for (Isa isa : isas()) {
+                    cpu::set_isa(isa);
+                    for (int threads : {1, 3}) {
+                        set_num_threads(threads);
+                        expect_same(want, run(registry().get("sub"), args).tensor(),
+                                    str("sub of ", name_of(t), a, " and ", name_of(other), b));
+                    }
+                }
+            }
+    set_num_threads(before);
 }
 
 TEST_F(Elementwise, EverySizeUpToThreePacksIsRight) {
