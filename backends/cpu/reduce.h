@@ -18,7 +18,7 @@ struct AxisView {
     AxisView(const Shape& shape, int axis) {
         for (int i = 0; i < shape.rank(); ++i) (i < axis ? outer : i == axis ? n : inner) *= shape[i];
     }
-    int64_t start(int64_t line) const { return line / inner * n * inner + line % inner; }
+    int64_t start(int64_t line) const { return inner == 1 ? line * n : line / inner * n * inner + line % inner; }
     int64_t lines() const { return outer * inner; }
 };
 

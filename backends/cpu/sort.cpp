@@ -5,11 +5,10 @@
 #include <limits>
 #include <numeric>
 
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/copy.h"
 #include "backends/cpu/kernel_table.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/row_loops.h"
-#include "backends/cpu/simd/sort_loops.h"
 #include "backends/cpu/sort_keys.h"
 #include "core/base/error.h"
 #include "core/base/interrupt.h"
@@ -76,15 +75,42 @@ void sort_wide_lines(const T* in, const AxisView& view, bool descending, Done do
     });
 }
 
-const SortLoops& sort_loops() {
-    const Isa isa = current_isa();
-    return isa == Isa::avx512 ? avx512::sort_loops : isa == Isa::avx2 ? avx2::sort_loops : v2::sort_loops;
+template <class T>
+const KeyLoops<T>& key_loops() {
+    return std::get<KeyLoops<T>>(sort_loops().keys);
+}
+
+// Writes the keys of the elements of a line and returns whether one of them hides something.
+template <class T>
+bool keys_of(const T* line, int64_t n, int64_t step, SortKey<T> flip, SortKey<T>* keys) {
+    bool hidden = false;
+    in_ranges(n, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        const T* const from = line + begin * step;
+        if (step == 1) {
+            hidden |= key_loops<T>().keys(from, end - begin, flip, keys + begin);
+            return;
+        }
+        for (int64_t k = 0; k < end - begin; ++k) {
+            keys[begin + k] = sort_key(from[k * step]) ^ flip;
+            hidden |= is_hidden(from[k * step]);
+        }
+    });
+    return hidden;
+}
+
+// The elements with these keys.
+template <class T>
+void elements_of(const SortKey<T>* keys, int64_t n, SortKey<T> flip, int64_t step, T* to) {
+    in_ranges(n, kElementsBetweenLooks, [&](int64_t begin, int64_t end) {
+        if (step == 1) return key_loops<T>().elements(keys + begin, end - begin, flip, to + begin);
+        for (int64_t k = begin; k < end; ++k) to[k * step] = element_of<T>(keys[k] ^ flip);
+    });
 }
 
 // Short lines are sorted side by side, if there are several: a few of the columns may stay empty.
 constexpr int64_t kTogether = SortLoops::kTogether;
 bool sorts_side_by_side(const AxisView& view) {
-    constexpr int64_t kShort = 128;
+    constexpr int64_t kShort = 256;
     return view.n > 0 && view.n <= kShort && view.lines() >= kTogether / 4;
 }
 
@@ -97,32 +123,34 @@ void for_lines_together(const AxisView& view, F work) {
     });
 }
 
+// A key as a signed number.
+template <class K>
+constexpr K kTurn = K(1) << (sizeof(K) * 8 - 1);
+
 // As sort_lines.
 template <class T, class Done>
 void sort_short_lines(const T* in, const AxisView& view, bool descending, Done done) {
     using K = SortKey<T>;
     constexpr bool kNarrow = sizeof(K) == 4;
-    const K flip = descending ? static_cast<K>(~K(0)) : K(0);
+    const K flip = kTurn<K> ^ (descending ? static_cast<K>(~K(0)) : K(0));
     for_lines_together(view, [&](int64_t first, int64_t lines) {
-        Scratch<uint64_t> words(static_cast<size_t>(view.n * kTogether)), places(kNarrow ? 0 : words.size());
+        Scratch<int64_t> keys(static_cast<size_t>(view.n * kTogether)), places(kNarrow ? 0 : keys.size());
         for (int64_t i = 0; i < lines; ++i) {
             const T* line = in + view.start(first + i);
             for (int64_t k = 0; k < view.n; ++k) {
                 const auto at = static_cast<size_t>(k * kTogether + i);
                 const K key = sort_key(line[k * view.inner]) ^ flip;
                 if constexpr (kNarrow)
-                    words[at] = ItemOf<uint32_t>::make(key, k);
+                    keys[at] = static_cast<int64_t>(ItemOf<uint32_t>::make(key, k));
                 else
-                    words[at] = key, places[at] = static_cast<uint64_t>(k);
+                    keys[at] = static_cast<int64_t>(key), places[at] = k;
             }
         }
-        kNarrow ? sort_loops().words64(words.data(), view.n)
-                : sort_loops().pairs64(words.data(), places.data(), view.n);
-        const Scratch<uint64_t>& sorted = kNarrow ? words : places;
+        kNarrow ? sort_loops().keys64(keys.data(), view.n) : sort_loops().pairs64(keys.data(), places.data(), view.n);
+        const Scratch<int64_t>& sorted = kNarrow ? keys : places;
         for (int64_t i = 0; i < lines; ++i)
-            done(in + view.start(first + i), first + i, [&](int64_t k) {
-                return static_cast<int64_t>(sorted[static_cast<size_t>(k * kTogether + i)] & 0xffffffffu);
-            });
+            done(in + view.start(first + i), first + i,
+                 [&](int64_t k) { return sorted[static_cast<size_t>(k * kTogether + i)] & 0xffffffff; });
     });
 }
 
@@ -199,13 +227,6 @@ bool sort(const KernelCall& c) {
     });
 }
 
-// A line of keys, which keep neither the sign of a zero nor the bits of a NaN: whether it has such elements.
-template <class T>
-bool hides(T x) {
-    if constexpr (std::is_floating_point_v<T>) return x != x || (x == T(0) && std::signbit(x));
-    return false;
-}
-
 // Puts zeros and NaN of a sorted line, which are equal among each other, in the order in which the line has them.
 template <class T>
 void restore_hidden(const T* line, T* sorted, const AxisView& view) {
@@ -230,41 +251,34 @@ void sort_values(const T* in, const AxisView& view, bool descending, T* out) {
     using K = SortKey<T>;
     const K flip = descending ? static_cast<K>(~K(0)) : K(0);
     if (view.n == 0) return;  // for any number of lines
+    const int64_t n = view.n;
     if (sorts_side_by_side(view))
         return for_lines_together(view, [&](int64_t first, int64_t lines) {
-            Scratch<K> keys(static_cast<size_t>(view.n * kTogether));
+            Scratch<K> keys(static_cast<size_t>(n * kTogether)), beside(keys.size());
             bool hidden[kTogether] = {};
             for (int64_t i = 0; i < lines; ++i)
-                for (int64_t k = 0; k < view.n; ++k) {
-                    const T x = in[view.start(first + i) + k * view.inner];
-                    keys[static_cast<size_t>(k * kTogether + i)] = sort_key(x) ^ flip;
-                    hidden[i] |= hides(x);
-                }
+                hidden[i] = keys_of(in + view.start(first + i), n, view.inner, flip ^ kTurn<K>, keys.data() + i * n);
+            const TransposeLoop turn = copy_loops().transpose[sizeof(K) == 4 ? 2 : 3];
+            turn(keys.data(), n, beside.data(), kTogether, kTogether, n, false);
             if constexpr (sizeof(K) == 4)
-                sort_loops().words32(keys.data(), view.n);
+                sort_loops().keys32(reinterpret_cast<int32_t*>(beside.data()), n);
             else
-                sort_loops().words64(keys.data(), view.n);
+                sort_loops().keys64(reinterpret_cast<int64_t*>(beside.data()), n);
+            turn(beside.data(), kTogether, keys.data(), n, n, kTogether, false);
             for (int64_t i = 0; i < lines; ++i) {
                 const int64_t start = view.start(first + i);
-                for (int64_t k = 0; k < view.n; ++k)
-                    out[start + k * view.inner] = element_of<T>(keys[static_cast<size_t>(k * kTogether + i)] ^ flip);
+                elements_of(keys.data() + i * n, n, flip ^ kTurn<K>, view.inner, out + start);
                 if (hidden[i]) restore_hidden(in + start, out + start, view);
             }
         });
-    parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost), [&](int64_t begin, int64_t end) {
-        Scratch<K> keys(static_cast<size_t>(view.n)), scratch;
+    parallel_for(view.lines(), worthwhile_rows(n, kSortCost), [&](int64_t begin, int64_t end) {
+        Scratch<K> keys(static_cast<size_t>(n)), scratch;
         for (int64_t l = begin; l < end; ++l) {
             const T* line = in + view.start(l);
             T* const to = out + view.start(l);
-            bool hidden = false;
-            for_elements(view.n, [&](int64_t k) {
-                const T x = line[k * view.inner];
-                keys[static_cast<size_t>(k)] = sort_key(x) ^ flip;
-                hidden |= hides(x);
-            });
+            const bool hidden = keys_of(line, n, view.inner, flip, keys.data());
             sort_keys(keys, scratch);
-            for_elements(view.n,
-                         [&](int64_t k) { to[k * view.inner] = element_of<T>(keys[static_cast<size_t>(k)] ^ flip); });
+            elements_of(keys.data(), n, flip, view.inner, to);
             if (hidden) restore_hidden(line, to, view);
         }
     });
@@ -309,57 +323,45 @@ bool topk(const KernelCall& c) {
     });
 }
 
-// One element of each line, by its position in the order: rank(line, number of elements other than NaN).
+// One element of each line, by its position in the order: rank(length of the line, f), where f() is the number of its
+// elements other than NaN.
 template <class Rank>
 bool select(const KernelCall& c, size_t axis_argument, Rank rank) {
     AxisView view = axis_view(c, axis_argument);
     return with_element(c.tensor(0), [&](auto zero) {
         using T = decltype(zero);
-        using K = SortKey<T>;
-        auto put = [&](const T* line, int64_t l, int64_t place) {
-            c.out[0].data<T>()[l] = line[place * view.inner];
-            c.out[1].data<int64_t>()[l] = place;
-        };
-        if (sorts_side_by_side(view))
-            return sort_short_lines(c.tensor(0).data<T>(), view, false, [&](const T* line, int64_t l, auto place) {
-                int64_t numbers = 0;
-                for (int64_t k = 0; k < view.n; ++k) numbers += line[k * view.inner] == line[k * view.inner];
-                put(line, l, place(rank(view.n, numbers)));
-            });
+        using Key = std::make_signed_t<SortKey<T>>;
         parallel_for(view.lines(), worthwhile_rows(view.n, kSortCost / 4), [&](int64_t begin, int64_t end) {
-            Scratch<K> keys;
+            Scratch<Key> keys(static_cast<size_t>(view.n)), some[2];
             for (int64_t l = begin; l < end; ++l) {
                 const T* line = c.tensor(0).data<T>() + view.start(l);
-                keys.resize(static_cast<size_t>(view.n));
-                int64_t numbers = 0;
-                for_elements(view.n, [&](int64_t k) {
-                    T x = line[k * view.inner];
-                    keys[static_cast<size_t>(k)] = sort_key(x);
-                    numbers += x == x;
+                keys_of(line, view.n, view.inner, kTurn<SortKey<T>>, reinterpret_cast<SortKey<T>*>(keys.data()));
+                const int64_t wanted = rank(view.n, [&] {
+                    if constexpr (!std::is_floating_point_v<T>) return view.n;
+                    return view.n - std::count(keys.begin(), keys.end(), std::numeric_limits<Key>::max());
                 });
-                const int64_t wanted = rank(view.n, numbers);
-                const K key = key_at(keys, static_cast<size_t>(wanted));
-                // Of elements with this key the earlier ones come first.
-                int64_t smaller = 0;
-                for_elements(view.n, [&](int64_t k) { smaller += sort_key(line[k * view.inner]) < key; });
-                int64_t place = 0;
-                for (int64_t equal = wanted - smaller;; ++place)
-                    if (sort_key(line[place * view.inner]) == key && equal-- == 0) break;
-                put(line, l, place);
+                auto [key, equals] = key_at(keys.data(), view.n, wanted, some);
+                int64_t place = integer_rows<Key>().loops.find(keys.data(), view.n, key);
+                while (keys[static_cast<size_t>(place)] != key || equals-- > 0) ++place;
+                c.out[0].data<T>()[l] = line[place * view.inner];
+                c.out[1].data<int64_t>()[l] = place;
             }
         });
     });
 }
 
 bool median(const KernelCall& c) {
-    return select(c, 1, [](int64_t n, int64_t numbers) { return numbers < n ? numbers : (n - 1) / 2; });
+    return select(c, 1, [](int64_t n, auto numbers) {
+        const int64_t count = numbers();
+        return count < n ? count : (n - 1) / 2;
+    });
 }
 bool nanmedian(const KernelCall& c) {
-    return select(c, 1, [](int64_t, int64_t numbers) { return numbers ? (numbers - 1) / 2 : 0; });
+    return select(c, 1, [](int64_t, auto numbers) { return std::max<int64_t>(0, numbers() - 1) / 2; });
 }
 bool kthvalue(const KernelCall& c) {
     int64_t k = c.args[1].integer();
-    return select(c, 2, [k](int64_t, int64_t) { return k - 1; });
+    return select(c, 2, [k](int64_t, auto) { return k - 1; });
 }
 
 // The first `count` elements of a tensor: a view if they are more than half of it, since a copy would not pay.

@@ -4,9 +4,11 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 
+#include "backends/cpu/elementwise.h"
 #include "core/base/interrupt.h"
 #include "core/base/own_library.h"
 #include "core/threads/threads.h"
@@ -124,30 +126,67 @@ void sort_in_groups(Scratch<Word>& words, Scratch<Word>& scratch) {
     });
 }
 
-// Keeps the keys with the digit of the wanted one, digit by digit.
-template <class Word>
-Word word_at(Scratch<Word>& words, size_t position) {
-    constexpr size_t kFew = 4096;
-    constexpr int kBits = 11;
-    while (words.size() > kFew) {
-        const Digits<Word> digits(words, kBits);
-        std::array<size_t, size_t{1} << kBits> counts{};
-        in_blocks(words, [&](Word w) { ++counts[digits.of(w)]; });
-        size_t digit = 0;
-        for (; position >= counts[digit]; ++digit) position -= counts[digit];
-        if (counts[digit] == words.size()) return words[position];  // all are equal
-        size_t kept = 0;
-        in_blocks(words, [&](Word w) {
-            words[kept] = w;
-            kept += digits.of(w) == digit ? 1 : 0;
-        });
-        words.resize(kept);
+template <class Key>
+const SelectLoops<Key>& select_loops() {
+    if constexpr (sizeof(Key) == 4)
+        return sort_loops().select32;
+    else
+        return sort_loops().select64;
+}
+
+// The keys from low to high, at the front of `out`; `less` becomes the number of the smaller ones.
+template <class Key>
+int64_t keep_between(const Key* keys, int64_t n, Key low, Key high, Scratch<Key>& out, int64_t& less) {
+    constexpr int64_t kPart = int64_t{1} << 20;
+    out.resize(static_cast<size_t>(n + SelectLoops<Key>::kFew));
+    int64_t kept = 0;
+    less = 0;
+    in_ranges(n, kPart, [&](int64_t begin, int64_t end) {
+        kept += select_loops<Key>().between(keys + begin, end - begin, low, high, out.data() + kept, less);
+    });
+    return kept;
+}
+
+// Keeps the keys between two of a sample, between which the wanted one lies most likely, again and again. Where many
+// keys are equal this may keep most of them: then those that are equal to one key, or less, or greater.
+template <class Key>
+Selected<Key> select_key(const Key* keys, int64_t n, int64_t position, Scratch<Key> (&some)[2]) {
+    constexpr int64_t kFew = SelectLoops<Key>::kFew, kSpread = 5;
+    constexpr Key kLeast = std::numeric_limits<Key>::min(), kMost = std::numeric_limits<Key>::max();
+    bool shrank = true;
+    for (int turn = 0; n > kFew; turn ^= 1) {
+        Key sample[kFew], ends[2];
+        for (int64_t i = 0; i < kFew; ++i) sample[i] = keys[i * n / kFew];
+        const int64_t middle = position * kFew / n, spread = shrank ? kSpread : 0;
+        const int64_t around[2] = {std::max<int64_t>(0, middle - spread), std::min(kFew - 1, middle + spread)};
+        select_loops<Key>().ranked(sample, kFew, around, 2, ends);
+        if (shrank && around[0] == 0) ends[0] = kLeast;
+        if (shrank && around[1] == kFew - 1) ends[1] = kMost;
+        int64_t less = 0, kept = keep_between(keys, n, ends[0], ends[1], some[turn], less);
+        if (position >= less && position < less + kept) {
+            position -= less;
+            if (ends[0] == ends[1]) return {ends[0], position};
+            shrank = kept <= n / 2;
+        } else {
+            const bool below = position < less;
+            if (!below) position -= less + kept;
+            kept = keep_between(keys, n, below ? kLeast : ends[1] + 1, below ? ends[0] - 1 : kMost, some[turn], less);
+            shrank = true;
+        }
+        keys = some[turn].data();
+        n = kept;
     }
-    sort_words(words.data(), words.size());
-    return words[position];
+    Key found;
+    select_loops<Key>().ranked(keys, n, &position, 1, &found);
+    return {found, position - std::count_if(keys, keys + n, [&](Key k) { return k < found; })};
 }
 
 }  // namespace
+
+const SortLoops& sort_loops() {
+    const Isa isa = current_isa();
+    return isa == Isa::avx512 ? avx512::sort_loops : isa == Isa::avx2 ? avx2::sort_loops : v2::sort_loops;
+}
 
 void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch) {
     if (items.size() < kRadixFrom) return sort_words(items.data(), items.size());
@@ -157,8 +196,12 @@ void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch) {
 void sort_keys(Scratch<uint32_t>& keys, Scratch<uint32_t>& scratch) { sort_in_groups(keys, scratch); }
 void sort_keys(Scratch<uint64_t>& keys, Scratch<uint64_t>& scratch) { sort_in_groups(keys, scratch); }
 
-uint32_t key_at(Scratch<uint32_t>& keys, size_t position) { return word_at(keys, position); }
-uint64_t key_at(Scratch<uint64_t>& keys, size_t position) { return word_at(keys, position); }
+Selected<int32_t> key_at(const int32_t* keys, int64_t n, int64_t position, Scratch<int32_t> (&some)[2]) {
+    return select_key(keys, n, position, some);
+}
+Selected<int64_t> key_at(const int64_t* keys, int64_t n, int64_t position, Scratch<int64_t> (&some)[2]) {
+    return select_key(keys, n, position, some);
+}
 
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch) {
     if (items.size() < kRadixFrom || items.size() > 0xffffffffu) return std::sort(items.begin(), items.end());

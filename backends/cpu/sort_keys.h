@@ -1,49 +1,13 @@
-// Sorting keys: unsigned integers whose order is the order of the elements, with NaN above everything and -0 equal to
-// 0.
+// Keys with and without places, and what sorts them or selects one of them.
 #pragma once
 
-#include <bit>
-#include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "backends/cpu/scratch.h"
+#include "backends/cpu/simd/sort_key.h"
+#include "backends/cpu/simd/sort_loops.h"
 
 namespace lunaria::cpu {
-
-template <class T>
-using SortKey = std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>;
-
-template <class T>
-SortKey<T> sort_key(T x) {
-    using K = SortKey<T>;
-    constexpr K kSign = K(1) << (sizeof(K) * 8 - 1);
-    if constexpr (std::is_floating_point_v<T>) {
-        const K bits = std::bit_cast<K>(x + T(0));  // -0 + 0 is +0
-        // Without branches: signs are often random.
-        const K flip = (K(0) - (bits >> (sizeof(K) * 8 - 1))) | kSign;
-        return (bits ^ flip) | (K(0) - static_cast<K>(x != x));
-    } else if constexpr (std::is_signed_v<T>) {
-        return static_cast<K>(x) ^ kSign;
-    } else {
-        return static_cast<K>(x);
-    }
-}
-
-// The element with this key, but for the sign of a zero and the bits of a NaN.
-template <class T>
-T element_of(SortKey<T> key) {
-    using K = SortKey<T>;
-    constexpr K kSign = K(1) << (sizeof(K) * 8 - 1);
-    if constexpr (std::is_floating_point_v<T>) {
-        const K flip = ((key >> (sizeof(K) * 8 - 1)) - K(1)) | kSign;
-        return std::bit_cast<T>(key ^ flip);
-    } else if constexpr (std::is_signed_v<T>) {
-        return static_cast<T>(key ^ kSign);
-    } else {
-        return static_cast<T>(key);
-    }
-}
 
 // An element of a line: its key and its place. Ordered by key, then by place, which makes every sort stable.
 struct WideItem {
@@ -77,6 +41,9 @@ struct ItemOf<uint32_t> {
 // From this length on sorting by digits is faster than comparing.
 inline constexpr size_t kRadixFrom = 256;
 
+// The loops of the instruction set in use.
+const SortLoops& sort_loops();
+
 // Sorts the items; `scratch` is working memory that may be reused between calls.
 void sort_items(Scratch<NarrowItem>& items, Scratch<NarrowItem>& scratch);
 void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch);
@@ -85,9 +52,16 @@ void sort_items(Scratch<WideItem>& items, Scratch<WideItem>& scratch);
 void sort_keys(Scratch<uint32_t>& keys, Scratch<uint32_t>& scratch);
 void sort_keys(Scratch<uint64_t>& keys, Scratch<uint64_t>& scratch);
 
-// The key that would be at this position if the keys were sorted; they change their order.
-uint32_t key_at(Scratch<uint32_t>& keys, size_t position);
-uint64_t key_at(Scratch<uint64_t>& keys, size_t position);
+// The key that would be at a position if the keys were sorted, as signed numbers, and how many of the keys equal to it
+// would come before that position.
+template <class Key>
+struct Selected {
+    Key key;
+    int64_t equals;
+};
+// `some` is working memory that may be reused between calls.
+Selected<int32_t> key_at(const int32_t* keys, int64_t n, int64_t position, Scratch<int32_t> (&some)[2]);
+Selected<int64_t> key_at(const int64_t* keys, int64_t n, int64_t position, Scratch<int64_t> (&some)[2]);
 
 // Sorts places, which are in ascending order, by the keys at these places; places of equal keys keep their order.
 void sort_places(const Scratch<uint64_t>& keys, Scratch<uint32_t>& places);

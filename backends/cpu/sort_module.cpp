@@ -12,12 +12,13 @@ namespace {
     return true;
 }();
 
+template <class Word>
+void sort(Word* words, size_t n) {
+    thread_local const hwy::Sorter sorter;  // has working memory
+    sorter(words, n, hwy::SortAscending());
+}
+
 }  // namespace
 
-extern "C" [[gnu::visibility("default")]] void lunaria_sort_words32(uint32_t* words, size_t n) {
-    hwy::Sorter()(words, n, hwy::SortAscending());
-}
-
-extern "C" [[gnu::visibility("default")]] void lunaria_sort_words64(uint64_t* words, size_t n) {
-    hwy::Sorter()(words, n, hwy::SortAscending());
-}
+extern "C" [[gnu::visibility("default")]] void lunaria_sort_words32(uint32_t* words, size_t n) { sort(words, n); }
+extern "C" [[gnu::visibility("default")]] void lunaria_sort_words64(uint64_t* words, size_t n) { sort(words, n); }

@@ -1,6 +1,8 @@
 // Folds of a row into one pack, and of a pack into one number, for reductions of integers and of floats.
 #pragma once
 
+#include <immintrin.h>
+
 #include <limits>
 #include <utility>
 
@@ -287,6 +289,19 @@ T best_row(const T* x, int64_t n) {
     return best_of<Largest>(x, n);
 }
 
+// The first lane that is set; one must be.
+template <class T>
+[[gnu::always_inline]] inline int first_lane(Mask<T> m) {
+#if defined(__AVX512BW__)
+    const uint64_t bytes = _mm512_movepi8_mask((__m512i)m.v);
+#elif defined(__AVX2__)
+    const auto bytes = static_cast<uint32_t>(_mm256_movemask_epi8((__m256i)m.v));
+#else
+    const auto bytes = static_cast<uint32_t>(_mm_movemask_epi8((__m128i)m.v));
+#endif
+    return __builtin_ctzll(bytes) / static_cast<int>(sizeof(T));
+}
+
 // The first position of `value`, which must exist; for NaN, the first NaN.
 template <class T>
 int64_t find(const T* x, int64_t n, T value) {
@@ -296,7 +311,8 @@ int64_t find(const T* x, int64_t n, T value) {
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
         const Pack<T> p = Pack<T>::load(x + i);
-        if (any(nan ? p != p : p == wanted)) break;
+        const Mask<T> found = nan ? p != p : p == wanted;
+        if (any(found)) return i + first_lane(found);
     }
     while (i + 1 < n && !(nan ? x[i] != x[i] : x[i] == value)) ++i;
     return i;

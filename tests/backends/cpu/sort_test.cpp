@@ -87,7 +87,7 @@ TEST_F(Sort, every_length_is_sorted_as_the_standard_library_does) {
         if (!isa_available(isa)) continue;
         set_isa(isa);
         for (const DType dtype : kTypes)
-            for (const int64_t n : {0, 1, 2, 3, 7, 16, 31, 32, 33, 100, 128, 129, 300})
+            for (const int64_t n : {0, 1, 2, 3, 7, 16, 31, 32, 33, 100, 256, 257, 300})
                 for (const int64_t lines : {1, 5, 17})
                     for (const bool descending : {false, true}) {
                         check(elements_of(dtype, {lines, n}, random), 1, descending);
@@ -115,17 +115,32 @@ TEST_F(Sort, long_lines_are_sorted_alike_by_any_number_of_threads) {
 
 TEST_F(Sort, an_element_by_its_rank_is_that_of_the_sorted_line) {
     std::mt19937 random(5);
-    for (const DType dtype : kTypes)
-        for (const int64_t n : {1, 2, 31, 33, 4096, 4097, 20000}) {
-            const Tensor x = elements_of(dtype, {3, n}, random);
-            const auto sorted = call("sort", {x, 1});
-            for (const int64_t k : {int64_t{1}, (n + 1) / 2, n}) {
-                const auto found = call("kthvalue", {x, k, 1});
-                for (int64_t l = 0; l < 3; ++l)
-                    ASSERT_EQ(found[1].data<int64_t>()[l], sorted[1].data<int64_t>()[l * n + k - 1])
-                        << name_of(dtype) << ' ' << n << ' ' << k;
-            }
+    const Isa before = current_isa();
+    auto check_ranks = [](const Tensor& x) {
+        const int64_t lines = x.dim(0), n = x.dim(1);
+        const auto sorted = call("sort", {x, 1});
+        for (const int64_t k : {int64_t{1}, (n + 3) / 4, (n + 1) / 2, n}) {
+            const auto found = call("kthvalue", {x, k, 1});
+            for (int64_t l = 0; l < lines; ++l)
+                ASSERT_EQ(found[1].data<int64_t>()[l], sorted[1].data<int64_t>()[l * n + k - 1])
+                    << name_of(x.dtype()) << ' ' << n << ' ' << k;
         }
+    };
+    for (const Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+        if (!isa_available(isa)) continue;
+        set_isa(isa);
+        for (const DType dtype : kTypes) {
+            for (const int64_t n : {1, 2, 8, 31, 32, 33, 100, 4096, 4097, 20000})
+                check_ranks(elements_of(dtype, {3, n}, random));
+            // Two values, the rarer one in all places of a sample; and a sorted line.
+            Tensor two = Tensor::zeros(dtype, {1, 3200}), sorted = Tensor::empty(dtype, {1, 3200});
+            for (int64_t i = 0; i < two.size(); i += 100) two.set_at(i, 1.0);
+            for (int64_t i = 0; i < sorted.size(); ++i) sorted.set_at(i, static_cast<double>(i / 30));
+            check_ranks(two);
+            check_ranks(sorted);
+        }
+    }
+    set_isa(before);
 }
 
 }  // namespace
