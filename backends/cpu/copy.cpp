@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "backends/cpu/short_copy.h"
 #include "core/base/interrupt.h"
@@ -50,6 +51,23 @@ struct CopyPlan {
             dims[0] = in[0] = out[0] = 1;
             rank = 1;
         }
+    }
+    // Where the axis before the last one is short, pieces of the axis before that come after it: more rows to go
+    // through by steps. Without a fitting piece the axes change places.
+    void lengthen_rows() {
+        if (rank < 3 || rank >= kMaxRank) return;
+        const auto outer = static_cast<size_t>(rank - 3), at = static_cast<size_t>(rank);
+        if (dims[outer + 1] >= 8 || dims[outer] <= dims[outer + 1]) return;
+        const int64_t common = std::gcd(dims[outer], int64_t{256}), piece = common < 8 ? dims[outer] : common;
+        for (auto* a : {&dims, &in, &out}) {
+            (*a)[at] = (*a)[at - 1];
+            (*a)[at - 1] = (*a)[outer];
+        }
+        dims[at - 1] = piece;
+        dims[outer] /= piece;
+        in[outer] *= piece;
+        out[outer] *= piece;
+        ++rank;
     }
     int64_t last(const std::array<int64_t, kMaxRank>& a) const { return a[static_cast<size_t>(rank - 1)]; }
 };
@@ -132,7 +150,8 @@ void copy_run(const T* from, int64_t in, T* to, int64_t out, int64_t count) {
 constexpr int64_t kLongRun = 1 << 20;
 
 template <class T>
-void copy_rows(const CopyPlan& plan) {
+void copy_rows(CopyPlan plan) {
+    if (plan.last(plan.dims) * plan.width < kShortBytes) plan.lengthen_rows();
     auto* from = reinterpret_cast<const T*>(plan.from);
     auto* to = reinterpret_cast<T*>(plan.to);
     int64_t inner = plan.last(plan.dims), in = plan.last(plan.in), out = plan.last(plan.out);
@@ -207,9 +226,9 @@ void copy_transposed(CopyPlan plan, int axis) {
         batches *= plan.dims[k];
     }
     int64_t bytes = batches * rows * columns * plan.width;
-    bool stream = plan.width == 4 && bytes >= kStreamBytes && reinterpret_cast<uintptr_t>(plan.to) % 64 == 0 &&
-                  to_stride % 16 == 0;
-    for (int i = 0; i < outer.rank; ++i) stream &= outer.out[static_cast<size_t>(i)] % 16 == 0;
+    bool stream =
+        bytes >= kStreamBytes && reinterpret_cast<uintptr_t>(plan.to) % 64 == 0 && to_stride * plan.width % 64 == 0;
+    for (int i = 0; i < outer.rank; ++i) stream &= outer.out[static_cast<size_t>(i)] * plan.width % 64 == 0;
     int log_width = plan.width == 1 ? 0 : plan.width == 2 ? 1 : plan.width == 4 ? 2 : 3;
     TransposeLoop loop = copy_loops().transpose[log_width];
     int64_t tile_bytes = std::min(rows, side) * std::min(columns, kSide) * plan.width;

@@ -51,8 +51,8 @@ void with_copy(int64_t bytes, F f) {
 }  // namespace detail
 
 namespace detail {
-// Rows of less than Size bytes that follow one another in the target, each but the last one with what lies behind it in
-// the source: the next row is written over that.
+// All rows but the last one, of Size bytes; or of less that follow one another in the target, each with what lies
+// behind it in the source: the next row is written over that.
 template <size_t Size>
 int64_t copy_with_excess(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows) {
     struct Part {
@@ -75,7 +75,7 @@ inline void copy_byte_rows(const char* from, int64_t from_row, char* to, int64_t
     }
     int64_t done = 0;
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
-    if (size != bytes && to_row == bytes && from_row > 0 && from_row + bytes >= size) {
+    if (size == bytes || (to_row == bytes && from_row > 0 && from_row + bytes >= size)) {
         if (size == 4) done = detail::copy_with_excess<4>(from, from_row, to, to_row, rows);
         if (size == 8) done = detail::copy_with_excess<8>(from, from_row, to, to_row, rows);
         if (size == 16) done = detail::copy_with_excess<16>(from, from_row, to, to_row, rows);

@@ -226,14 +226,14 @@ void channels_f32(const SmallConv& c, const float* x, const float* packed, const
         for (; lane + 2 * kLanes <= width; lane += 2 * kLanes)
             lane_rows<2>(c, rows, from, packed + lane, width, start + lane, sums + lane);
         if (lane < width) lane_rows<1>(c, rows, from, packed + lane, width, start + lane, sums + lane);
-        transpose_f32(sums, width, y + row * c.out_w, plane, rows * c.out_w, c.out_channels, false);
+        transpose<float>(sums, width, y + row * c.out_w, plane, rows * c.out_w, c.out_channels, false);
     }
 }
 
 void pack_channels(const SmallConv& c, const float* w, float* packed) {
     const int64_t taps = c.in_channels * c.kernel_h * c.kernel_w, width = whole_vectors(c.out_channels);
     if (width > c.out_channels) std::fill_n(packed, taps * width, 0.0f);
-    transpose_f32(w, taps, packed, width, c.out_channels, taps, false);
+    transpose<float>(w, taps, packed, width, c.out_channels, taps, false);
 }
 
 }  // namespace

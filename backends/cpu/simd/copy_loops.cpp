@@ -46,7 +46,7 @@ void interleave(const void* const* from, void* to, int64_t count) {
 }  // namespace
 
 const CopyLoops copy_loops = {
-    {transpose_any<uint8_t>, transpose_any<uint16_t>, transpose_f32, transpose_any<uint64_t>},
+    {transpose<uint8_t>, transpose<uint16_t>, transpose<uint32_t>, transpose<uint64_t>},
     {fill<uint8_t>, fill<uint16_t>, fill<uint32_t>, fill<uint64_t>},
     {reverse<uint8_t>, reverse<uint16_t>, reverse<uint32_t>, reverse<uint64_t>},
     {every_other<uint8_t>, every_other<uint16_t>, every_other<uint32_t>, every_other<uint64_t>},

@@ -7,7 +7,7 @@
 namespace lunaria::cpu {
 
 // to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. `stream`: the target is written around
-// the cache, which takes 64-byte aligned rows; for elements of 4 bytes only.
+// the cache, which takes 64-byte aligned rows.
 using TransposeLoop = void (*)(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
                                int64_t columns, bool stream);
 

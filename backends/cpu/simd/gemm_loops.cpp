@@ -245,10 +245,7 @@ static void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, 
         return;
     }
     if (row == 1) {
-        if constexpr (sizeof(T) == 4)
-            transpose_f32(b, column, packed, width, n, k, false);
-        else
-            transpose_any<T>(b, column, packed, width, n, k, false);
+        transpose<T>(b, column, packed, width, n, k, false);
     } else {
         for (int64_t i = 0; i < k; ++i)
             for (int64_t j = 0; j < n; ++j) packed[i * width + j] = b[i * row + j * column];

@@ -80,6 +80,23 @@ TEST_P(Copy, of_steps_repeats_and_reversals_equals_the_plain_copy) {
     expect_same_copy(noise(DType::f32, {240}), wide.view({12, 20}, {50, 1}), "a flat tensor into a block");
 }
 
+// Pieces of a few elements, up to the last byte of the source, and rows that are repeated in place.
+TEST_P(Copy, of_short_rows_equals_the_plain_copy) {
+    for (DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64})
+        for (int64_t rows : {1, 2, 7, 37, 64, 512})
+            for (int64_t width : {1, 2, 3, 4, 5, 6, 7, 9, 13, 24, 31}) {
+                const std::string what = str(name_of(dtype), ' ', rows, " rows of ", width);
+                Tensor wide = noise(dtype, {rows, width + 2}), x = noise(dtype, {rows, width});
+                expect_same_copy(wide.view({rows, width}, {width + 2, 1}, 2), Tensor::empty(dtype, {rows, width}),
+                                 what);
+                for (int64_t times : {2, 5, 9})
+                    expect_same_copy(x.view({rows, times, width}, {width, 0, 1}),
+                                     Tensor::empty(dtype, {rows, times, width}), str(what, ", each ", times, " times"));
+                Tensor gaps = Tensor::empty(dtype, {rows, width + 1});
+                expect_same_copy(x, gaps.view({rows, width}, {width + 1, 1}, 1), "into gaps: " + what);
+            }
+}
+
 TEST_P(Copy, of_every_other_element_equals_the_plain_copy) {
     for (DType dtype : {DType::u8, DType::bf16, DType::f32, DType::f64})
         for (int64_t count : {5, 31, 32, 33, 64, 100, 1000}) {
@@ -138,6 +155,10 @@ TEST_P(Copy, of_large_tensors_goes_around_the_cache_and_through_threads_unharmed
     Tensor x = noise(DType::f32, {1600, 1040});
     expect_same_copy(x.view({1040, 1600}, {1, 1040}), Tensor::empty(DType::f32, {1040, 1600}), "transposed");
     expect_same_copy(x, Tensor::empty(DType::f32, {1600, 1040}), "dense");
+    for (const auto& [dtype, rows, columns] :
+         {std::tuple(DType::u8, 2112, 2080), {DType::bf16, 1600, 1500}, {DType::f64, 824, 1041}})
+        expect_same_copy(noise(dtype, {rows, columns}).view({columns, rows}, {1, columns}),
+                         Tensor::empty(dtype, {columns, rows}), str(name_of(dtype), " transposed"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Copy, ::testing::Values(Isa::v2, Isa::avx2, Isa::avx512),
