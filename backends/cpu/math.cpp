@@ -34,11 +34,11 @@ bool cast_dense(const KernelCall& call) {
     return true;
 }
 
-// Lengths of dense complex numbers, as real numbers.
+// Lengths of complex numbers, as real numbers.
 bool lengths(const KernelCall& call) {
     if (!is_complex(call.dtype)) return false;
-    const Tensor &x = call.tensor(0), &out = call.out[0];
-    if (x.dtype() != call.dtype || !x.is_contiguous() || out.dtype() != part_of(call.dtype)) return false;
+    const Tensor x = call.tensor(0).contiguous(), &out = call.out[0];
+    if (x.dtype() != call.dtype || out.dtype() != part_of(call.dtype)) return false;
     parallel_for(x.size(), 16 * 1024, 64, [&](int64_t begin, int64_t end) {
         if (call.dtype == DType::c64)
             fourier_loops().magnitude_f32(static_cast<const float*>(x.raw()) + 2 * begin, out.data<float>() + begin,

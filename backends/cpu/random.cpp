@@ -34,9 +34,10 @@ RandomStream block_of_elements(const RandomStream& stream, uint64_t block) {
 // Any number of words for one element.
 class ElementStream {
   public:
-    ElementStream(const RandomStream& stream, int64_t element, std::span<const uint64_t> first = {})
-        : stream_(stream), element_(static_cast<uint64_t>(element)), first_(first) {}
-    // `first` holds what the first calls return.
+    // `first` holds what the first calls of bits() return, `normal` what normal() does as the first call.
+    ElementStream(const RandomStream& stream, int64_t element, std::span<const uint64_t> first = {},
+                  const double* normal = nullptr)
+        : stream_(stream), element_(static_cast<uint64_t>(element)), first_(first), normal_(normal) {}
     uint64_t bits() {
         const size_t at = used_++;
         if (at < first_.size()) return first_[at];
@@ -59,6 +60,10 @@ class ElementStream {
         }
     }
     double normal() {
+        if (used_ == 0 && normal_) {
+            used_ = 2;
+            return *normal_;
+        }
         const uint64_t u = bits();
         double first, second;
         formula::normal_pair(u, bits(), first, second);
@@ -69,6 +74,7 @@ class ElementStream {
     const RandomStream& stream_;
     uint64_t element_;
     std::span<const uint64_t> first_;
+    const double* normal_;
     size_t used_ = 0;
     uint64_t second_ = 0;
 };
@@ -76,19 +82,26 @@ class ElementStream {
 // Elements whose first words are made together.
 constexpr int64_t kDrawnTogether = 128;
 
-// Calls draw(element, its stream) for elements begin .. end - 1, with the words of their first blocks made together.
-template <int kBlocks, class F>
+// Calls draw(element, its stream) for elements begin .. end - 1, with the words of their first blocks made together,
+// and with kNormal what these are as normal numbers.
+template <int kBlocks, bool kNormal = false, class F>
 void draw_in_turn(const RandomStream& stream, int64_t begin, int64_t end, F draw) {
     constexpr int64_t kStride = 2 * kBlocks;
     uint64_t bits[kDrawnTogether * kStride];
+    double normals[kNormal ? 2 * kDrawnTogether : 1];
     for (int64_t from = begin; from < end; from += kDrawnTogether) {
         const int64_t count = std::min(kDrawnTogether, end - from);
         for (int block = 0; block < kBlocks; ++block) {
             const RandomStream words = block_of_elements(stream, static_cast<uint64_t>(block) + 1);
             copy_loops().bits(bits + 2 * block, kStride, words.seed, words.counter, static_cast<uint64_t>(from), count);
         }
+        if constexpr (kNormal) {
+            const RandomStream words = block_of_elements(stream, 1);
+            copy_loops().normal_f64(normals, words.seed, words.counter, static_cast<uint64_t>(from), count);
+        }
         for (int64_t i = 0; i < count; ++i) {
-            ElementStream own(stream, from + i, {bits + i * kStride, static_cast<size_t>(kStride)});
+            ElementStream own(stream, from + i, {bits + i * kStride, static_cast<size_t>(kStride)},
+                              kNormal ? normals + 2 * i : nullptr);
             draw(from + i, own);
         }
     }
@@ -97,11 +110,11 @@ void draw_in_turn(const RandomStream& stream, int64_t begin, int64_t end, F draw
 int64_t blocks_of(uint64_t size, uint64_t elements) { return static_cast<int64_t>((size + elements - 1) / elements); }
 
 // Each element by itself, several threads at once.
-template <int kBlocks = 1, class F>
+template <int kBlocks = 1, bool kNormal = false, class F>
 void draw_elements(const RandomStream& stream, int64_t count, F draw) {
     constexpr int64_t kWorthwhile = 4096;
     parallel_for(count, kWorthwhile, 64,
-                 [&](int64_t begin, int64_t end) { draw_in_turn<kBlocks>(stream, begin, end, draw); });
+                 [&](int64_t begin, int64_t end) { draw_in_turn<kBlocks, kNormal>(stream, begin, end, draw); });
 }
 
 // A number below 1 that would be rounded to 1 as a half, outside of the interval, becomes the last half before 1.
@@ -186,46 +199,66 @@ bool standard_laplace(const KernelCall& call) {
 constexpr int kMostTries = 1000;
 
 // Marsaglia and Tsang 2000; below 1 the shape is raised by one and the draw multiplied by u^(1/alpha).
-double gamma_draw(ElementStream& words, double alpha) {
-    if (!(alpha > 0)) return alpha == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-    if (!std::isfinite(alpha)) return alpha;
-    double boost = alpha < 1 ? std::pow(words.positive_unit(), 1 / alpha) : 1;
-    double d = (alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3, c = 1 / std::sqrt(9 * d);
-    for (int tries = 0; tries < kMostTries; ++tries) {
-        double x = words.normal(), v = 1 + c * x;
-        if (v <= 0) continue;
-        v = v * v * v;
-        const double u = words.positive_unit(), square = x * x;
-        // What lies below this bound lies below the exact one, which takes two logarithms.
-        if (u < 1 - 0.0331 * square * square) return boost * d * v;
-        if (std::log(u) < square / 2 + d - d * v + d * std::log(v)) return boost * d * v;
+class Gamma {
+  public:
+    static constexpr bool kNormal = true;  // a draw begins with a normal number, mostly
+
+    explicit Gamma(double alpha)
+        : alpha_(alpha), d_((alpha < 1 ? alpha + 1 : alpha) - 1.0 / 3), c_(1 / std::sqrt(9 * d_)) {}
+
+    double operator()(ElementStream& words) const {
+        if (!(alpha_ > 0)) return alpha_ == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+        if (!std::isfinite(alpha_)) return alpha_;
+        const double boost = alpha_ < 1 ? std::pow(words.positive_unit(), 1 / alpha_) : 1;
+        for (int tries = 0; tries < kMostTries; ++tries) {
+            double x = words.normal(), v = 1 + c_ * x;
+            if (v <= 0) continue;
+            v = v * v * v;
+            const double u = words.positive_unit(), square = x * x;
+            // What lies below this bound lies below the exact one, which takes two logarithms.
+            if (u < 1 - 0.0331 * square * square) return boost * d_ * v;
+            if (std::log(u) < square / 2 + d_ - d_ * v + d_ * std::log(v)) return boost * d_ * v;
+        }
+        return boost * d_;
     }
-    return boost * d;
-}
+
+  private:
+    double alpha_, d_, c_;
+};
 
 // Counting exponential gaps for small means; for large ones transformed rejection (Hormann 1993, PTRS).
-double poisson_draw(ElementStream& words, double mean) {
-    if (!(mean > 0)) return mean == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-    if (!std::isfinite(mean)) return mean;
-    if (mean < 10) {
-        double product = words.positive_unit(), limit = std::exp(-mean);
-        double count = 0;
-        for (; product > limit; ++count) product *= words.positive_unit();
-        return count;
+class Poisson {
+  public:
+    static constexpr bool kNormal = false;
+
+    explicit Poisson(double mean)
+        : mean_(mean), limit_(std::exp(-mean)), log_mean_(std::log(mean)), b_(0.931 + 2.53 * std::sqrt(mean)) {}
+
+    double operator()(ElementStream& words) const {
+        if (!(mean_ > 0)) return mean_ == 0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+        if (!std::isfinite(mean_)) return mean_;
+        if (mean_ < 10) {
+            double product = words.positive_unit(), count = 0;
+            for (; product > limit_; ++count) product *= words.positive_unit();
+            return count;
+        }
+        const double a = -0.059 + 0.02483 * b_, inverse_alpha = 1.1239 + 1.1328 / (b_ - 3.4);
+        const double v_r = 0.9277 - 3.6224 / (b_ - 2);
+        for (int tries = 0; tries < kMostTries; ++tries) {
+            double u = words.unit() - 0.5, v = words.positive_unit(), us = 0.5 - std::abs(u);
+            double k = std::floor((2 * a / us + b_) * u + mean_ + 0.43);
+            if (us >= 0.07 && v <= v_r) return k;
+            if (k < 0 || (us < 0.013 && v > us)) continue;
+            if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b_) <=
+                -mean_ + k * log_mean_ - std::lgamma(k + 1))
+                return k;
+        }
+        return mean_;
     }
-    double log_mean = std::log(mean), b = 0.931 + 2.53 * std::sqrt(mean), a = -0.059 + 0.02483 * b;
-    double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), v_r = 0.9277 - 3.6224 / (b - 2);
-    for (int tries = 0; tries < kMostTries; ++tries) {
-        double u = words.unit() - 0.5, v = words.positive_unit(), us = 0.5 - std::abs(u);
-        double k = std::floor((2 * a / us + b) * u + mean + 0.43);
-        if (us >= 0.07 && v <= v_r) return k;
-        if (k < 0 || (us < 0.013 && v > us)) continue;
-        if (std::log(v) + std::log(inverse_alpha) - std::log(a / (us * us) + b) <=
-            -mean + k * log_mean - std::lgamma(k + 1))
-            return k;
-    }
-    return mean;
-}
+
+  private:
+    double mean_, limit_, log_mean_, b_;
+};
 
 // Throws the error about the first number of a parameter that is out of its range.
 void expect_within(std::string_view where, std::string_view name, std::string_view range, const Tensor& t) {
@@ -244,7 +277,7 @@ bool valid_parameter(const KernelCall& call) {
     return true;
 }
 
-template <double (*kDraw)(ElementStream&, double)>
+template <class Draw>
 bool draw_each(const KernelCall& call) {
     RandomStream stream = stream_of(call);
     Tensor parameters = call.tensor(1).cast(DType::f64);
@@ -254,8 +287,14 @@ bool draw_each(const KernelCall& call) {
     const double* parameter = parameters.data<double>();
     double* draw = draws.data<double>();
     const int64_t period = parameters.size();
-    draw_elements<2>(stream, out.size(),
-                     [&](int64_t i, ElementStream& words) { draw[i] = kDraw(words, parameter[i % period]); });
+    if (period == 1) {
+        const Draw one(parameter[0]);
+        draw_elements<2, Draw::kNormal>(stream, out.size(),
+                                        [&](int64_t i, ElementStream& words) { draw[i] = one(words); });
+    } else {
+        draw_elements<2, Draw::kNormal>(
+            stream, out.size(), [&](int64_t i, ElementStream& words) { draw[i] = Draw(parameter[i % period])(words); });
+    }
     copy_elements(draws, out);
     return true;
 }
@@ -472,8 +511,8 @@ void add_random_kernels(KernelTable& table) {
     table.plain("rand", rand);
     table.plain("randn", randn);
     table.plain("standard_laplace", standard_laplace);
-    table.plain("random_gamma", draw_each<gamma_draw>);
-    table.plain("random_poisson", draw_each<poisson_draw>);
+    table.plain("random_gamma", draw_each<Gamma>);
+    table.plain("random_poisson", draw_each<Poisson>);
     table.plain("valid_parameter", valid_parameter);
     table.plain("randint", randint);
     table.plain("randperm", randperm);

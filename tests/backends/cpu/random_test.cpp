@@ -115,6 +115,26 @@ TEST_F(Random, distributions_have_their_moments) {
     expect_moments(call("bernoulli", {call("zeros", {n}), 0.3}), 0.3, 0.21, 0.0777);
 }
 
+TEST_F(Random, draws_by_one_parameter_are_those_by_as_many_equal_ones) {
+    const Isa before = current_isa();
+    const Shape n{1001};
+    for (const char* op : {"gamma", "poisson"})
+        for (double parameter : {0.4, 2.5, 40.0})
+            for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
+                if (!isa_available(isa)) continue;
+                set_isa(isa);
+                const Tensor one = call(op, {n, Tensor::full(DType::f32, {}, parameter), {"seed", 5}});
+                set_isa(Isa::v2);
+                const Tensor each = call(op, {Shape{}, Tensor::full(DType::f32, n, parameter), {"seed", 5}});
+                ASSERT_EQ(one.shape(), each.shape());
+                EXPECT_EQ(std::memcmp(one.raw(), each.raw(), one.nbytes()), 0) << op << ' ' << parameter;
+            }
+    set_isa(before);
+    const Tensor gamma = call("gamma", {Shape{5}, 2.5, {"seed", 5}});
+    const double want[] = {1.98474896, 6.34612656, 1.96406245, 4.27911425, 4.44013166};
+    for (int64_t i = 0; i < gamma.size(); ++i) EXPECT_NEAR(gamma.at(i), want[i], 1e-6 * want[i]);
+}
+
 TEST_F(Random, uniform_numbers_stay_below_one_and_normal_ones_are_finite) {
     Tensor u = call("rand", {Shape{1 << 20}}), z = call("randn", {Shape{1 << 20}});
     for (int64_t i = 0; i < u.size(); ++i) {
