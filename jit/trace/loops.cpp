@@ -244,13 +244,13 @@ bool Loops::is_same(const Seen& before, const Value& now) const {
 }
 
 // Whether an iteration recorded for the earlier value also fits this one: a number of the same kind, or a tensor of the
-// same type that was made since, so that nothing else can refer to it.
+// same type that an operator has made since, so that nothing else can refer to it.
 bool Loops::is_alike(int32_t since, const Seen& before, const Value& now) const {
     if (now.marks() || vm::shown(now).kind() != before.kind) return false;
     if (vm::shown(now).is_number()) return true;
     if (!now.is_tensor()) return false;
     const Seen one = seen(now);
-    if (one.slot < since || now.tensor().parameter()) return false;
+    if (one.slot < since || !r_.is_made(one.slot) || now.tensor().parameter()) return false;
     if (one.type.dtype != before.type.dtype || one.type.shape.rank() != before.type.shape.rank()) return false;
     return one.type.shape == before.type.shape || r_.sizes.at(one.slot);
 }
@@ -383,7 +383,8 @@ bool Loops::close(vm::Machine& m, Loop& loop) {
         }
         if (!v.is_tensor() || v.tensor().parameter()) return false;
         const Seen now = seen(v);
-        if (now.slot < begin.expected[0].slot || !tensors.insert(now.slot).second) return false;
+        if (now.slot < begin.expected[0].slot || !r_.is_made(now.slot)) return false;
+        if (!tensors.insert(now.slot).second) return false;
         const Shape& shape = e.type.shape;
         if (now.type.dtype != e.type.dtype || now.type.shape.rank() != shape.rank()) return false;
         const bool same = e.open || now.type.shape == shape;

@@ -194,15 +194,19 @@ bool Recording::attempt(const ir::Span& span, const std::function<void(vm::Value
 }
 
 Value Recording::ask(Step step, const Question& question) {
+    Question asked = question;
+    asked.value = asked.handle = true;
     vm::Values results = event(std::move(step), [&](vm::Values& values) {
-        Question asked = question;
-        asked.value = asked.handle = true;
         Answer answer = outside.ask(asked);
         const bool tensor = answer.value.is_tensor();
         identities_.push_back({answer.identity, tensor ? Value() : answer.handle});
         if (tensor && stopped_.empty()) note_handle(answer.value, std::move(answer.handle));
         values.push_back(std::move(answer.value));
     });
+    // The runner keeps the object as which a tensor came only where its record gives the object away.
+    if (stopped_.empty() && results[0].is_tensor() && !has_handle(results[0]))
+        if (Answer answer = outside.ask(asked); vm::identity_of(answer.value) == vm::identity_of(results[0]))
+            note_handle(results[0], std::move(answer.handle));
     return results[0];
 }
 
@@ -323,8 +327,10 @@ void Recording::know(const Step& step, vm::Values& results) {
         if (values_.size() <= at) {
             values_.resize(at + 1);
             nodes_.resize(at + 1);
+            made_.resize(at + 1);
         }
         nodes_[at] = e.node;
+        made_[at] = step.kind == Step::Kind::op || step.kind == Step::Kind::loop;
         const bool open = sizes.closed() ? e.what == Expected::What::tensor && sizes.follow(step) : e.open;
         sizes.note(e.slot, open, step.kind != Step::Kind::op || step.by_content ? &results[k] : nullptr);
         slots_ = std::max(slots_, e.slot + 1);

@@ -61,6 +61,8 @@ class Recording {
     std::vector<Value> operands(std::span<const Value> values);
     Value given(const Value& v);
     // After the recording has stopped, new values have no slot (-1) and no node.
+    // Whether an operator of this call made the value, and it was not found in a table, say, which refers to it too.
+    bool is_made(int32_t slot) const { return made_[static_cast<size_t>(slot)]; }
     Value node_at(int32_t slot) const { return slot < 0 ? Value() : Value(nodes_[static_cast<size_t>(slot)]); }
     Value plain(const Value& v);    // without symbolic numbers: for an effect that happens now
     Value outward(const Value& v);  // the same, with the handles as which tensors came
@@ -163,6 +165,7 @@ class Recording {
     uint64_t swept_at_ = thread_allocated_bytes();
     std::vector<Value> values_;                         // by slot
     std::vector<ir::Node*> nodes_;                      // by slot
+    std::vector<bool> made_;                            // by slot
     std::vector<int32_t> alive_;                        // the slots of those that can be used
     std::unordered_map<const void*, int32_t> slot_of_;  // tensors and tables by identity
     std::unordered_map<const void*, Value> constants_;  // tensors made of plain values

@@ -343,4 +343,27 @@ t.test("a loop is in the record once", function()
   t.equal(select(2, text:gsub("ops%.mul", "")), 2)
 end)
 
+-- What is read from a table in a loop is the table's tensor, also where the call's record is made from its middle on, after an
+-- effect.
+t.test("tensors that are read in loops and branches stay what they are", function()
+  local bodies = {
+    function(x, y, n, list) for _ = 1, n do y = list[2] end return x, y end,
+    function(x, y, n, list) for _ = 1, n do y = list[2] x = x + 1 end return x, y end,
+    function(x, y, n, list) list[3] = 1 for _ = 1, n do y = list[2] end return x, y end,
+    function(x, y, n, list) list[3] = 1 if n > 0 then y = list[2] end return x, y end,
+  }
+  for k, body in ipairs(bodies) do
+    local f = ms.jit(body)
+    for round, n in ipairs { 3, 3, 5, 4, 1, 2, 6, 3, 7, 0, 9, 0, 0, 1 } do
+      local list, own = { vector(1), vector(2) }, vector(3)
+      local x, y = f(ops.ones { round % 3 == 0 and 4 or 2 }, own, n, list)
+      t.equal(rawequal(y, n > 0 and list[2] or own), true)
+      t.equal(x[0]:item(), k == 2 and n + 1 or 1)
+      list[2]:add_(1)
+      t.equal(y[0]:item(), n > 0 and list[2][0]:item() or own[0]:item())
+    end
+    assert(ms.jit_report(f).compiled_calls > 0)
+  end
+end)
+
 t.finish()

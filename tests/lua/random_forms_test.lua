@@ -76,11 +76,25 @@ end
 
 local function without_addresses(text) return (tostring(text):gsub("(%a+: )0x%x+", "%1address")) end
 
--- What a call gives, as text; addresses differ from run to run.
+-- Where the values of a call hold the very tensors that it was given.
+local function same_ones(values, x, y, _, list)
+  local names, found = { [x] = "x", [y] = "y" }, {}
+  for key, item in pairs(list) do if ms.is_tensor(item) then names[item] = names[item] or "list " .. key end end
+  local function visit(value, place)
+    if names[value] then found[#found + 1] = place .. " is " .. names[value] end
+    if type(value) == "table" then for key, item in pairs(value) do visit(item, place .. "." .. tostring(key)) end end
+  end
+  visit(values, "result")
+  table.sort(found)
+  return table.concat(found, ", ")
+end
+
+-- What a call gives, as text; addresses differ from run to run. And which of its operands it gives back.
 local function outcome(f, ...)
   local list = table.pack(pcall(f, ...))
+  local same = list[1] and select("#", ...) == 4 and same_ones(table.pack(table.unpack(list, 2, list.n)), ...)
   for j = 2, list.n do list[j] = text_of(list[j]) end
-  return (list[1] and "" or "error: ") .. without_addresses(table.concat(list, "\n", 2, list.n))
+  return (list[1] and "" or "error: ") .. without_addresses(table.concat(list, "\n", 2, list.n)), same
 end
 
 -- Inputs of a program; `which` changes elements ("other"), the integer ("turns") or the number of rows ("rows").
@@ -110,14 +124,15 @@ end
 local KINDS = { "same", "same", "same", "same", "other", "turns", "rows", "same" }
 
 -- The calls of a form, each beside what the plain function gives; nil, or the first difference.
-local function compare(plain, f, case, kinds, what)
+local function compare(plain, f, case, kinds, what, keeps)
   for round, kind in ipairs(kinds) do
     local x, y, n, list = inputs_of(case, kind)
-    local found = outcome(f, x, y, n, list)
+    local found, same = outcome(f, x, y, n, list)
     local after = text_of { x, y, list }
     local expected = plain[kind]
     if found ~= expected.result then return ("%s, call %d (%s)"):format(what, round, kind), found, expected.result end
     if after ~= expected.after then return ("%s, call %d (%s): the inputs afterwards"):format(what, round, kind), after, expected.after end
+    if keeps and same ~= expected.same then return ("%s, call %d (%s): its operands"):format(what, round, kind), same, expected.same end
   end
 end
 
@@ -154,14 +169,14 @@ local compiled_calls, not_compiled = 0, {}
 local forms = {
   { "jit", function(make, case, plain)
     local f = ms.jit(make())
-    local what, found, expected = compare(plain, f, case, KINDS, "jit")
+    local what, found, expected = compare(plain, f, case, KINDS, "jit", true)
     local report = ms.jit_report(f)
     compiled_calls = compiled_calls + report.compiled_calls
     if report.eager then not_compiled[#not_compiled + 1] = report.eager end
     return what, found, expected
   end },
   { "graph mode", function(make, case, plain)
-    return compare(plain, in_graph_mode(make), case, KINDS, "graph mode")
+    return compare(plain, in_graph_mode(make), case, KINDS, "graph mode", true)
   end },
   -- The value beside a derivative, and the derivative eagerly and compiled.
   { "grad", function(make, case, plain)
@@ -265,10 +280,10 @@ local function plain_of(make, case)
   for _, kind in ipairs { "same", "other", "turns", "rows" } do
     local x, y, n, list = inputs_of(case, kind)
     debug.sethook(function() error("too long", 0) end, "", STEPS)
-    local result = outcome(make(), x, y, n, list)
+    local result, same = outcome(make(), x, y, n, list)
     debug.sethook()
     if result:find("too long", 1, true) then return nil, "too long" end
-    plain[kind] = { result = result, after = text_of { x, y, list } }
+    plain[kind] = { result = result, after = text_of { x, y, list }, same = same }
   end
   return plain
 end
