@@ -244,23 +244,41 @@ bool var_fast(const KernelCall& c) {
 }
 
 // Powers are computed in the dtype of the elements. Where they leave its range, or small ones underflow by more than
-// rounding in the total, the plain kernel, which scales, computes the norm.
+// rounding in the total, the plain kernel, which scales, computes the norm. The two parts of a complex number count as
+// two numbers.
 bool norm_fast(const KernelCall& c) {
-    if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
+    const DType dtype = c.tensor(0).dtype();
+    const bool pairs = is_complex(dtype);
+    if ((pairs ? part_of(dtype) : dtype) != c.out[0].dtype()) return false;
     const double order = norm_order(c.args[1]);
     // A root of very low order multiplies rounding errors.
     if (order != 0 && !(std::abs(order) >= 0.25 && std::abs(order) <= 64)) return false;
-    const Pattern p(reduce_layout(c, 2));
+    if (pairs && order != 2) return false;
+    const ReduceLayout layout = reduce_layout(c, 2);
+    Pattern p(layout);
     if (!p.known) return false;
+    const bool by_part = pairs && p.inner > 1;  // the totals of the two parts of a column, which lie side by side
+    if (pairs) (by_part ? p.inner : p.n) *= 2;
     return with_real(c.out[0].dtype(), [&](auto zero) {
         using T = decltype(zero);
         const ReduceLoops<T>& loops = reduce_loops<T>();
         T* out = c.out[0].data<T>();
         bool regular = true;
-        Scratch<uint8_t> irregular(static_cast<size_t>(p.outer * p.inner));
+        Scratch<uint8_t> irregular(static_cast<size_t>(layout.outputs));
+        std::vector<double> parts(static_cast<size_t>(by_part ? 2 * layout.outputs : 0));
         const double least = sizeof(T) == 4 ? 1e-24 : 1e-280, most = sizeof(T) == 4 ? 1e36 : 1e300;
+        auto store = [&](int64_t o, double total) {
+            const bool is_irregular = order != 0 && !(total > least && total < most);
+            irregular[static_cast<size_t>(o)] = is_irregular;
+            // Threads have different results, and write the same single value.
+            if (is_irregular) std::atomic_ref(regular).store(false, std::memory_order_relaxed);
+            out[o] = static_cast<T>(order == 0 || order == 1 ? total
+                                    : order == 2             ? std::sqrt(total)
+                                                             : std::pow(total, 1 / order));
+        };
         sums(
-            p, c.tensor(0).data<T>(), [&](int64_t, const T* from, int64_t n) { return loops.powers(from, n, order); },
+            p, static_cast<const T*>(c.tensor(0).raw()),
+            [&](int64_t, const T* from, int64_t n) { return loops.powers(from, n, order); },
             [&](int64_t, const T* from, int64_t rows, int64_t width, int64_t stride, int64_t, double* totals) {
                 loops.power_columns(from, rows, width, stride, order, totals);
             },
@@ -268,15 +286,13 @@ bool norm_fast(const KernelCall& c) {
                 loops.powers_across(from, n, width, stride, order, totals);
             },
             [&](int64_t o, double total) {
-                const bool is_irregular = order != 0 && !(total > least && total < most);
-                irregular[static_cast<size_t>(o)] = is_irregular;
-                // Threads have different results, and write the same single value.
-                if (is_irregular) std::atomic_ref(regular).store(false, std::memory_order_relaxed);
-                out[o] = static_cast<T>(order == 0 || order == 1 ? total
-                                        : order == 2             ? std::sqrt(total)
-                                                                 : std::pow(total, 1 / order));
+                if (by_part)
+                    parts[static_cast<size_t>(o)] = total;
+                else
+                    store(o, total);
             },
             order < 0 ? std::numeric_limits<T>::infinity() : T(0));
+        for (size_t i = 0; i < parts.size(); i += 2) store(static_cast<int64_t>(i / 2), parts[i] + parts[i + 1]);
         // Computed here rather than declined: the way for a layout must not depend on elements seen before.
         return regular || vector_norm_of(c, irregular.data());
     });
