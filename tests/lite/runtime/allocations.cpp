@@ -12,6 +12,11 @@ namespace lunaria::testing {
 int64_t allocations() { return count.load(); }
 }  // namespace lunaria::testing
 
+// ThreadSanitizer has definitions of its own; nothing is counted there.
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+#if !__has_feature(thread_sanitizer)
 void* operator new(size_t bytes) {
     count.fetch_add(1, std::memory_order_relaxed);
     if (void* p = std::malloc(bytes ? bytes : 1)) return p;
@@ -23,3 +28,4 @@ void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
+#endif
