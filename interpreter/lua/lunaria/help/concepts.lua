@@ -51,7 +51,7 @@ audio features, cepstral: mfcc, mel spectrogram
 loudness, volume: vol, gain, amplitude
 integrate, integral, area under a curve, numerical integration: trapz, trapezoid, odeint
 interpolate values: interp
-find roots, root finding, zero of a function: root
+find roots, root finding, root of an equation, zero of a function: root
 minimise a function, minimize a function, function minimum, nonlinear optimization: minimize
 complex number, imaginary: complex
 wave, oscillation: sin
@@ -272,7 +272,7 @@ import a model, foreign model, read an onnx, load an onnx, run an onnx, onnx mod
 mindir: export, MindIR
 microcontroller, embedded, arduino, firmware, tinyml, plain c code, small device: micro
 phone, mobile, edge: lite, federated
-deploy, deployment, production, serve, serving, rest api, http, web service, web server, endpoint, online prediction: serving, serve
+deploy, deployment, serve, serving, rest api, http, web service, web server, endpoint, online prediction: serving, serve
 c program, c api, c++ program, embed, from c, call from another language: embedding, packaging, lunaria.h
 install, installation, package, packaging, pip, wheel, docker, standalone, distribute a program, ship a program: packaging
 jupyter, notebook, ipython: notebook, kernel

@@ -19,11 +19,11 @@ local words = require "lunaria.help.words"
 local search = { words = words.of }
 
 -- Weights of words by where they stand, and of what is found by a concept, by the beginning of a word and by its middle.
-local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class = 3, path = 2, first = 2.5, text = 1, kind = 2 }
+local weight = { whole = 14, name = 10, keyword = 8, also = 6, other = 9, class = 3, path = 2, first = 2.5, text = 1, kind = 2, area = 3 }
 search.named = weight.name
 search.code = 250 -- what a document has more whose name stands in the query
 search.enough = 0.5 -- of a query by rarity: with less, what is found has other words only
-search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 2, scattered = 0.6, share = 0.7, order = 0.9,
+search.factors = { concept = 0.85, beginning = 0.5, middle = 0.2, further = 0.3, phrase = 3, scattered = 0.6, share = 1.0, order = 0.9,
   weak = 0.4, known = 0.1 }
 
 local kind_factor = { operator = 1.0, class = 1.1, guide = 1.2, ["function"] = 1.1, lua = 0.8, property = 0.9, method = 0.9, object = 0.8,
@@ -35,6 +35,13 @@ local area_factor = { { "^ms%.experimental%.", 0.8 }, { "^ms%.numpy%.", 0.65 }, 
   { "^ms%.dataset%.audio", 0.9 }, { "^ms%.dataset%.transforms", 0.9 }, { "^ms%.communication%.", 0.85 }, { "_grad$", 0.5 },
   { "^ms%.ops%.apply_", 0.5 }, { "^ms%.COOTensor:", 0.8 }, { "^ms%.dataset%.%l+%.", 0.95 }, { "^ms%.nn%.optim%.", 0.85 },
   { "^ms%.insight%.", 0.9 }, { "^ms%.io%.", 0.6 }, { "[13]d$", 0.95 } }
+
+-- What people call the things that the entries of an area are about.
+local area_words = { { "^ms%.dataset%.[%u]", "data dataset rows samples" }, { "^ms%.dataset%.vision%.", "image picture photo" },
+  { "^ms%.dataset%.audio%.", "audio sound signal" }, { "^ms%.dataset%.text%.", "text sentence word token" },
+  { "^ms%.plot%.", "plot chart figure draw" },
+  { "^ms%.probability%.distribution%.", "distribution probability" }, { "^ms%.nn%.Cell:", "network layer model" },
+  { "^ms%.train%.", "training model" }, { "^ms%.runtime%.", "device memory gpu" }, { "^x[.:]", "tensor" }, { "^%%", "prompt notebook" } }
 
 local function factor_of(entry)
   local factor = kind_factor[entry.kind] or 1.0
@@ -146,6 +153,9 @@ local function build()
     add_text(document, entry)
     add_words(document, words.of(entry.kind), weight.kind)
     add_words(document, words.of(entry.family or ""), weight.kind)
+    for _, row in ipairs(area_words) do
+      if entry.name:find(row[1]) then add_words(document, words.of(row[2]), weight.area) end
+    end
     add_names(document, entry)
     if entry.kind == "guide" then
       local title = words.of(entry.head)
@@ -342,7 +352,7 @@ end
 local function without_noise(spans, list)
   local kept, text = {}, {}
   for _, span in ipairs(spans) do
-    if span[2] or not words.noise[span[1][1]] then kept[#kept + 1] = span end
+    if span[2] or not words.noise[span[1][1]] and not span[1][1]:find "^%d+$" then kept[#kept + 1] = span end
   end
   for _, word in ipairs(list) do
     if not words.noise[word] then text[#text + 1] = word end

@@ -260,7 +260,7 @@ function scoresOfSpan(span, cache) {
 }
 
 function withoutNoise(spans) {
-  const kept = spans.filter(([list, ours]) => ours.length || !NOISE.includes(list[0]));
+  const kept = spans.filter(([list, ours]) => ours.length || !NOISE.includes(list[0]) && !/^\d+$/.test(list[0]));
   return kept.length ? kept : spans;
 }
 
