@@ -1,6 +1,7 @@
 #include "core/base/spelling.h"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 namespace lunaria {
@@ -23,7 +24,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 bool is_near(std::string_view name, size_t distance) {
-    return !name.empty() && name.size() <= 64 && distance <= 1 + name.size() / 4;
+    return !name.empty() && name.size() <= 64 && distance <= 1 + name.size() / 5;
 }
 
 std::string nearest(std::string_view name, std::span<const std::string_view> names) {
@@ -33,6 +34,10 @@ std::string nearest(std::string_view name, std::span<const std::string_view> nam
         if (other.size() > 2 * name.size() + 2) continue;
         const size_t distance = edit_distance(name, other);
         if (!is_near(name, distance) || distance > least) continue;
+        // Two slips of the finger leave the first letter as it is; another word begins with another one.
+        if (distance > 1 && !other.empty() &&
+            std::tolower(static_cast<unsigned char>(name[0])) != std::tolower(static_cast<unsigned char>(other[0])))
+            continue;
         least = distance;
         best = other;
     }

@@ -27,9 +27,11 @@ Device& usable_device(std::string_view name, std::string_view where, std::string
     const std::string given = str(argument, " '", name, "'");
     if (device) throw state_error(where, str(given, " cannot be used: ", lacks)).hint("there are: " + names);
     const bool is_nvidia = name.starts_with("cuda") || name.starts_with("CUDA") || name.starts_with("gpu");
+    const bool is_ascend = name == "npu" || name == "NPU" || name == "ascend";
     throw value_error(where, str(given, " is not available; there are: ", names))
-        .hint(is_nvidia ? "\"GPU\" is the name of NVIDIA's; without one, tensors are on the CPU: leave it out"
-                        : "tensors are on the host where nothing else is said: leave it out");
+        .hint(is_ascend   ? "\"Ascend\" is its name here"
+              : is_nvidia ? "\"GPU\" is the name of NVIDIA's; without one, tensors are on the CPU: leave it out"
+                          : "tensors are on the host where nothing else is said: leave it out");
 }
 
 }  // namespace lunaria

@@ -118,6 +118,13 @@ int convert(lua_State* L, const char* method) {
             push(L, t.to(place_of(device_at(L, 2, method, "device"))));
             return 1;
         }
+        if (std::string_view(method) == "to") {
+            std::string names;
+            for (const Device* device : usable_devices()) names += str(names.empty() ? "" : ", ", device->name());
+            throw value_error(method,
+                              str("'", lua_tostring(L, 2),
+                                  "' is neither a dtype such as \"float32\" nor a device; devices are: ", names));
+        }
     }
     const auto dtype = dtype_at(L, 2, method);
     if (!dtype) throw argument_error(method, "missing argument 1: dtype is expected");

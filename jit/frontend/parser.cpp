@@ -157,7 +157,7 @@ void Parser::fail_meaning(const Span& span, std::string message, std::string hin
 
 std::string Parser::hint_for_index() const {
     if (at(comma)) return "an index of several axes is a text: x[\"0, 1\"]";
-    return at(colon) ? "a slice is a text: x[\"0:2\"]" : "";
+    return at(colon) ? "a slice of a tensor is a text: x[\"0:2\"]; a part of a table is { table.unpack(t, 1, 2) }" : "";
 }
 
 // Where the items of a list end with their line, the list is not closed rather than a comma forgotten.

@@ -330,6 +330,8 @@ std::string hint_for_line(std::string_view source, const Span& found) {
     if (line.find("\"\"\"") != line.npos || line.find("'''") != line.npos)
         return "a text of several lines stands in [[ ]], a comment behind --";
     if (has_comprehension(line)) return std::string(kListByLoop);
+    if (has_words(line, "if") && has_words(line, "in") && !has_words(line, "for"))
+        return "whether a table has a key is t[key] ~= nil; whether a list has a value is seen by a loop";
     if (has_words(line, "if") && has_words(line, "else") && !has_words(line, "then"))
         return "Lua has no 'a if c else b': write 'c and a or b', or an if statement";
     if (found.column == 1 && line.starts_with('=') && !line.starts_with("=="))

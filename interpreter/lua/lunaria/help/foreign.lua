@@ -149,14 +149,14 @@ function foreign.spelt(name)
   if not by_form then
     by_form = {}
     for known, entry in pairs(require "lunaria.help.entries".names()) do
-      if known:find "^ms%." and (entry.kind == "class" or entry.kind == "operator" or entry.kind == "function") then
+      if known:find "^ms%." and not known:find "^ms%.federated%." and not known:find "^ms%.armour%." and (entry.kind == "class" or entry.kind == "operator" or entry.kind == "function") then
         local form = form_of(known:match "[%w_]+$")
         local other = by_form[form]
         if not other or #known < #other or #known == #other and known < other then by_form[form] = known end
       end
     end
   end
-  return #name > 2 and by_form[form_of(name)] or nil
+  return #name > 2 and by_form[form_of((name:gsub("^Lazy", "")))] or nil
 end
 
 -- In which words names are compared; words of no meaning are left out.
@@ -201,6 +201,57 @@ local function did_you_mean(found)
   return found[2] and ("did you mean '%s' or '%s'?"):format(found[1], found[2]) or ("did you mean '%s'?"):format(found[1])
 end
 
+-- The names of a module that has few: "bar, image, line".
+local function names_of_module(module)
+  local names, value = {}, value_of(module)
+  for key in pairs(type(value) == "table" and value or {}) do
+    if type(key) == "string" and not key:find "^_" then names[#names + 1] = key end
+  end
+  table.sort(names)
+  return #names > 0 and #names <= 24 and ("%s has %s"):format(module, table.concat(names, ", ")) or nil
+end
+
+-- What is spelt nearly so in a module, in any case of its letters.
+local function nearest_of_module(name, module)
+  local names, ours = {}, {}
+  for known in pairs(require "lunaria.help.entries".names()) do
+    local last = known:match("^" .. quoted(module) .. "%.([%w_]+)$")
+    if last and not ours[last:lower()] then names[#names + 1], ours[last:lower()] = last:lower(), last end
+  end
+  table.sort(names)
+  local near = arguments.nearest(name:lower(), names)
+  return near and (near:gsub("'(.-)'", function(lower) return ("'%s'"):format(ours[lower] or lower) end))
+end
+
+-- A name with one letter more than a name of a module.
+local function without_last_letter(name)
+  local best
+  for known in pairs(require "lunaria.help.entries".names()) do
+    local last = known:match "^ms%.[%w_%.]-%f[%w_]([%w_]+)$"
+    if last and #last > 2 and #name == #last + 1 and name:find(last, 1, true) == 1 and is_named(known)
+      and (not best or #known < #best or #known == #best and known < best) then
+      best = known
+    end
+  end
+  return best and ("did you mean '%s'?"):format(best)
+end
+
+--- What is there in place of a name that no rule knows: the names of a module that has few, a name with a letter less, or what the search
+--- finds for the words of the name; nil where that is little.
+function foreign.similar(name, module)
+  if module == "ms.dataset" then
+    return "rows of your own: ms.dataset.GeneratorDataset(f, { \"x\", \"y\" }); folders of pictures: ms.dataset.ImageFolderDataset(path)"
+  end
+  local found = module and module ~= "ms" and names_of_module(module) or without_last_letter(name) or module and nearest_of_module(name, module)
+  if found then return found end
+  local list, share = require "lunaria.help.search".find((name:gsub("(%l)(%u)", "%1 %2"):gsub("_", " ")), 12)
+  local names = {}
+  for _, entry in ipairs(list) do
+    if #names < 2 and (entry.kind == "guide" or entry.name:find "^x[:.]" or is_named(entry.name)) then names[#names + 1] = entry.name end
+  end
+  return names[1] and share >= 0.8 and "similar here: " .. table.concat(names, ", ") or nil
+end
+
 --- A name that a module lacks: module "ms.nn", name "Linear", the line where it stands.
 function foreign.of_module(module, name, line)
   local short = quoted(module:match "[%w_]+$")
@@ -213,7 +264,10 @@ function foreign.of_module(module, name, line)
     row = row_of_part(last, "%." .. quoted(path) .. "$")
     if row then return said(row) end
     local place = foreign.elsewhere(last, module) or value_of(module .. "." .. last) and module .. "." .. last
+    place = place or foreign.spelt(last)
     if place then return ("it is called %s here"):format(place) end
+    local similar = foreign.similar(last)
+    if similar then return similar end
   end
   row = rows_by_name["torch." .. name] or row or row_of_part(name, inner == "nn" and "^nn%." or nil)
   if row then return said(row) end
@@ -232,7 +286,7 @@ function foreign.of_argument(name, list)
   for _, other in ipairs(rows_by_part[name] or {}) do
     if not other[1]:find "%." then
       local ours = other[2]
-      if has[ours] then return ("it is called %s here"):format(ours) end
+      if has[ours] then return ("it is called %s here%s"):format(ours, other[3]:find "^the same" and "" or ": " .. other[3]) end
       if ours == "" or ours:find "%." then row = row or other end
     end
   end
@@ -301,6 +355,17 @@ local function names_of(value)
   if type(meta) == "table" and type(index) == "function" then take(meta) end
   table.sort(list)
   return list
+end
+
+--- The fields of a plain table, for one that it lacks; nil where there are none or many.
+function foreign.fields(value, text, name)
+  if foreign.kind(value) ~= "table" then return nil end
+  local names = {}
+  for key in pairs(value) do
+    if type(key) == "string" then names[#names + 1] = key end
+  end
+  table.sort(names)
+  return #name > 2 and arguments.nearest(name, names) or #names > 0 and #names < 9 and ("%s has the fields %s"):format(text, table.concat(names, ", ")) or nil
 end
 
 local beginnings_of = {

@@ -67,7 +67,7 @@ return {
   logging = "a program prints with print or io.stderr:write", subprocess = "os.execute(command), or io.popen(command):read \"a\"", ["class"] = "a class of networks is made by: local Net = ms.nn.Cell:extend(\"Net\")",
   functools = "functions that are made by functions: local f = function(x) return g(x, 2) end", itertools = loop, collections = "lists and dictionaries are tables: {1, 2}, {name = value}",
   warnings = "ms.io.warn and print say something", gc = "collectgarbage() frees what is not needed; ms.empty_cache() gives a device's memory back", scipy = "ms.scipy has the functions of scipy",
-  plotly = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", sns = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", matplotlib = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)",
+  pyplot = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", plotly = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", sns = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)", matplotlib = "curves are drawn by ms.plot.line(y), pictures by ms.image(x)",
   wandb = "ms.train.SummaryCollector writes what lunaria insight shows", SummaryWriter = "ms.train.SummaryRecord writes what lunaria insight shows", type_of = "the type of a value is type(x)",
   sklearn = "metrics are in ms.train, statistics in ms.scipy.stats; ds:split{0.8, 0.2} parts a data set", train_test_split = "a data set is parted by ds:split{0.8, 0.2}",
   require = "modules are loaded by local name = require \"name\"", divmod = "a // b and a % b", ord = "text:byte()", chr = "string.char(n)", hex = "(\"%x\"):format(n)", next = "an iterator is called: it()",

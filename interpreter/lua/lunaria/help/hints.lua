@@ -7,7 +7,11 @@ local ms = require "lunaria"
 local arguments = require "lunaria.nn.arguments"
 local foreign = require "lunaria.help.foreign"
 local habits = require "lunaria.help.habits"
+local of_lua = require "lunaria.help.lua_errors"
+local origins = require "lunaria.help.origins"
+local path_hint = require "lunaria.help.paths"
 local remedies = require "lunaria.help.remedies"
+local usage = require "lunaria.help.usage"
 
 local quoted, said, is_operator = foreign.quoted, foreign.said, foreign.is_operator
 
@@ -76,7 +80,7 @@ local function about_global(name, line, _, _, above)
   if of_kind then return of_kind end
   if type(habits[name]) == "string" then return habits[name] end
   local row = foreign.row(name) or name:find "%u" and foreign.row_of_part(name)
-  if row then return said(row) end
+  if row and (row[2] == "" or row[2]:find "%.") then return said(row) end
   if name == "f" and line:find "%f[%w_]f[\"']" then return 'values go into a text by: ("loss %g"):format(x:item())' end
   local near = nearest_global(name)
   if near and near:find("'" .. name:sub(1, 1), 1, true) then return near end
@@ -119,7 +123,8 @@ local function about_field(name, line)
   local value, text = receiver(name, line)
   local kind = foreign.kind(value)
   if value ~= nil and (name == "forward" or name == "call") and kind == "cell" then return ("a cell is called itself: %s(x)"):format(text) end
-  local of_object = foreign.of_object(name, value, kind, text, line)
+  local near = kind == "table" and not habits[name] and foreign.fields(value, text, name)
+  local of_object = near or foreign.of_object(name, value, kind, text, line)
   if of_object then return of_object end
   local habit = kind ~= "data set" and kind ~= "tensor" and remedies.habit(name, line)
   if habit then return habit end
@@ -194,16 +199,51 @@ local fields = { size = "x:sizes(0) is the size of axis 0; x.size, the number of
 
 local function argument_list(text) return text:match "there are: ([^\n]*)" or "" end
 
+-- The variable of the line that has no value, if there is only one; a global without a value comes before locals, of
+-- which the machine may have forgotten some.
+local function missing_variable(line, above, variables)
+  local function is_declared(name)
+    return above:find("local [^=\n]*%f[%w_]" .. name .. "%f[^%w_]") or above:find("%([^%)\n]*%f[%w_]" .. name .. "%f[^%w_][^%)\n]*%)")
+      or above:find("for [^\n]*%f[%w_]" .. name .. "%f[^%w_]") or line:find("for%s[%w_, ]*%f[%w_]" .. name .. "%f[^%w_][%w_, ]*[=i]")
+  end
+  local found, count = {}, { global = 0, ["local"] = 0 }
+  if line:find "%f[%w_]function%f[^%w_].*%f[%w_]end%f[^%w_]" then return nil end
+  local code = " " .. line:gsub("%-%-.*$", ""):gsub("\"[^\"]*\"", '""'):gsub("'[^']*'", "''") .. " "
+  for before, name, after in code:gmatch "()%f[%w_]([%a_][%w_]*)()" do
+    local previous, following = code:sub(1, before - 1):match "(%S?)%s*$", code:sub(after):match "^%s*(%S?%S?)"
+    local field = previous == "." or previous == ":"
+    local assigned = following:find "^=[^=]" or following == "="
+    if not field and not assigned and not following:find "^%(" and not found[name] and load("local " .. name) then
+      local value = variables[name]
+      local kind = value == false and "local" or value == nil and rawget(_G, name) == nil and not is_declared(name) and "global"
+      if kind then
+        found[name], found[kind] = kind, name
+        count[kind] = count[kind] + 1
+      end
+    end
+  end
+  local kind = count.global == 1 and "global" or count.global == 0 and count["local"] == 1 and "local"
+  if kind then return found[kind], kind end
+end
+
 -- Patterns of the first line without its place; the function gets the captures, the line and the whole message.
 local rules = {
   { "attempt to %w+ .*nil value %(global '([%w_]+)'%)", about_global },
-  { "attempt to %w+ .*nil value %(upvalue '([%w_]+)'%)", about_global },
-  { "attempt to %w+ .*nil value %(local '([%w_]+)'%)", function(name, _, _, _, above)
-    return about_list(name, above) or ("%s was given no value: is an argument missing, or a result that is nil?"):format(name)
+  { "attempt to %w+ .*nil value %(upvalue '([%w_]+)'%)", function(name, line, message, missing, above)
+    return origins.of(name, above) or (above:find("%f[%w_]local%f[^%w_][^\n=]*%f[%w_]" .. name .. "%f[^%w_]") and nil) or about_global(name, line, message, missing, above)
   end },
-  { "attempt to .* nil value %(field 'integer index'%)", "count" }, { "attempt to .* nil value %(field '%?'%)", "count" },
+  { "attempt to %w+ .*nil value %(local '([%w_]+)'%)", function(name, _, _, _, above)
+    return about_list(name, above) or origins.of(name, above) or ("%s was given no value: is an argument missing, or a result that is nil?"):format(name)
+  end },
+  { "attempt to .* nil value %(field 'integer index'%)", function(line, message)
+    return of_lua(message:match "attempt to [^\n]*", { line = line, above = "", variables = variables_here }) or "count"
+  end },
+  { "attempt to .* nil value %(field '%?'%)", "count" },
   { "attempt to call a nil value %(%w+ '([%w_]+)'%)", about_field },
   { "attempt to %w+ .*nil value %(field '([%w_]+)'%)", function(name, line, message)
+    local object, how = receiver(name, line)
+    local own = how ~= "self" and not origins.is_length(name) and foreign.fields(object, how, name)
+    if own then return own end
     local remedy = remedies.of(message, line)
     if remedy then return remedy end
     if name == "comm" and line:find "ms%.comm%f[^%w_]" then return "the pipes to a notebook's page are called ms.notebook.comm" end
@@ -211,7 +251,8 @@ local rules = {
     local of_module = module and foreign.of_module(module, name, line)
     if of_module then return of_module end
     local value, text = receiver(name, line)
-    return foreign.of_object(name, value, foreign.kind(value), text, line) or ("%s is nil: is it misspelt, or set further down?"):format(name)
+    return foreign.of_object(name, value, foreign.kind(value), text, line) or foreign.fields(value, text, name)
+      or ("%s is nil: is it misspelt, or set further down?"):format(name)
   end },
   { "attempt to call a table value", function(line)
     if not line:find "%f[%w_]for%f[^%w_].*%f[%w_]in%f[^%w_]" then return nil end
@@ -219,13 +260,15 @@ local rules = {
     return "a table is gone through by: for i, v in ipairs(t) do; a data set by: for x, y in ds:create_tuple_iterator() do"
   end },
   { "attempt to call a number value %(for iterator", function() return habits.range end },
-  { "^to: dtype must be .*'(%a+)[:%d]*'", function(name)
-    return (name == "cuda" or name == "cpu" or name == "gpu") and 'a tensor goes to a device by x:to("GPU") or x:to("CPU")'
-  end, true },
+  { "^to: '(%w+).-' is neither", function(name)
+    local device = ({ cuda = "GPU", gpu = "GPU", npu = "Ascend", cpu = "CPU" })[name:lower():match "^%a+"]
+    return device and ("a tensor goes to that device by x:to \"%s\""):format(device) or "dtypes are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64"
+  end },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
     if fields[name] then return fields[name] .. " without ()" end
-    local module = type(ms[name]) == "table" and remedies.of(("attempt to call a table value (field '%s')"):format(name), line)
+    local module = type(rawget(ms, name)) == "table" and remedies.of(("attempt to call a table value (field '%s')"):format(name), line)
     if module then return module end
+    if type(variables_here[name]) == "number" then return ("%s is the number %s, no function: is a sign missing before the parenthesis?"):format(name, variables_here[name]) end
     if line:find(quoted(name) .. "%s*%(") then return ("%s is no function: an element of a table is %s[i]"):format(name, name) end
   end },
   { "^attempt to perform arithmetic on a nil value$", function(line) return line:find "%[0%]" and "count" end },
@@ -236,9 +279,8 @@ local rules = {
   { "table index is nil", function(line) return method_without_object(line) end },
   { "bad argument #1 to '%w+' %(%w+ expected", function(line) return method_without_object(line) end },
   { "attempt to get length of a ([%w_]+) value", function(kind) return ("# takes a table, a text or a tensor, not a %s"):format(kind) end },
-  { "attempt to compare", function() return "numbers are compared with numbers, texts with texts; x:item() is the number of a tensor" end },
   { "attempt to concatenate a table value", function() return "the texts of a list as one are table.concat(t, \", \"); tensors are joined by ops.concat({ a, b })" end },
-  { "attempt to concatenate", function() return "a value as text is tostring(x)" end },
+  { "attempt to concatenate a %a+ value %(", function() return "a value as text is tostring(x)" end },
   { "tensor: is not a function", function(line)
     local construct = dotted_method("construct", line)
     if construct then return construct end
@@ -252,28 +294,33 @@ local rules = {
   end, true },
   { "tensor: a tensor has no field or method '([%w_]+)'", function(name)
     local place = foreign.elsewhere(name, "x")
-    return place and ("it is called %s(x)"):format(place) or ("ms.help(\"%s\") lists what is similar"):format(name)
+    return place and ("it is called %s(x)"):format(place) or foreign.similar(name) or ("ms.help(\"%s\") lists what is similar"):format(name)
   end },
   { "tensor: the field 'requires_grad' of a tensor cannot be set", function() return said(foreign.row "x.requires_grad") end, true },
   { "^(ms[%w_%.]*): there is no %w+ '([%w_]+)'", function(module, name, line) return foreign.of_module(module, name, line) end, true },
-  { "^ms[%w_%.]*: there is no %w+ '([%w_]+)'", function(name)
-    local place = foreign.spelt(name)
-    return place and ("it is called %s here"):format(place) or ("ms.help(\"%s\") lists what is similar"):format(name)
+  { "^(ms[%w_%.]*): there is no %w+ '([%w_]+)'", function(module, name, line)
+    local wanted = line:match("%f[%w_]" .. name .. "[%w_%.]*%.([%w_]+)") or name
+    local place = foreign.spelt(wanted)
+    return place and ("it is called %s here"):format(place) or foreign.similar(wanted, wanted == name and module) or ("ms.help(\"%s\") lists what is similar"):format(wanted)
   end },
   { "^value_and_grad: grad_position must be", function() return "parameters are named: ms.value_and_grad(f, { weights = net:trainable_params() })" end },
   { "^train: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:train(3, dataset)" end },
   { "^fit: epoch must be an integer, got a data set", function() return "the number of epochs comes first: model:fit(3, train, valid)" end },
   { "^jit: a function or another callable", function() return "it takes the function itself: f = ms.jit(function(x) return ... end)" end },
   { "^conv%dd?: ", function(_, message) return about_channels(message) end, true },
-  { "^batch_norm: running_mean has shape %(%d+%): it must be %((%d+)%)", function(channels, line)
-    return ("the layer's first argument is the number of channels of its input: nn.%s(%s)"):format(line:match "BatchNorm%dd" or "BatchNorm2d", channels)
+  { "^batch_norm: running_mean has shape %(%d+%): it must be %((%d+)%)", function(channels, line, _, _, above)
+    local layer = line:match "BatchNorm%dd" or (above or ""):match ".*(BatchNorm%dd)" or "BatchNorm2d"
+    return ("the layer's first argument is the number of channels of its input: nn.%s(%s)"):format(layer, channels)
   end, true },
   { "the table of %w+ has the integer 1 a", function() return "a list is an argument of its own: f(x, { 0, 1 }, { keepdims = true })" end },
   { "^(%w+): a tensor of shape %(%) has", function(name, line) return dotted_method(name, line) end, true },
-  { "^([%w_%.]+): there is no %w+ '([%w_]+)'; there are: ", function(_, name, _, message) return foreign.of_argument(name, argument_list(message)) end, true },
-  { "^([%w_%.]+): there is no (%w+) '?.-'?; there are: ", function(where, what)
+  { "^([%w_%.]+): there is no %w+ '([%w_]+)'; there are: ", function(where, name, line, message)
+    return foreign.of_argument(name, argument_list(message)) or usage.argument(where, name, line, variables_here)
+  end, true },
+  { "^([%w_%.]+): there is no (%w+) '?.-'?; there are: ", function(where, what, line)
     if what ~= "argument" and what ~= "parameter" and what ~= "option" then return ("the %s is one of these, spelt like this"):format(what) end
-    return ("help(\"%s\") says what each of them means"):format(where)
+    return usage.of(where, "", line, variables_here)
+      or ("help(\"%s\") says what each of them means"):format(where)
   end },
   { "^[%w_]+: missing argument .*%(local '([%w_]+)'%)$", function(name)
     return ("%s was given no value: is an argument missing where this function is called?"):format(name)
@@ -332,7 +379,8 @@ local rules = {
     end
     return greater and ("compare element by element with ops.%s(a, b)"):format(name)
   end, true },
-  { "^(%w+): [%w_]+ must be a tensor or a number, got the string", function(_, line)
+  { "^(%w+): [%w_]+ must be a tensor or a number, got the string", function(where, line)
+    if where == "embedding" then return nil end
     if line:find "[\"'%]]%s*%+" or line:find "%+%s*[\"'%[]" then return 'texts are joined by ..: "loss: " .. tostring(x)' end
     return "a text becomes a number by tonumber(text)"
   end },
@@ -346,54 +394,21 @@ local rules = {
   { "^tensor: dtype must be a dtype .* got the %w+ %-?%d", function() return "several numbers go in as a table: ms.tensor{1, 2, 3}" end, true },
   { "^module '([%w_%.]+)' not found", function(name)
     if name:find "^torch" or name:find "^numpy" or name:find "^mindspore" then return 'tensors, layers and gradients are in require "lunaria"' end
+    local ours = name:match "^lunaria%.(%a+)%."
+    local has = ours and type(ms[ours]) == "table"
+    if has then return ("%s are fields: local ms = require \"lunaria\"; ms.%s.%s"):format(ours == "nn" and "layers" or "its names", ours, ours == "nn" and "Dense" or "...") end
     return arguments.nearest(name, { "lunaria", "lunaria.nn", "lunaria.ops" }) or "require looks in the folders of package.path for " .. name:gsub("%.", "/") .. ".lua"
   end },
   { "^/usr/share/datasets/([%w%-]+)[^:]*: cannot be opened: No such file", function(name)
     return ("the Debian package dataset-%s has it: apt-get install dataset-%s; or name a folder that has the files"):format(name, name)
   end },
-  { "cannot be opened: No such file", function() return "the name counts from the folder that the program was started in; %pwd shows it" end },
-  { "cannot open .*", function() return "is the name right, and counted from the folder that the program was started in?" end },
+  { "^(.*): cannot be opened: No such file", path_hint },
+  { "^[%w_]+: there is no f%a+ (/?[%w_%.%-/]+)", path_hint },
 }
 
 local function count_from_one(line)
   if line:find "%[0%]" then return "tables count from 1 in Lua: t[1] is the first element; tensors count from 0" end
   return "the table has no element there; tables count from 1 in Lua"
-end
-
--- The variable of the line that has no value, if there is only one; a global without a value comes before locals, of
--- which the machine may have forgotten some.
-local function missing_variable(line, above, variables)
-  local function is_declared(name)
-    return above:find("local [^=\n]*%f[%w_]" .. name .. "%f[^%w_]") or above:find("%([^%)\n]*%f[%w_]" .. name .. "%f[^%w_][^%)\n]*%)")
-      or above:find("for [^\n]*%f[%w_]" .. name .. "%f[^%w_]")
-  end
-  local found, count = {}, { global = 0, ["local"] = 0 }
-  local code = " " .. line:gsub("%-%-.*$", ""):gsub("\"[^\"]*\"", '""'):gsub("'[^']*'", "''") .. " "
-  for before, name, after in code:gmatch "()%f[%w_]([%a_][%w_]*)()" do
-    local previous, following = code:sub(1, before - 1):match "(%S?)%s*$", code:sub(after):match "^%s*(%S?%S?)"
-    local field = previous == "." or previous == ":"
-    local assigned = following:find "^=[^=]" or following == "="
-    if not field and not assigned and not following:find "^%(" and not found[name] and load("local " .. name) then
-      local value = variables[name]
-      local kind = value == false and "local" or value == nil and rawget(_G, name) == nil and not is_declared(name) and "global"
-      if kind then
-        found[name], found[kind] = kind, name
-        count[kind] = count[kind] + 1
-      end
-    end
-  end
-  local kind = count.global == 1 and "global" or count.global == 0 and count["local"] == 1 and "local"
-  if kind then return found[kind], kind end
-end
-
--- what: the parameter that the message speaks of, which the entry must have: methods of several classes have one name.
-local function signature_hint(where, what)
-  local entries = require "lunaria.help.entries"
-  local function has(entry) return entry and (not what or (" " .. entry.head .. " "):find("%f[%w_]" .. quoted(what) .. "%f[^%w_]")) end
-  local entry = where and #where > 1 and entries.find(where)
-  if entry and not has(entry) then entry = entries.find("ms.dataset.Dataset:" .. where) end
-  if not has(entry) then return nil end
-  if entry and entry.head and entry.head:find "%(" and #entry.head < 300 then return ("it is called as %s"):format(entry.head) end
 end
 
 -- Where the virtual machine runs the library's Lua, its errors have the user's place: they speak of what the line does not do.
@@ -402,6 +417,19 @@ local function without_object(text, line)
     or text:find "^bad argument #1 to 'raw[gs]et'" and not line:find "raw"
   local called = of_library and method_without_object(line)
   return called and ("%s: is a method, and was called without its object (%s)"):format(called:match ":([%w_]+)%(", text) or text
+end
+
+-- An error of Lua's that the library's own code raised: what the user's line did, and the hint for a method that was called on its class.
+local function raised_in_library(text, line)
+  local called = line:match "([%w_]+)%s*[%({]" or line:match "([%w_]+)"
+  local object = called and dotted_call(called, line)
+  if object then return ("%s: is a method, and was called without its object (%s)"):format(called, text) end
+  for path, name in line:gmatch "([%a_][%w_%.]*)%.([%a_][%w_]*)%s*[%({]" do
+    if text:find "^attempt to" and foreign.kind(foreign.value(path, { ms = ms, nn = ms.nn })) == "class" then
+      return ("%s: is a method, and was called on the class %s"):format(name, path:match "[%w_]+$"), ("an object is made first: %s(...):%s(...)"):format(path, name)
+    end
+  end
+  return text
 end
 
 -- The hint of the first rule that fits, and whether it takes the place of one that the message has.
@@ -430,9 +458,15 @@ local function hint_for(text, at, line, message, missing, has_hint, above)
   if hint then return hint, replaces end
   hint = remedies.of(text, line, has_hint)
   if hint then return hint, has_hint end
-  local about_arguments = text:find " must be .*, got " or text:find "expected" or text:find " takes " or text:find "there is no"
-  if has_hint or not about_arguments or not text:find "^[%w_%.]+: " then return nil end
-  return signature_hint(text:match "^([%w_%.]+): ", text:match "^[%w_%.]+: ([%w_]+) must ")
+  if not has_hint then
+    local name, kind = missing_variable(line, above, variables_here)
+    if name and kind == "global" and text:find "nil" and text:find "^bad argument" then return about_global(name, line, nil, nil, above) end
+    hint = of_lua(text, { line = line, above = above, variables = variables_here, name = name })
+    if hint then return hint end
+  end
+  local where, what = text:match "^([%w_%.:]-): (.*)$"
+  if has_hint or not where then return nil end
+  return usage.of(where, what, line, variables_here)
 end
 
 return function(message, line, place, above, variables)
@@ -441,12 +475,14 @@ return function(message, line, place, above, variables)
   local first, rest = message:match "^([^\n]*)(.*)$"
   local at = first:match "^(.-:%d+: )" or ""
   local text = first:sub(#at + 1)
+  -- Lua gives errors in its own functions, such as table.sort, no place.
+  if at == "" and place ~= "" and (text:find "^attempt to " or text:find "^invalid order function") then at = place .. ": " end
   -- What the library's own Lua raised is the user's call.
   if at:find "^lunaria:lunaria/" and place ~= "" and not place:find "^lunaria:" then
     at = place .. ": "
-    local called = line:match "([%w_]+)%s*[%({]" or line:match "([%w_]+)"
-    local object = called and dotted_call(called, line)
-    if object then text = ("%s: is a method, and was called without its object (%s)"):format(called, text) end
+    local own
+    text, own = raised_in_library(text, line)
+    rest = own and "\n  hint: " .. own .. rest or rest
   end
   text = without_object(text, line)
   if text == "attempt to index a nil value" and line:find "%)%s*[:%.]%s*%a" then text = text .. " (the result of a call)" end

@@ -140,19 +140,31 @@ local function of_module(name)
   return #names > 0 and ("ms.%s holds functions: %s"):format(name, table.concat(names, ", ", 1, math.min(#names, 5))) or nil
 end
 
+local dtypes = { "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64" }
+
 local rates = "a learning rate is given when the optimizer is made: a number, a list, or a function of the step (help \"guide.learning_rates\")"
 
 local rows_in_time = "sequences are (time, batch, features), or (batch, time, features) with batch_first = true: x:expand_dims(1) adds the axis of the batch"
+
+local pairs_of_loss = "a loss takes the outputs and the targets: loss(net(x), y); a data set for training has two columns"
+
+local matrix = "a matrix is wanted: ops.diag(x) makes one of a vector, x:reshape(n, m) of its elements"
 
 local weights = { weight = true, bias = true, gamma = true, beta = true, kernel = true, weights = true, parameters = true }
 
 -- { pattern of the first line without its place, the remedy, or a function of the captures and the line, whether it takes the place of what
 -- the message has }. The first that fits counts.
 local classes = {
+  { "^to: dtype must be", "it takes a dtype or the name of a device: x:to(ms.float16), x:to \"CPU\"", true },
+  { "must have at least 1 axes, not shape %(%)", "a number is no vector: ms.tensor{ 3.0, 4.0 }" },
+  { "^det: .*at least 2 axes", matrix }, { "^inverse: .*at least 2 axes", matrix }, { "^eigh?: .*at least 2 axes", matrix }, { "^svd: .*at least 2 axes", matrix },
   { "attempt to mod a 'string'", "values go into a text by: (\"loss %g\"):format(x)" },
   { "attempt to %a+ a '%a+' with a 'string'", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
   { "attempt to %a+ a 'string' with", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
   { "attempt to perform arithmetic on a string", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
+  { "attempt to index a function value", function(line)
+    return line:find "[%.:]at%[" and "x[1] = 5 writes in place; y = x:clone() before it keeps x"
+  end },
   { "attempt to index a function value %(%a+ '([%w_]+)'%)", function(name)
     return ("%s is a function, which has no fields: it is called, %s(...)"):format(name, name)
   end },
@@ -244,7 +256,6 @@ local classes = {
     if line:find "tonumber" then return "tonumber gives nil for what is no number; of a tensor x:item() is the number" end
     return not line:find "%[0%]" and "a value of this line is nil: is an argument missing, or the return of a function?"
   end },
-  { "attempt to index a number value", "a number has no fields: is the table above it meant?" },
   { "invalid value .* for 'concat'", "texts and numbers are joined; of tensors ops.concat({ a, b }) makes one, and tostring(x) is the text" },
   { "wrong number of arguments to 'insert'", "table.insert(t, value) or table.insert(t, position, value)" },
   { "argument (%d+) must be (.-), got the class ([%w_]+)", function(_, _, class) return ("%s is a class: nn.%s() makes a layer of it"):format(class, class) end },
@@ -273,7 +284,15 @@ local classes = {
   { "index %-?%d+ is out of range for an? axis of size (%d+)", function(size) return ("indices count from 0: the last is %d"):format(size - 1) end },
   { "index %-?%d+ is out of range for axis %-?%d+ of size (%d+)", function(size) return ("indices count from 0: the last is %d"):format(size - 1) end },
   { "k = %d+ is out of range: the axis has (%d+)", function(size) return ("k is at most %s here; the axis is the last one where none is given"):format(size) end },
+  { "^matrix_power: .*square matrix", "only square matrices have powers: a:matmul(a:t()) is one, x ^ n takes each element" },
+  { "^%w+: .*square matrix", function(line)
+    return line:find "det" and "only square matrices have a determinant" or line:find "eig" and "only square matrices have eigenvalues; ops.svd takes all" or nil
+  end },
   { "square matrix", "ops.pinv and ops.lstsq take matrices that are not square" },
+  { "tensor 0 has shape %b() and tensor %d+ has shape %b(): they must be equal", "only tensors of one shape are stacked; ops.concat joins those of different sizes along an axis that they have" },
+  { "must end in %.%w+", "the end of the name says the format: the first of them is the usual one" },
+  { ": corrupt: ", "is the file whole, and of the format that the end of its name says? a download that broke off is the usual reason" },
+  { "^embedding: input must be .*got the string", "words become numbers by a vocabulary: ms.dataset.text.Vocab, or a table { cat = 0, dog = 1 }" },
   { "cannot concat along axis", "only the sizes of the joined axis may differ; ops.stack joins tensors of one shape along a new axis" },
   { "the labels have shape %((.-)%): with classes .* shape %((.-)%)", function(given, wanted)
     if given == "" then return "labels are a tensor of integers, one for each row: ms.tensor{ 0, 1 }" end
@@ -292,6 +311,42 @@ local classes = {
   { "must be in 0 %.%. 1", "a share is between 0 and 1, such as 0.1" },
   { "must be positive, not", "a number above 0" }, { "must be positive, got", "a number above 0" },
   { "must not be negative, got", "a number from 0 on" },
+  { "cannot broadcast shape (%b()) to (%b())", function(from, to)
+    local own, wanted = sizes_of(from), sizes_of(to)
+    for i = 1, #own do
+      local at = #wanted - #own + i
+      if own[i] ~= 1 and at > 0 then wanted[at] = own[i] end
+    end
+    return ("only axes of size 1 grow, the others keep their size: (%s)"):format(table.concat(wanted, ", "))
+  end },
+  { "the kernel is larger than the input: axis %d+ has size (%d+)", function(size)
+    return ("a kernel of at most %s, or padding: the layer's argument padding"):format(size)
+  end },
+  { "as many rows", "print(a.shape, b.shape) shows them: b has a row for each row of a" },
+  { "^[%w_%.]+: (%w+) has %d+ values and (%w+) has %d+: they must", function(a, b) return ("one value of %s for each of %s"):format(b, a) end },
+  { "^%w+_loss: target must be .*got nil", pairs_of_loss }, { "^[%w_]+: labels? must be .*got nil", pairs_of_loss },
+  { "^cross_entropy: target must be .*got nil", pairs_of_loss }, { "^binary_[%w_]+: label must be .*got nil", pairs_of_loss },
+  { "^(%w+): takes at most 0 arguments, got 1", function(where) return ("an object is made of the class first: %s()"):format(where) end, true },
+  { "in_axes%[%d+%] is %-?%d+, out of range", "axes count from 0: the first is 0, the last -1" },
+  { "^index: data must be a number", "a number or a tensor is written: x[0] = 1.5, x[0] = ms.tensor{ 1, 2 }" },
+  { "the operands are %b() and %b(): axis %-?%d+ %(%d+%) and axis %-?%d+ %(%d+%) must be equal", "transpose one of them, for example with b:t(); print(a.shape, b.shape) shows them" },
+  { "^[%w_]+: gradient %d+ has shape", "they are the gradients of other parameters: grads of ms.value_and_grad(f, { weights = params }) fit an optimizer that was made with the same params" },
+  { "^[%w_]+: [%w_%.]+ has shape %b() in the network and %b() in the checkpoint", "the file is of a network of other sizes: make the network with those, or take that name out of the table: params.weight = nil" },
+  { "the shares must sum up to 1", "shares are such as { 0.8, 0.2 }, numbers of rows such as { 80, 20 }" },
+  { "an image %(height, width%) or .* is expected, got", "a picture has rows and columns: x:reshape(height, width); read_image gives one of a file" },
+  { "a text or a list of texts is expected", "it takes a text: tokenizer(\"some words\"); tostring(n) makes one of a number" },
+  { "must be a tensor or a list of numbers, got the string", "numbers stand in a table: { 1, 2, 3 }" },
+  { "^[%w_%.]+: ([%w_]+) must be [\"']([%w_]+)[\"'].*got the string '(.-)'", function(what, first) return ("write %s = \"%s\", or another of these"):format(what, first) end },
+  { "^vmap: the mapped axes have different lengths", "an argument that is not mapped over is false in in_axes: ms.vmap(f, { 0, false })(x, y)" },
+  { "grad_position %-?%d+ is out of range: the function was called with (%d+) arg", function(count)
+    if count == "0" then return "the function's arguments are missing: ms.grad(f)(x)" end
+    return ("the first argument is 0, the last %d: ms.grad(f, %d)"):format(count - 1, count - 1)
+  end },
+  { "not positive definite", "a:matmul(a:t()) + 1e-6 * ops.eye(n) is one; of a symmetric matrix ops.eigh gives the eigenvalues" },
+  { "singular", "ops.pinv(a) and ops.lstsq(a, b) take matrices that have no inverse" },
+  { "takes integers or bools, not %a", "x:int() makes integers of floats; of truth values ops.logical_and, ops.logical_or and ops.logical_not" },
+  { "takes integers, not %a", "x:int() makes integers of floats" },
+  { "dtype must be a dtype .*got the string '(%w+)'", function(name) return arguments.nearest(name, dtypes) or "dtypes are " .. table.concat(dtypes, ", ") end, true },
   { "step must not be 0", "a step of 1 gives all numbers, of -1 those backwards" },
 }
 

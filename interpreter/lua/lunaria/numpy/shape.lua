@@ -123,8 +123,9 @@ end
 function M.atleast_3d(...) return each("numpy.atleast_3d", three, ...) end
 
 -- The tensors of a list (or of a tensor's first axis), promoted to one dtype.
-local function list_of(where, values)
+local function list_of(where, values, axis)
   local list = {}
+  if ms.is_tensor(axis) then arrays.fail(where, "the tensors go in as one table, not one by one", ("ms.%s({ a, b }, 0)"):format(where)) end
   if ms.is_tensor(values) then
     list = table.pack(ops.unbind(values, 0))
     list.n = nil
@@ -142,7 +143,7 @@ end
 ---     > ms.numpy.concatenate({ ms.numpy.ones(2), { 3, 4 } }).shape --> (4,)
 function M.concatenate(tensors, axis)
   axis = arrays.named("numpy.concatenate", { "axis" }, axis)
-  local list = list_of("numpy.concatenate", tensors)
+  local list = list_of("numpy.concatenate", tensors, axis)
   for i, x in ipairs(list) do
     if x.ndim == 0 then arrays.fail("numpy.concatenate", ("tensor %d has no axes"):format(i), "use ms.numpy.stack") end
   end
@@ -162,7 +163,7 @@ end
 ---     > ms.numpy.stack({ { 1, 2 }, { 3, 4 } }, 1).shape --> (2, 2)
 function M.stack(tensors, axis)
   axis = arrays.named("numpy.stack", { "axis" }, axis)
-  return ops.stack(list_of("numpy.stack", tensors), axis or 0)
+  return ops.stack(list_of("numpy.stack", tensors, axis), axis or 0)
 end
 
 local joined = rows.family(M, "numpy.", { "tup" }, {}, function(where, join, tup)
