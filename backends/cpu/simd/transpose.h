@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "backends/cpu/simd/pack.h"
 
@@ -39,11 +40,11 @@ template <class T, bool Upper>
 [[gnu::always_inline]] inline Lines in_turn(Lines a, Lines b) {
     typedef BitsOf<T> V __attribute__((vector_size(sizeof(Lines))));
     constexpr int kLane = 16 / sizeof(T), kAll = sizeof(Lines) / sizeof(T);
-    V order = {};
-    for (int i = 0; i < kAll; ++i)
-        order[i] =
-            static_cast<BitsOf<T>>(i / kLane * kLane + (Upper ? kLane / 2 : 0) + i % kLane / 2 + (i % 2 ? kAll : 0));
-    return (Lines)__builtin_shuffle((V)a, (V)b, order);
+    return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+        return (Lines)__builtin_shufflevector(
+            (V)a, (V)b, (I / kLane * kLane + (Upper ? kLane / 2 : 0) + I % kLane / 2 + (I % 2 ? kAll : 0))...);
+    }
+    (std::make_integer_sequence<int, kAll>());
 }
 
 // Rows of the source that make Parts registers of a row of the target.
