@@ -127,7 +127,8 @@ void halves_of_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, SplitN
             const P b_re = P::load(x.re + b), b_im = P::load(x.im + b);
             const P even_re = both * (a_re + b_re), even_im = both * (a_im - b_im);
             const P odd_re = both * (a_im + b_im), odd_im = both * (b_re - a_re);
-            const P turned_re = cosine * odd_re - sine * odd_im, turned_im = cosine * odd_im + sine * odd_re;
+            const P turned_re = products_apart(cosine, odd_re, sine, odd_im),
+                    turned_im = products(cosine, odd_im, sine, odd_re);
             (even_re - turned_re).store(to.re + mirror);
             (turned_im - even_im).store(to.im + mirror);
             (even_re + turned_re).store(to.re + a);
@@ -147,7 +148,8 @@ void halves_of_signal(SplitNumbers x, SplitNumbers turns, int64_t half, SplitNum
             const P a_re = P::load(x.re + a), b_re = P::load(x.re + b);
             const P even_re = a_re + b_re, even_im = a_im - b_im, apart_re = a_re - b_re, apart_im = a_im + b_im;
             // Multiplied by the conjugate of the turn, then by i.
-            const P re = apart_re * cosine + apart_im * sine, im = apart_im * cosine - apart_re * sine;
+            const P re = products(apart_re, cosine, apart_im, sine),
+                    im = products_apart(apart_im, cosine, apart_re, sine);
             (even_re - im).store(to.re + a);
             (P(0) - (even_im + re)).store(to.im + a);
         }

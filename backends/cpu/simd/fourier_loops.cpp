@@ -14,7 +14,9 @@ struct Pair {
     T re, im;
     friend Pair operator+(Pair a, Pair b) { return {a.re + b.re, a.im + b.im}; }
     friend Pair operator-(Pair a, Pair b) { return {a.re - b.re, a.im - b.im}; }
-    friend Pair operator*(Pair a, Pair b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+    friend Pair operator*(Pair a, Pair b) {
+        return {products_apart(a.re, b.re, a.im, b.im), products(a.re, b.im, a.im, b.re)};
+    }
     friend Pair operator*(T a, Pair b) { return {a * b.re, a * b.im}; }
 };
 template <class T>
@@ -59,7 +61,8 @@ template <int R, class T>
         Pair<T> sum1 = x[1] + x[4], sum2 = x[2] + x[3];
         Pair<T> apart1 = times_minus_i(x[1] - x[4]), apart2 = times_minus_i(x[2] - x[3]);
         Pair<T> m1 = x[0] + c1 * sum1 + c2 * sum2, m2 = x[0] + c2 * sum1 + c1 * sum2;
-        Pair<T> t1 = s1 * apart1 + s2 * apart2, t2 = s2 * apart1 - s1 * apart2;
+        Pair<T> t1 = {products(s1, apart1.re, s2, apart2.re), products(s1, apart1.im, s2, apart2.im)};
+        Pair<T> t2 = {products_apart(s2, apart1.re, s1, apart2.re), products_apart(s2, apart1.im, s1, apart2.im)};
         x[0] = x[0] + sum1 + sum2;
         x[1] = m1 + t1;
         x[2] = m2 + t2;
@@ -95,31 +98,31 @@ template <int R>
 void along_columns(const FourierPass& f) {
     using P = Pack<double>;
     const int64_t steps = f.length / R, s = f.stride;
+    const SplitNumbers from = f.from, to = f.to, unit = f.unit;
     for (int64_t p = f.p_begin; p < f.p_end; ++p) {
         Pair<double> root[R];
         for (int r = 1; r < R; ++r) root[r] = {f.roots.re[p * r * f.root_step], f.roots.im[p * r * f.root_step]};
         int64_t q = f.q_begin;
-        auto column = [&](auto zero, auto load, auto store) {
-            using T = decltype(zero);
-            Pair<T> x[R];
-            for (int k = 0; k < R; ++k) {
-                const int64_t at = q + s * (p + k * steps);
-                x[k] = {load(f.from.re + at), load(f.from.im + at)};
-            }
-            butterfly<R>(x, f.unit);
+        // Inlined twice: behind a call, every number would wait for addresses from memory.
+        auto column = [&](auto load, auto store) __attribute__((always_inline)) {
+            Pair<P> x[R];
+            const double *re = from.re + q + s * p, *im = from.im + q + s * p;
+            for (int k = 0; k < R; ++k) x[k] = {load(re + k * steps * s), load(im + k * steps * s)};
+            butterfly<R>(x, unit);
+            double *to_re = to.re + q + s * R * p, *to_im = to.im + q + s * R * p;
             for (int r = 0; r < R; ++r) {
-                if (r > 0) x[r] = Pair<T>{T(root[r].re), T(root[r].im)} * x[r];
-                const int64_t at = q + s * (R * p + r);
-                store(f.to.re + at, x[r].re);
-                store(f.to.im + at, x[r].im);
+                if (r > 0) x[r] = Pair<P>{P(root[r].re), P(root[r].im)} * x[r];
+                store(to_re + r * s, x[r].re);
+                store(to_im + r * s, x[r].im);
             }
         };
         for (; q + P::lanes <= f.q_end; q += P::lanes)
-            column(
-                P(0), [](const double* a) { return P::load(a); }, [](double* a, P v) { v.store(a); });
-        for (; q < f.q_end; ++q)
-            column(
-                0.0, [](const double* a) { return *a; }, [](double* a, double v) { *a = v; });
+            column([](const double* a) { return P::load(a); }, [](double* a, P v) { v.store(a); });
+        // By packs as well: of single numbers the compiler fuses other products with sums.
+        const int rest = static_cast<int>(f.q_end - q);
+        if (rest > 0)
+            column([rest](const double* a) { return load_part(a, rest); },
+                   [rest](double* a, P v) { store_part(a, v, rest); });
     }
 }
 
@@ -128,34 +131,24 @@ template <int R>
 void along_steps(const FourierPass& f) {
     using P = Pack<double>;
     const int64_t steps = f.length / R;
-    int64_t p = f.p_begin;
-    for (; p + P::lanes <= f.p_end; p += P::lanes) {
+    for (int64_t p = f.p_begin; p < f.p_end; p += P::lanes) {
+        const int count = static_cast<int>(f.p_end - p < P::lanes ? f.p_end - p : P::lanes);
+        auto load = [count](const double* a) { return count == P::lanes ? P::load(a) : load_part(a, count); };
         Pair<P> x[R];
-        for (int k = 0; k < R; ++k) x[k] = {P::load(f.from.re + p + k * steps), P::load(f.from.im + p + k * steps)};
+        for (int k = 0; k < R; ++k) x[k] = {load(f.from.re + p + k * steps), load(f.from.im + p + k * steps)};
         butterfly<R>(x, f.unit);
         alignas(kBytes) double re[R][P::lanes], im[R][P::lanes];
         for (int r = 0; r < R; ++r) {
             const int64_t at = (r - 1) * steps + p;
-            if (r > 0) x[r] = Pair<P>{P::load(f.roots.re + at), P::load(f.roots.im + at)} * x[r];
+            if (r > 0) x[r] = Pair<P>{load(f.roots.re + at), load(f.roots.im + at)} * x[r];
             x[r].re.store(re[r]);
             x[r].im.store(im[r]);
         }
-        for (int lane = 0; lane < P::lanes; ++lane)
+        for (int lane = 0; lane < count; ++lane)
             for (int r = 0; r < R; ++r) {
                 f.to.re[R * (p + lane) + r] = re[r][lane];
                 f.to.im[R * (p + lane) + r] = im[r][lane];
             }
-    }
-    for (; p < f.p_end; ++p) {
-        Pair<double> x[R];
-        for (int k = 0; k < R; ++k) x[k] = {f.from.re[p + k * steps], f.from.im[p + k * steps]};
-        butterfly<R>(x, f.unit);
-        for (int r = 0; r < R; ++r) {
-            const int64_t at = (r - 1) * steps + p;
-            if (r > 0) x[r] = Pair<double>{f.roots.re[at], f.roots.im[at]} * x[r];
-            f.to.re[R * p + r] = x[r].re;
-            f.to.im[R * p + r] = x[r].im;
-        }
     }
 }
 
@@ -267,10 +260,10 @@ void turn_and_part(SplitNumbers x, SplitNumbers roots, int64_t count, int64_t wi
             const double *from_re = x.re + (begin + i) * width, *from_im = x.im + (begin + i) * width;
             for (int64_t j = 0; j < width; ++j) {
                 const double c = turn_re[j], s = turn_im[j];
-                to_re[j * rows + i] = from_re[j] * c - from_im[j] * s;
-                to_im[j * rows + i] = from_re[j] * s + from_im[j] * c;
-                turn_re[j] = c * roots.re[j] - s * roots.im[j];
-                turn_im[j] = c * roots.im[j] + s * roots.re[j];
+                to_re[j * rows + i] = products_apart(from_re[j], c, from_im[j], s);
+                to_im[j * rows + i] = products(from_re[j], s, from_im[j], c);
+                turn_re[j] = products_apart(c, roots.re[j], s, roots.im[j]);
+                turn_im[j] = products(c, roots.im[j], s, roots.re[j]);
             }
         }
     }
@@ -301,8 +294,8 @@ void piece_of_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t
     for (int64_t k = 0; k < count; ++k) {
         const double even_re = a_re[k] + b_re[-k], even_im = a_im[k] - b_im[-k];
         const double odd_re = a_im[k] + b_im[-k], odd_im = b_re[-k] - a_re[k];
-        re[k] = even_re + (cosine[k] * odd_re - sine[k] * odd_im);
-        im[k] = even_im + (cosine[k] * odd_im + sine[k] * odd_re);
+        re[k] = even_re + products_apart(cosine[k], odd_re, sine[k], odd_im);
+        im[k] = even_im + products(cosine[k], odd_im, sine[k], odd_re);
     }
     join({re, im}, pairs + 2 * begin, count, 0.5 * scale, sign);
 }
@@ -323,8 +316,8 @@ void real_spectrum(SplitNumbers x, SplitNumbers turns, int64_t half, int64_t wid
             // The transforms of the even and the odd elements.
             const double even_re = 0.5 * (x.re[a + j] + x.re[b + j]), even_im = 0.5 * (x.im[a + j] - x.im[b + j]);
             const double odd_re = 0.5 * (x.im[a + j] + x.im[b + j]), odd_im = 0.5 * (x.re[b + j] - x.re[a + j]);
-            to[2 * j] = static_cast<float>((even_re + cosine * odd_re - sine * odd_im) * scale);
-            to[2 * j + 1] = static_cast<float>((even_im + cosine * odd_im + sine * odd_re) * scale * sign);
+            to[2 * j] = static_cast<float>((even_re + products_apart(cosine, odd_re, sine, odd_im)) * scale);
+            to[2 * j + 1] = static_cast<float>((even_im + products(cosine, odd_im, sine, odd_re)) * scale * sign);
         }
     }
     // The other half mirrors this one.
@@ -350,7 +343,8 @@ void real_signal(const float* pairs, SplitNumbers turns, int64_t half, int64_t w
             const double b_re = static_cast<double>(b[2 * j]), b_im = static_cast<double>(b[2 * j + 1]) * counts;
             const double even_re = a_re + b_re, even_im = a_im - b_im, apart_re = a_re - b_re, apart_im = a_im + b_im;
             // Multiplied by the conjugate of the turn, then by i.
-            const double re = apart_re * cosine + apart_im * sine, im = apart_im * cosine - apart_re * sine;
+            const double re = products(apart_re, cosine, apart_im, sine);
+            const double im = products_apart(apart_im, cosine, apart_re, sine);
             x.re[k * width + j] = even_re - im;
             x.im[k * width + j] = -(even_im + re);
         }
@@ -382,7 +376,7 @@ void magnitude_f64(const double* pairs, double* out, int64_t count) {
         }
         if (ordinary)
             for (int64_t i = 0; i < some; ++i)
-                out[from + i] = __builtin_sqrt(x[2 * i] * x[2 * i] + x[2 * i + 1] * x[2 * i + 1]);
+                out[from + i] = __builtin_sqrt(products(x[2 * i], x[2 * i], x[2 * i + 1], x[2 * i + 1]));
         else
             for (int64_t i = 0; i < some; ++i) out[from + i] = __builtin_hypot(x[2 * i], x[2 * i + 1]);
     }

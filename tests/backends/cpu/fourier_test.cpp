@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <numbers>
 
 #include "backends/cpu/device.h"
@@ -86,6 +87,33 @@ TEST_F(Fourier, EveryLengthIsWhatTheDefinitionSays) {
 
 // Lengths that are done in two steps, of rows and columns that fill bundles and that do not, and convolutions by way
 // of such lengths, and of the length before a prime.
+// Where fused multiply-adds are: alone, in part of a register and in whole ones.
+TEST_F(Fourier, EveryInstructionSetWithFusedProductsGivesTheSameBits) {
+    if (!cpu::isa_available(Isa::avx512)) GTEST_SKIP() << "the processor has only one of them";
+    for (int64_t n : {2, 3, 4, 5, 7, 8, 11, 12, 13, 16, 23, 60, 64, 121, 143, 257, 1000, 4096, 1 << 17, 30030})
+        for (int64_t rows : {1, 2, 3, 8, 13}) {
+            if (n > 5000 && rows > 2) continue;
+            for (DType t : {DType::f32, DType::f64}) {
+                const Tensor x = apply("randn", {Value::ints({rows, n}), t}),
+                             y = apply("randn", {Value::ints({rows, n}), t});
+                const Tensor z = apply("complex", {x, y});
+                const auto all = [&] {
+                    return std::vector<Tensor>{apply("fft", {z}),      apply("ifft", {z}),
+                                               apply("fft", {x}),      apply("rfft", {x}),
+                                               apply("irfft", {z, n}), apply("fft", {z, Value(), 0}),
+                                               apply("abs", {z})};
+                };
+                cpu::set_isa(Isa::avx2);
+                const auto want = all();
+                cpu::set_isa(Isa::avx512);
+                const auto got = all();
+                for (size_t i = 0; i < want.size(); ++i)
+                    EXPECT_EQ(std::memcmp(want[i].raw(), got[i].raw(), want[i].nbytes()), 0)
+                        << "case " << i << " of " << rows << " x " << n << ' ' << name_of(t);
+            }
+        }
+}
+
 TEST_F(Fourier, LongSignalsAreWhatTheDefinitionSays) {
     for (int64_t n : {32768, 36015, 45000, 65536, 98280, 100000, 20011, 32771, 10753, 65537, 1 << 18})
         for (Isa isa : {Isa::v2, Isa::avx2, Isa::avx512}) {
