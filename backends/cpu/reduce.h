@@ -152,6 +152,20 @@ struct ReduceLayout {
     }
 };
 
+// results[i] = totals[i] / count.
+template <class T>
+void store_results(const double* totals, int64_t n, int64_t count, T* results) {
+    const double divisor = static_cast<double>(count), inverse = 1 / divisor;
+    // The inverse of a power of two is exact, and a division takes longer than to add up a short row.
+    if ((count & (count - 1)) == 0) {
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) results[i] = static_cast<T>(totals[i] * inverse);
+    } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) results[i] = static_cast<T>(totals[i] / divisor);
+    }
+}
+
 // The layout of a reduction of argument 0 over the axes in argument 1.
 inline ReduceLayout reduce_layout(const KernelCall& c, size_t axes = 1) {
     return {c.tensor(0).shape(), Call(c.op, c.args, c.dtype).axes(axes, 0)};

@@ -5,6 +5,7 @@
 #include "backends/cpu/reduce_views.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <vector>
 
@@ -89,29 +90,93 @@ void sum_turned(const View& v, const T* x, int64_t begin, int64_t end, double* t
     }
 }
 
-template <bool mean>
-bool sum_of_view(const KernelCall& c, const View& v) {
-    const bool beside = v.is_row && v.kept_step == 1, row = v.is_row && v.step == 1;
-    const bool turned = !v.is_row && v.step == 1 && v.kept >= kSumLanes;
-    if (c.tensor(0).dtype() != c.out[0].dtype() || !(beside || row || turned)) return false;
-    return with_real(c.out[0].dtype(), [&](auto zero) {
+// Sums of n elements that lie `step` apart, of `count` neighbours, in the order of rows with so many lanes.
+template <class T>
+void sum_beside(const T* x, int64_t n, int64_t step, int64_t count, int64_t lanes, double* totals) {
+    const auto& loops = reduce_loops<T>();
+    if (n <= lanes && std::has_single_bit(static_cast<uint64_t>(n))) return loops.sum_across(x, n, count, step, totals);
+    const int64_t size = lanes * kSumRows, width = lanes * count;
+    std::fill_n(totals, count, 0.0);
+    std::vector<double> sums(static_cast<size_t>(width));
+    // Dense ones, whose lanes lie side by side as columns: a page at a time, since these loops take rows together,
+    // which the processor does not read ahead by itself.
+    const int64_t bytes = width * static_cast<int64_t>(sizeof(T)), page = 4096;
+    const int64_t most = std::max<int64_t>(kSumLeaf, page / bytes / kSumLeaf * kSumLeaf);
+    auto add_dense = [&](const T* from, int64_t elements) {
+        for (int64_t i = 0; i < elements; i += lanes * most) {
+            const int64_t part = std::min(lanes * most, elements - i), groups = part / lanes;
+            const int64_t longer = part % lanes * count;
+            const T* const x_part = from + i * count;
+            for (int64_t line = 0; line < most * bytes; line += 64)
+                __builtin_prefetch(reinterpret_cast<const char*>(x_part) + most * bytes + line);
+            if (longer > 0) loops.sum_columns(x_part, groups + 1, longer, width, sums.data());
+            if (groups > 0) loops.sum_columns(x_part + longer, groups, width - longer, width, sums.data() + longer);
+        }
+    };
+    for (int64_t block = 0; block < n; block += size) {
+        const T* const from = x + block * step;
+        const int64_t elements = std::min(size, n - block);
+        std::fill(sums.begin(), sums.end(), 0.0);
+        if (step == count)
+            add_dense(from, elements);
+        else
+            for (int64_t l = 0; l < std::min(lanes, elements); ++l)
+                loops.sum_columns(from + l * step, (elements - l + lanes - 1) / lanes, count, lanes * step,
+                                  sums.data() + l * count);
+        join_lanes(sums.data(), lanes, count, [](double a, double b) { return a + b; });
+        for (int64_t j = 0; j < count; ++j) totals[j] += sums[static_cast<size_t>(j)];
+    }
+}
+
+// Integers may be added up in any order.
+bool integer_sum_of_view(const KernelCall& c, const View& v) {
+    if (c.out[0].dtype() != DType::i64 || (v.kept_step != 1 && v.step != 1)) return false;
+    return with_integer(c.tensor(0).dtype(), [&](auto zero) {
         using T = decltype(zero);
-        const T* x = c.tensor(0).data<T>();
-        T* out = c.out[0].data<T>();
+        const auto& loops = integer_rows<T>().loops;
+        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        auto* out = c.out[0].data<int64_t>();
+        over_results(v, [&](int64_t begin, int64_t end) {
+            if (v.kept_step != 1) {
+                for (int64_t o = begin; o < end; ++o) out[o] = loops.sum(x + o * v.kept_step, v.n);
+                return;
+            }
+            std::fill(out + begin, out + end, 0);
+            loops.sum_columns(x + begin, v.n, end - begin, v.step, out + begin);
+        });
+        return true;
+    });
+}
+
+template <bool mean>
+bool sum_of_view(const KernelCall& c, const View& given) {
+    if (!mean && integer_sum_of_view(c, given)) return true;
+    const DType dtype = c.out[0].dtype();
+    if (c.tensor(0).dtype() != dtype) return false;
+    // Each part of complex numbers is added up by itself; the other one lies beside it.
+    const int64_t parts = is_complex(dtype) ? 2 : 1, lanes = lanes_of_sum(parts);
+    View v = given;
+    v.kept *= parts, v.step *= parts;
+    const bool beside = v.is_row && v.kept_step == 1, row = v.is_row && v.step == 1;
+    const bool turned = parts == 1 && !v.is_row && v.step == 1 && v.kept >= kSumLanes;
+    if (!(beside || row || turned)) return false;
+    return with_real(parts == 2 ? part_of(dtype) : dtype, [&](auto zero) {
+        using T = decltype(zero);
+        const auto* x = static_cast<const T*>(c.tensor(0).raw());
+        auto* out = static_cast<T*>(c.out[0].raw());
         over_results(v, [&](int64_t begin, int64_t end) {
             constexpr int64_t kMost = 256;
             double totals[kMost];
             for (int64_t o = begin; o < end; o += kMost) {
                 const int64_t count = std::min(kMost, end - o);
                 if (beside)
-                    reduce_loops<T>().sum_across(x + o, v.n, count, v.step, totals);
+                    sum_beside(x + o, v.n, v.step, count, lanes, totals);
                 else if (turned)
                     sum_turned(v, x, o, o + count, totals);
                 else
                     for (int64_t i = 0; i < count; ++i)
                         totals[i] = reduce_loops<T>().sum(x + (o + i) * v.kept_step, v.n);
-                for (int64_t i = 0; i < count; ++i)
-                    out[o + i] = static_cast<T>(mean ? totals[i] / static_cast<double>(v.n) : totals[i]);
+                store_results(totals, count, mean ? v.n : 1, out + o);
             }
         });
         return true;
@@ -202,25 +267,34 @@ bool reduce_dense(const KernelCall& c, const Tensor& x, std::span<Tensor> out) {
 // The kernel of an operator for views: by `direct`, or by the other kernels on a copy.
 template <bool (*direct)(const KernelCall&, const View&)>
 bool reduce_view(const KernelCall& c) {
-    if (c.tensor(0).is_contiguous()) return false;
+    if (c.tensor(0).is_contiguous() || is_half(c.tensor(0).dtype())) return false;
     const std::optional<View> view = view_of(c);
     return (view && direct(c, *view)) || reduce_dense(c, c.tensor(0).contiguous(), c.out);
+}
+
+// The elements in f32. Those of a transposed matrix keep their order in memory.
+Tensor widened(const Tensor& x) {
+    if (x.rank() != 2 || x.strides()[0] != 1 || x.strides()[1] < x.dim(0)) return x.cast(DType::f32);
+    const Tensor turned = x.view({x.dim(1), x.dim(0)}, {x.strides()[1], 1}).cast(DType::f32);
+    return turned.view(x.shape(), {1, x.dim(0)});
 }
 
 // Floats of 16 bits are computed in f32: some parts along the first axis at a time, which stay in the cache, unless it
 // is reduced.
 bool reduce_halves(const KernelCall& c) {
-    const Tensor& x = c.tensor(0);
-    if (!is_half(x.dtype())) return false;
+    if (!is_half(c.tensor(0).dtype())) return false;
+    constexpr int64_t kPart = 32 * 1024;
+    // Long rows are read one by one.
+    const bool is_long = c.tensor(0).rank() > 0 && c.tensor(0).size() > kPart * c.tensor(0).dim(0);
+    const Tensor x = is_long ? c.tensor(0).contiguous() : c.tensor(0);
     std::vector<Tensor> wide;
     for (const Tensor& t : c.out) wide.push_back(is_half(t.dtype()) ? Tensor::empty(DType::f32, t.shape()) : t);
     const Shape axes = Call(c.op, c.args, c.dtype).axes(1, 0);
     const bool first_reduced = x.rank() == 0 || std::find(axes.begin(), axes.end(), 0) != axes.end();
     bool done = true;
     if (first_reduced || x.size() == 0) {
-        done = reduce_dense(c, x.cast(DType::f32), wide);
+        done = reduce_dense(c, widened(x), wide);
     } else {
-        constexpr int64_t kPart = 32 * 1024;
         const int64_t row = x.size() / x.dim(0), rows = std::max<int64_t>(1, kPart / row);
         auto part_of = [](const Tensor& t, int64_t begin, int64_t end) {
             Shape shape = t.shape();
@@ -232,7 +306,7 @@ bool reduce_halves(const KernelCall& c) {
                 const int64_t last = std::min(at + rows, end);
                 std::vector<Tensor> out;
                 for (const Tensor& t : wide) out.push_back(part_of(t, at, last));
-                reduce_dense(c, part_of(x, at, last).cast(DType::f32), out);
+                reduce_dense(c, widened(part_of(x, at, last)), out);
             }
         });
     }

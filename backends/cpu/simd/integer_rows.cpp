@@ -1,5 +1,7 @@
 // Sums, products and extrema of rows and columns of integers, and tests for 0. Integers may be combined in any order
 // with the same result, so that the compiler vectorises these loops, except where it does not see how.
+#include <type_traits>
+
 #include "backends/cpu/simd/fold.h"
 #include "backends/cpu/simd/row_loops.h"
 
@@ -47,23 +49,46 @@ int64_t product_row(const T* x, int64_t n) {
     return static_cast<int64_t>(total);
 }
 
-// Calls f(part of a row, its first column, its columns) for all rows, tile by tile.
+// Calls f(part of the first of some rows, their number, first column, columns) for all rows, tile by tile. The number
+// is a constant, 4 or 1: for rows one by one, visits to the results would take most of the time.
 template <class T, class F>
 [[gnu::always_inline]] inline void rows_of_tiles(const T* x, int64_t rows, int64_t width, int64_t stride, F f) {
     tiles(
         width, [&](int64_t first, int64_t columns) __attribute__((always_inline)) {
-            for (int64_t r = 0; r < rows; ++r) f(x + r * stride + first, first, columns);
+            int64_t r = 0;
+            for (; r + 4 <= rows; r += 4) f(x + r * stride + first, std::integral_constant<int, 4>(), first, columns);
+            for (; r < rows; ++r) f(x + r * stride + first, std::integral_constant<int, 1>(), first, columns);
         });
 }
 
 template <bool Product, class T>
 void total_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int64_t* totals) {
+    // A type that holds the sum of four.
+    using Sum = std::conditional_t<sizeof(T) == 1, int16_t, std::conditional_t<sizeof(T) == 2, int32_t, uint64_t>>;
+    using Part = std::conditional_t<Product, uint64_t, Sum>;
+    // Several narrow rows that follow one another are as one.
+    constexpr int64_t kNarrow = 64;
+    if (const int64_t beside = kNarrow / width; stride == width && beside > 1 && rows >= 4 * beside) {
+        int64_t wide[kNarrow];
+        const int64_t whole = rows / beside, columns = beside * width;
+        for (int64_t& w : wide) w = Product ? 1 : 0;
+        total_columns<Product>(x, whole, columns, columns, wide);
+        total_columns<Product>(wide, beside, width, width, totals);
+        x += whole * columns;
+        rows -= whole * beside;
+    }
     rows_of_tiles(
-        x, rows, width, stride, [&](const T* p, int64_t first, int64_t columns) __attribute__((always_inline)) {
+        x, rows, width,
+        stride, [&](const T* p, auto some, int64_t first, int64_t columns) __attribute__((always_inline)) {
             auto* t = reinterpret_cast<uint64_t*>(totals + first);
             for (int64_t j = 0; j < columns; ++j) {
-                const auto value = static_cast<uint64_t>(static_cast<int64_t>(p[j]));
-                t[j] = Product ? t[j] * value : t[j] + value;
+                Part part = static_cast<Part>(static_cast<int64_t>(p[j]));
+                for (int k = 1; k < some; ++k) {
+                    const auto value = static_cast<Part>(static_cast<int64_t>(p[k * stride + j]));
+                    part = static_cast<Part>(Product ? part * value : part + value);
+                }
+                const auto wide = static_cast<uint64_t>(static_cast<int64_t>(part));
+                t[j] = Product ? t[j] * wide : t[j] + wide;
             }
         });
 }
@@ -71,9 +96,17 @@ void total_columns(const T* x, int64_t rows, int64_t width, int64_t stride, int6
 template <bool Largest, class T>
 void best_columns(const T* x, int64_t rows, int64_t width, int64_t stride, T* best) {
     rows_of_tiles(
-        x, rows, width, stride, [&](const T* p, int64_t first, int64_t columns) __attribute__((always_inline)) {
+        x, rows, width,
+        stride, [&](const T* p, auto some, int64_t first, int64_t columns) __attribute__((always_inline)) {
             T* b = best + first;
-            for (int64_t j = 0; j < columns; ++j) b[j] = (Largest ? p[j] > b[j] : p[j] < b[j]) ? p[j] : b[j];
+            for (int64_t j = 0; j < columns; ++j) {
+                T most = b[j];
+                for (int k = 0; k < some; ++k) {
+                    const T value = p[k * stride + j];
+                    most = (Largest ? value > most : value < most) ? value : most;
+                }
+                b[j] = most;
+            }
         });
 }
 
@@ -91,11 +124,16 @@ int64_t count_row(const T* x, int64_t n) {
 template <bool All, class T>
 void truth_columns(const T* x, int64_t rows, int64_t width, int64_t stride, uint8_t* result) {
     rows_of_tiles(
-        x, rows, width, stride, [&](const T* p, int64_t first, int64_t columns) __attribute__((always_inline)) {
+        x, rows, width,
+        stride, [&](const T* p, auto some, int64_t first, int64_t columns) __attribute__((always_inline)) {
             uint8_t* to = result + first;
             for (int64_t j = 0; j < columns; ++j) {
-                const uint8_t truth = p[j] != T(0);
-                to[j] = static_cast<uint8_t>(All ? to[j] & truth : to[j] | truth);
+                uint8_t truth = to[j];
+                for (int k = 0; k < some; ++k) {
+                    const uint8_t here = p[k * stride + j] != T(0);
+                    truth = static_cast<uint8_t>(All ? truth & here : truth | here);
+                }
+                to[j] = truth;
             }
         });
 }

@@ -252,38 +252,29 @@ template <class T>
 using Aside = Step<T, 2>;
 inline constexpr int64_t kAside = Aside<double>::kCount;
 
-// The totals of kAside columns of elements `begin` to `end`, joined in the order of a row: lane l of a column has its
-// elements l, l + 16, … group(lane, k, left): what the lane has so far (null: nothing) and elements k, k + 16, … of the
-// columns, of which there are `left`.
-template <class Group, class Join>
-[[gnu::always_inline]] inline Aside<double> lanes_across(int64_t begin, int64_t end, int64_t step, Group group,
-                                                         Join join) {
+// What of(k) gives for element k of kAside columns, 0 <= k < n <= kSumLanes, joined in the order of a row.
+template <class Of, class Join>
+[[gnu::always_inline]] inline Aside<double> some_across(int64_t n, Of of, Join join) {
     Aside<double> lane[kSumLanes];
-    const int64_t count = end - begin < kSumLanes ? end - begin : kSumLanes;
-    for (int64_t l = 0; l < count; ++l)
-        lane[l] = group(static_cast<const Aside<double>*>(nullptr), begin + l, end - begin - l);
-    for (int64_t i = begin + step; i < end; i += step)
-        for (int64_t l = 0; l < count && i + l < end; ++l) lane[l] = group(&lane[l], i + l, end - i - l);
+    for (int64_t l = 0; l < n; ++l) lane[l] = of(l);
     for (int64_t half = kSumLanes / 2; half >= 1; half /= 2)
-        for (int64_t l = 0; l < half && l + half < count; ++l)
+        for (int64_t l = 0; l < half && l + half < n; ++l)
             for (int k = 0; k < Aside<double>::kParts; ++k)
                 lane[l].part[k] = join(lane[l].part[k], lane[l + half].part[k]);
     return lane[0];
 }
 
-// The same for N elements, whose loops are unrolled: of(k) is element k of the columns.
-template <int N, class Of, class Join>
-[[gnu::always_inline]] inline Aside<double> few_across(Of of, Join join) {
-    Aside<double> lane[N];
-#pragma GCC unroll 16
-    for (int l = 0; l < N; ++l) lane[l] = of(l);
-#pragma GCC unroll 4
-    for (int half = N / 2; half >= 1; half /= 2)
-#pragma GCC unroll 8
-        for (int l = 0; l < half; ++l)
-            for (int k = 0; k < Aside<double>::kParts; ++k)
-                lane[l].part[k] = join(lane[l].part[k], lane[l + half].part[k]);
-    return lane[0];
+// The same for N elements: every Step-th one from `first` on, so that few registers are needed at a time.
+template <int N, int Step = 1, class Of, class Join>
+[[gnu::always_inline]] inline Aside<double> few_across(Of of, Join join, int first = 0) {
+    if constexpr (Step == N) {
+        return of(first);
+    } else {
+        Aside<double> a = few_across<N, 2 * Step>(of, join, first);
+        const Aside<double> b = few_across<N, 2 * Step>(of, join, first + Step);
+        for (int k = 0; k < Aside<double>::kParts; ++k) a.part[k] = join(a.part[k], b.part[k]);
+        return a;
+    }
 }
 // Calls f with a power of two up to kSumLanes as a constant; false: n is none.
 template <class F>
@@ -295,39 +286,27 @@ template <class F>
     return false;
 }
 
-// totals[j] = the sum of column j. value(k, j, columns): element k of the columns from j on.
-template <class Value>
-[[gnu::always_inline]] inline void add_across(int64_t n, int64_t width, double* totals, Value value) {
-    auto add = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
+// totals[j] = the elements of column j, joined. value(k, j, columns): element k of the columns from j on.
+template <class Value, class Join>
+[[gnu::always_inline]] inline void join_across(int64_t n, int64_t width, double* totals, Value value, Join join) {
+    auto columns = [&](auto across) __attribute__((always_inline)) {
+        for (int64_t j = 0; j < width; j += kAside) {
+            auto of = [&](int64_t k) __attribute__((always_inline)) { return widen(value(k, j, width - j)); };
+            store_first(across(of), totals + j, width - j);
+        }
+    };
     const bool few = with_few(
         n, [&](auto count) __attribute__((always_inline)) {
-            for (int64_t j = 0; j < width; j += kAside) {
-                auto of = [&](int64_t k) __attribute__((always_inline)) {
-                    return Aside<double>::of(0) + widen(value(k, j, width - j));
-                };
-                store_first(few_across<count>(of, add), totals + j, width - j);
-            }
+            columns([&](auto of) __attribute__((always_inline)) { return few_across<count>(of, join); });
         });
-    if (few) return;
-    for (int64_t j = 0; j < width; j += kAside) {
-        const int64_t columns = width - j;
-        auto group = [&](const Aside<double>* lane, int64_t k, int64_t left) __attribute__((always_inline)) {
-            auto leaf = value(k, j, columns);
-            if (left > kSumLanes) leaf = leaf + value(k + kSumLanes, j, columns);
-            if (left > 2 * kSumLanes) {
-                auto second = value(k + 2 * kSumLanes, j, columns);
-                if (left > 3 * kSumLanes) second = second + value(k + 3 * kSumLanes, j, columns);
-                leaf = leaf + second;
-            }
-            return (lane ? *lane : Aside<double>::of(0)) + widen(leaf);
-        };
-        Aside<double> total = Aside<double>::of(0);
-        for (int64_t block = 0; block < n; block += kSumBlock) {
-            const int64_t end = n - block < kSumBlock ? n : block + kSumBlock;
-            total = total + lanes_across(block, end, kSumLeaf * kSumLanes, group, add);
-        }
-        store_first(total, totals + j, columns);
-    }
+    if (!few) columns([&](auto of) __attribute__((always_inline)) { return some_across(n, of, join); });
+}
+// Sums begin with 0, so that none is -0.
+template <class Value>
+[[gnu::always_inline]] inline void add_across(int64_t n, int64_t width, double* totals, Value value) {
+    join_across(
+        n, width, totals, value, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+    for (int64_t j = 0; j < width; ++j) totals[j] += 0.0;
 }
 
 // Element k of the columns from j on.
@@ -384,23 +363,8 @@ void powers_across(const T* x, int64_t n, int64_t width, int64_t stride, double 
 
 template <class T>
 void product_across(const T* x, int64_t n, int64_t width, int64_t stride, double* totals) {
-    const Across<T> at{x, stride};
-    auto multiply = [](auto a, auto b) __attribute__((always_inline)) { return a * b; };
-    const bool few = with_few(
-        n, [&](auto count) __attribute__((always_inline)) {
-            for (int64_t j = 0; j < width; j += kAside) {
-                auto of = [&](int64_t k) __attribute__((always_inline)) { return widen(at(k, j, width - j)); };
-                store_first(few_across<count>(of, multiply), totals + j, width - j);
-            }
-        });
-    if (few) return;
-    for (int64_t j = 0; j < width; j += kAside) {
-        auto group = [&](const Aside<double>* lane, int64_t k, int64_t) __attribute__((always_inline)) {
-            const Aside<double> here = widen(at(k, j, width - j));
-            return lane ? *lane * here : here;
-        };
-        store_first(lanes_across(0, n, kSumLanes, group, multiply), totals + j, width - j);
-    }
+    join_across(
+        n, width, totals, Across<T>{x, stride}, [](auto a, auto b) __attribute__((always_inline)) { return a * b; });
 }
 
 template <class T>

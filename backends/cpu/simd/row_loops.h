@@ -38,7 +38,7 @@ struct ReduceLoops {
                                 double* totals);
     void (*power_columns)(const T* x, int64_t rows, int64_t width, int64_t stride, double order, double* totals);
     // totals[j] = the sum (of the numbers, squares, powers; the product) of column j, in the order of a row: for rows
-    // that lie side by side.
+    // of at most kSumLanes elements that lie side by side.
     void (*sum_across)(const T* x, int64_t n, int64_t width, int64_t stride, double* totals);
     void (*sum_numbers_across)(const T* x, int64_t n, int64_t width, int64_t stride, double* totals);
     void (*squares_across)(const T* x, int64_t n, int64_t width, int64_t stride, const double* from, double* totals);
