@@ -164,6 +164,7 @@ const Stat* Parser::parse_generic_for(const Span& begin, Name* name, const Span&
         const Span span = token_.span;
         variables.push_back({expect_name(), span});
     }
+    if (!at(in_)) fail_expected(in_, "what is gone through stands behind 'in': for k, v in pairs(t) do");
     expect(in_);
     node->values = parse_expression_items();
     scope_.open_block(true);

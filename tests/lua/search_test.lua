@@ -91,7 +91,7 @@ end
 t.each_day(2)
 
 -- Lists of questions as they were written before the search had seen them: how many find the answer first, at least.
-local least = { 63, 26, 26, 26, 108, 46, 69, 36, 106 }
+local least = { 63, 26, 26, 26, 108, 46, 69, 36, 106, 58 }
 for i, list in ipairs(require "search_questions") do
   t.test("strangers' questions, list " .. i, function()
     local wrong = {}

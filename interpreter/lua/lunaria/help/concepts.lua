@@ -4,6 +4,10 @@
 -- luacheck: no max line length
 local list = {}
 for others, ours in ([[
+reuse a network, trained network, trained model, pretrained: freezing, saving, load_weights
+strings into tokens, split strings, split text, split words: tokenizer, WhitespaceTokenizer
+choose gpu, gpu or cpu, cpu or gpu, choose the device, select a device: set_device, devices
+see the graph, draw the network, picture of the network, network structure, architecture of a network: summary, graph
 percentile, percentiles, quartile, quartiles: quantile
 average, averages, arithmetic mean: mean
 mean and variance, variance and mean: var_mean, mean, var
@@ -75,7 +79,7 @@ lookup, look up rows, pick rows, rows by index, select rows, choose rows, take r
 subset of a tensor, sub array, part of a tensor, crop a tensor, slice of a tensor: guide.tensors, slice
 add at indices, scatter: scatter, index_add
 glue, join, combine tensors, append, merge tensors, put together: concat, stack
-cut into pieces, divide a tensor, split a tensor, break into parts: split, chunk
+cut, cut in two, cut into pieces, divide a tensor, split a tensor, break into parts: split, chunk
 repeat, replicate, copies of: tile, repeat_interleave
 mirror, reverse the order, reversed, upside down, backwards order: flip
 shift elements, circular shift: roll
@@ -212,7 +216,7 @@ loop over batches, iterate over, go through the batches, for each batch, loop ov
 train test split, train and test, training and validation, hold out, holdout, split a dataset, split the data, validation set: Dataset:split
 shuffle data, randomise order, shuffle dataset: shuffle
 csv, comma separated, spreadsheet, table of numbers, tabular: CSVDataset
-image folder, folder of images, images in folders, images from a folder, directory of images, one directory per class, pictures in folders: ImageFolderDataset
+image folder, folder of images, images in folders, images from a folder, directory of images, images in a directory, one directory per class, pictures in folders: ImageFolderDataset
 read an image, open a picture, load a picture, jpeg, png file, decode an image: Decode, image, read_image
 text file, lines of text, read text: TextFileDataset
 tfrecord, record files: TFRecordDataset, MindRecord
@@ -332,7 +336,7 @@ weights by name, parameter by name, parameters by name, names of parameters, acc
 first samples, first rows, few samples, small part of dataset, subset of dataset, limit the number of samples: take
 padding in the loss, ignore padding, ignore index, padding tokens loss: cross_entropy, CrossEntropyLoss
 without gradient, without gradients, without computing gradients, no grad, turn off gradients, disable gradients: stop_gradient
-two gpus, four gpus, eight gpus, 2 gpus, 4 gpus, 8 gpus, more than one gpu, all gpus, gpus in parallel, two machines, two computers: ranks, launch
+two gpus, two graphics cards, several graphics cards, four gpus, eight gpus, 2 gpus, 4 gpus, 8 gpus, more than one gpu, all gpus, gpus in parallel, two machines, two computers: ranks, launch
 change the learning rate, set the learning rate, current learning rate, adjust the learning rate, different learning rates, learning rate per layer: learning_rates
 c++, cpp, in c, rust, java: packaging, embedding
 android, ios, raspberry: lite, packaging
@@ -359,7 +363,8 @@ accuracy stuck, loss stays constant, stuck loss: insight, learning_rates, debugg
 underfit, overfit, overfits: Dropout, weight decay
 generalization gap: Dropout, weight decay
 gradient vanish, vanishing gradient, dead relu, dead neurons: insight
-evaluate on test, test set accuracy, compute accuracy, validation accuracy: Accuracy, eval
+test set accuracy, compute accuracy, validation accuracy: Accuracy, eval
+evaluate on test, evaluate on the test set, test set, test data: Model:eval, eval
 number of batches, length of dataset, size of dataset, how many samples: get_dataset_size
 imbalanced, unbalanced, class imbalance, unbalanced data: WeightedRandomSampler, FocalLoss, CrossEntropyLoss
 last layer, output layer of pretrained, new head, replace head, classification head: freezing

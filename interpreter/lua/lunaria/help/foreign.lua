@@ -121,6 +121,13 @@ local function spellings(name)
   return result
 end
 
+-- The name of a module that differs in the case of its letters alone.
+local function in_other_case(name, module)
+  for known in pairs(require "lunaria.help.entries".names()) do
+    if #known == #module + #name + 1 and known:lower() == (module .. "." .. name):lower() then return known end
+  end
+end
+
 --- "ms.nn.Dense" for a name that another module than the one named has, or that is spelt in another case; nil where none has it.
 function foreign.elsewhere(name, module)
   local list = spellings(name)
@@ -130,6 +137,8 @@ function foreign.elsewhere(name, module)
   for i = 2, #list do
     if value_of(module .. "." .. list[i]) ~= nil then return module .. "." .. list[i] end
   end
+  local lower = in_other_case(name, module)
+  if lower then return lower end
   for _, text in ipairs(list) do
     for _, other in ipairs(modules) do
       if other ~= module and is_named(other .. "." .. text) then return other .. "." .. text end
@@ -257,7 +266,8 @@ function foreign.of_module(module, name, line)
   local short = quoted(module:match "[%w_]+$")
   local path = line:match("%f[%w_]" .. short .. "%.(" .. quoted(name) .. "[%w_%.]*)") or name
   local inner = module:match "^ms%.(.*)$"
-  local row = inner and rows_by_name[inner .. "." .. path] or foreign.row_of_path(path)
+  local row = inner and (rows_by_name[inner .. "." .. path] or inner == "random" and (rows_by_name["jax.random." .. path] or rows_by_name["np.random." .. path]))
+    or foreign.row_of_path(path)
   if row and (row[1]:find(path, 1, true) or not path:find "%.") then return said(row) end
   local last = path:match "[%w_]+$"
   if last ~= name then

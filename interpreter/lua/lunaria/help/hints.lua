@@ -24,17 +24,18 @@ local own_modules = {
   ops = 'local ops = require "lunaria".ops stands at the top of a program',
 }
 
+-- The lines of earlier cells that declare locals, and what the variables of the line hold; set for each message.
+local earlier_locals, variables_here = "", {}
+
 local function nearest_global(name)
   local names = {}
+  for key in pairs(variables_here) do names[#names + 1] = key end
   for key in pairs(_G) do
     if type(key) == "string" then names[#names + 1] = key end
   end
   table.sort(names)
   return arguments.nearest(name, names)
 end
-
--- The lines of earlier cells that declare locals, and what the variables of the line hold; set for each message.
-local earlier_locals, variables_here = "", {}
 
 local function receiver(name, line) return foreign.receiver(name, line, variables_here) end
 

@@ -118,7 +118,7 @@ ms.ops.qr: orthogonal decomposition, orthonormal basis, qr decomposition, orthog
 ms.ops.quantile: percentile, quartiles, percentile of values
 ms.ops.rand: uniform random numbers between 0 and 1, uniform random numbers, random matrix
 ms.ops.randint: random integers, random whole numbers, dice
-ms.ops.randn: standard normal random numbers, gaussian noise, normal random numbers
+ms.ops.randn: add noise, noise for data, standard normal random numbers, gaussian noise, normal random numbers
 ms.ops.randperm: random order, shuffle indices, shuffle two tensors alike, shuffle numbers, permutation at random
 ms.ops.ravel: one dimension
 ms.ops.relu: positive part, rectifier

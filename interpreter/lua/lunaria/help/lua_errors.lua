@@ -21,6 +21,7 @@ end
 local function of_number(name, at)
   local method = at.line:match("%f[%w_]" .. name .. "%s*[:.]%s*([%a_][%w_]*)")
   if not method then return "a number has no fields: is the table above it meant?" end
+  if method == "format" or method == "tostring" then return ("a number as text is tostring(%s) or (\"%%g\"):format(%s)"):format(name, name) end
   if math[method] then return ("of a number it is math.%s(%s)"):format(method, name) end
   if foreign.is_operator(method) then return ("a number is no tensor: ms.tensor(%s):%s()"):format(name, method) end
   return ("a number has no fields and methods: is %s the value that is meant?"):format(name)

@@ -394,6 +394,7 @@ return {
     { "high", "xmax", "the same meaning", "ms.numpy.clip({ 1, 2 }, {xmin = 0, xmax = 1})" },
     { "a_min", "xmin", "the same meaning", "ms.numpy.clip({ 1, 2 }, {xmin = 0, xmax = 1})" },
     { "a_max", "xmax", "the same meaning", "ms.numpy.clip({ 1, 2 }, {xmin = 0, xmax = 1})" },
+    { "threshold", "min_delta", "the same meaning", "ms.train.ReduceLROnPlateau({ min_delta = 0.01 })" },
     { "logits", "probs", "probabilities: ops.softmax(logits, -1)", "ms.probability.distribution.Categorical(ms.ops.softmax(ms.tensor{1.0, 2.0}))" },
     { "torch.distributions.AffineTransform", "ms.probability.bijector.ScalarAffine", "scale and shift", "ms.probability.bijector.ScalarAffine(2.0, 1.0)" },
     { "torch.distributions.MultivariateNormal", "ms.ops.cholesky", "mean + cholesky(cov):matmul(z), where z is ms.ops.randn(n)", "ms.ops.cholesky(ms.ops.eye(2))" },

@@ -86,6 +86,8 @@ return {
     { "optax.global_norm", "ms.ops.clip_by_global_norm", "clips by it; of one tensor x:norm()", "x:norm()" },
     { "optax.ema", "ms.boost.EMA", "of the weights", "ms.boost.EMA" },
     { "optax.MultiSteps", "ms.nn.GradientAccumulation", "or ms.boost.GradientAccumulation", "nn.GradientAccumulation" },
+    { "donate_argnums", "", "memory is reused by itself: leave it out", "ms.jit(f)(x)" },
+    { "correction", "ddof", "the same meaning", "ms.numpy.var({ 1.0, 3.0 }, { ddof = 1 })" },
     { "argnums", "grad_position", "positions from 0", "ms.grad(function(a, b) return (a * b):sum() end, {grad_position = 1})(x, x)" },
     { "jax.random.fold_in", "ms.Generator", "keys are not folded: the generator goes on by itself; a second stream is a ms.Generator", "ms.Generator()" },
     { "jax.random.binomial", "ms.ops.bernoulli", "the sum of n draws: ms.ops.bernoulli(ms.ops.full({n, 3}, 0.5)):sum(0)", "ms.ops.bernoulli(ms.ops.full({4, 3}, 0.5)):sum(0)" },

@@ -155,10 +155,17 @@ local weights = { weight = true, bias = true, gamma = true, beta = true, kernel 
 -- { pattern of the first line without its place, the remedy, or a function of the captures and the line, whether it takes the place of what
 -- the message has }. The first that fits counts.
 local classes = {
+  { "^expand_as: other must be .*got a table", "sizes go to x:expand(2, 3); expand_as takes a tensor of the shape that is wanted", true },
+  { "has an unknown format; a checkpoint", "the end of the name says the format: \"net.ckpt\" or \"net.safetensors\"" },
+  { "bytes are no JPEG, PNG or BMP", "it takes the bytes of a file: ms.dataset.vision.read_image(path) reads and decodes one" },
+  { "the function must return a tensor or a number, got the string", "a text becomes a number by tonumber(text): the result is what is differentiated" },
+  { "^item: index %-?%d+ is out of range for axis %-?%d+ with size (%d+)", function(size) return ("indices count from 0: the last is %d"):format(size - 1) end },
   { "^to: dtype must be", "it takes a dtype or the name of a device: x:to(ms.float16), x:to \"CPU\"", true },
   { "must have at least 1 axes, not shape %(%)", "a number is no vector: ms.tensor{ 3.0, 4.0 }" },
   { "^det: .*at least 2 axes", matrix }, { "^inverse: .*at least 2 axes", matrix }, { "^eigh?: .*at least 2 axes", matrix }, { "^svd: .*at least 2 axes", matrix },
   { "attempt to mod a 'string'", "values go into a text by: (\"loss %g\"):format(x)" },
+  { "attempt to mul a 'string' with a 'number'", "a text several times is (\"=\"):rep(20); a text becomes a number by tonumber(text)" },
+  { "attempt to mul a 'number' with a 'string'", "a text several times is (\"=\"):rep(20); a text becomes a number by tonumber(text)" },
   { "attempt to %a+ a '%a+' with a 'string'", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
   { "attempt to %a+ a 'string' with", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
   { "attempt to perform arithmetic on a string", "texts are joined by ..: \"epoch \" .. n; a text becomes a number by tonumber(text)" },
@@ -183,6 +190,9 @@ local classes = {
   { "^SequentialCell: takes 1 input", "its layers pass on one value; a network of several inputs is a class: function Net:construct(a, b) ... end", true },
   { "^index: the position must be an integer", "positions are whole numbers: x[i // 1]; several are a list: x[{ { 0, 2 } }]" },
   { "field '([%w_]+)' of a tensor cannot be set", function(name) return of_fields[name] end, true },
+  { "^attempt to index a nil value %(the result of a call%)", function(line)
+    return line:find "io%.p?open" and "io.open gives nil and the reason where it cannot open a file: local file = assert(io.open(path))"
+  end },
   { "^attempt to index a nil value %(the result of a call%)", "the call gave nothing: does its function, or construct, end with return?" },
   { "^[%w_]+: a table of gradients is expected, got a tensor of shape %(%)$", "it takes the gradients, not the loss: local loss, grads = ms.value_and_grad(f, { weights = params })(x)", true },
   { "^index: malformed index", "an index is a text such as \"0\", \"1:3\" or \":, -1\"; numbers of variables go in by ..: x[a .. \":\" .. b], or x[{ ms.slice(a, b) }]" },
@@ -275,7 +285,7 @@ local classes = {
   { "%((%d+)%) must be divisible by ([%w_]+) %(%d+%)", function(size, what) return ("%s can be %s"):format(what, divisors(tonumber(size))) end },
   { "^(%w+): params is empty", "has the network weights? layers in a plain table of a cell are not found: nn.CellList holds them" },
   { "the function returned %d+ values? for %d+ columns", "it gives one value for each column; input_columns says which it gets: ds:map(f, { \"x\" })" },
-  { "attempt to perform arithmetic on a table value", "tables do not compute, tensors do: ms.tensor{ 1, 2, 3 } + 1" },
+  { "attempt to perform arithmetic on a table value", "tables do not compute, tensors do: ms.tensor{ 1, 2, 3 } + 1; two lists become one by table.move(b, 1, #b, #a + 1, a)" },
   { "must have (%d+) axes.-, not shape (%b()) %(rank (%d+)%)", of_axes },
   { "must have at least (%d+) axes, not shape (%b()) %(rank (%d+)%)", of_axes },
   { "embedding: index (%d+) is out of range", function(index)
@@ -291,6 +301,8 @@ local classes = {
   { "square matrix", "ops.pinv and ops.lstsq take matrices that are not square" },
   { "tensor 0 has shape %b() and tensor %d+ has shape %b(): they must be equal", "only tensors of one shape are stacked; ops.concat joins those of different sizes along an axis that they have" },
   { "must end in %.%w+", "the end of the name says the format: the first of them is the usual one" },
+  { "is not an? %.?[%w%.]+ file", "is the file whole, and of the format that the end of its name says? a download that broke off is the usual reason" },
+  { "have a gradient$", "numbers and tensors have one: a text becomes a number by tonumber(text)" },
   { ": corrupt: ", "is the file whole, and of the format that the end of its name says? a download that broke off is the usual reason" },
   { "^embedding: input must be .*got the string", "words become numbers by a vocabulary: ms.dataset.text.Vocab, or a table { cat = 0, dog = 1 }" },
   { "cannot concat along axis", "only the sizes of the joined axis may differ; ops.stack joins tensors of one shape along a new axis" },
@@ -335,8 +347,9 @@ local classes = {
   { "the shares must sum up to 1", "shares are such as { 0.8, 0.2 }, numbers of rows such as { 80, 20 }" },
   { "an image %(height, width%) or .* is expected, got", "a picture has rows and columns: x:reshape(height, width); read_image gives one of a file" },
   { "a text or a list of texts is expected", "it takes a text: tokenizer(\"some words\"); tostring(n) makes one of a number" },
+  { "^plot%.%w+: [xy] must be .*got the string '%a", "options stand in a table by name: { color = \"red\", title = \"loss\" }" },
   { "must be a tensor or a list of numbers, got the string", "numbers stand in a table: { 1, 2, 3 }" },
-  { "^[%w_%.]+: ([%w_]+) must be [\"']([%w_]+)[\"'].*got the string '(.-)'", function(what, first) return ("write %s = \"%s\", or another of these"):format(what, first) end },
+  { "^[%w_%.]+: ([%w_]+) must be [\"']([%w_]+)[\"'].*got ", function(what, first) return ("write %s = \"%s\", or another of these"):format(what, first) end },
   { "^vmap: the mapped axes have different lengths", "an argument that is not mapped over is false in in_axes: ms.vmap(f, { 0, false })(x, y)" },
   { "grad_position %-?%d+ is out of range: the function was called with (%d+) arg", function(count)
     if count == "0" then return "the function's arguments are missing: ms.grad(f)(x)" end
