@@ -243,6 +243,12 @@ bool var_fast(const KernelCall& c) {
     });
 }
 
+// The norm for a sum of powers.
+double norm_of_total(double total, double order) {
+    if (order == 0 || order == 1) return total;
+    return order == 2 ? std::sqrt(total) : order == 3 ? std::cbrt(total) : std::pow(total, 1 / order);
+}
+
 // Powers are computed in the dtype of the elements. Where they leave its range, or small ones underflow by more than
 // rounding in the total, the plain kernel, which scales, computes the norm. The two parts of a complex number count as
 // two numbers.
@@ -272,9 +278,7 @@ bool norm_fast(const KernelCall& c) {
             irregular[static_cast<size_t>(o)] = is_irregular;
             // Threads have different results, and write the same single value.
             if (is_irregular) std::atomic_ref(regular).store(false, std::memory_order_relaxed);
-            out[o] = static_cast<T>(order == 0 || order == 1 ? total
-                                    : order == 2             ? std::sqrt(total)
-                                                             : std::pow(total, 1 / order));
+            out[o] = static_cast<T>(norm_of_total(total, order));
         };
         sums(
             p, static_cast<const T*>(c.tensor(0).raw()),

@@ -95,6 +95,7 @@ struct Power {
     T order;
     // A function of its own: powers are long, and this is used in many places.
     [[gnu::noinline]] static Pack<T> of(Pack<T> x, T order) {
+        if (order == T(3)) return abs(x) * (x * x);
         return order == T(0) ? select(x != Pack<T>(0), Pack<T>(1), Pack<T>(0)) : pow(abs(x), spread(order));
     }
     template <int Parts>
