@@ -140,8 +140,15 @@ class Communicator {
     // The program of this rank has failed for a reason of its own: those that wait for it are told the text.
     void tell_failure(std::string_view text);
 
-    Traffic traffic(Collective operation) const { return traffic_[static_cast<size_t>(operation)]; }
-    void reset_traffic() { traffic_ = {}; }
+    // Requests that are carried out meanwhile may or may not be counted yet.
+    Traffic traffic(Collective operation) const {
+        std::lock_guard lock(mutex_);
+        return traffic_[static_cast<size_t>(operation)];
+    }
+    void reset_traffic() {
+        std::lock_guard lock(mutex_);
+        traffic_ = {};
+    }
 
   protected:
     // Engines. `mark` is what the request was entered as in the record, with its sequence number. Calls of execute() do
@@ -198,7 +205,7 @@ class Communicator {
     std::array<Traffic, kCollectives> traffic_{};
 
     std::mutex lane_;  // held while a collective request is carried out
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::shared_ptr<Pending::State>> queue_;
     std::atomic<bool> queue_is_busy_{false};  // or not empty
