@@ -1,6 +1,7 @@
 // Every operator as a graph on laid-out operands gives what its call gives: the same values, layouts and movements.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "backends/devices.h"
