@@ -22,19 +22,25 @@ class Observer {
         return false;
     }
 
-    // A call of an operator while it runs.
+    // A call of an operator while it runs. Lua may collect an observer meanwhile, where memory is short: close() takes
+    // it out of the calls.
     class Call {
       public:
-        Call(const Op& op, std::span<const Value> args) : op_(op), args_(args), last_(current_) {
+        Call(const Op& op, std::span<const Value> args) : op_(op), args_(args), last_(current_), outer_(innermost_) {
+            innermost_ = this;
             Observer* o = last_;
             try {
                 for (; o; o = o->outer_) o->begin(op, args);
             } catch (...) {
                 for (Observer* begun = last_; begun != o; begun = begun->outer_) begun->end(op, args, nullptr);
+                innermost_ = outer_;
                 throw;
             }
         }
-        ~Call() { close(nullptr); }
+        ~Call() {
+            close(nullptr);
+            innermost_ = outer_;
+        }
         Call(const Call&) = delete;
         Call& operator=(const Call&) = delete;
         // Throws what an observer throws to end the program.
@@ -44,6 +50,7 @@ class Observer {
         }
 
       private:
+        friend class Observer;
         void close(const Value* result) {
             if (is_closed_) return;
             is_closed_ = true;
@@ -52,6 +59,7 @@ class Observer {
         const Op& op_;
         std::span<const Value> args_;
         Observer* last_;
+        Call* const outer_;
         bool is_closed_ = false;
     };
 
@@ -71,6 +79,7 @@ class Observer {
     virtual void after() {}
 
     static thread_local constinit Observer* current_;
+    static thread_local constinit Call* innermost_;
     const bool needs_all_;
     bool is_open_ = false;
     Observer* outer_ = nullptr;
