@@ -82,7 +82,9 @@ function usage.of(where, text, line, variables)
   local p, example = parameter_in(entry, text), example_of(entry)
   local parts = {}
   if p and (p.text or "") ~= "" and not generic[p.text] then parts[1] = said(p) end
-  parts[#parts + 1] = example and "for example " .. example or head
+  -- What a right call found out has no remedy in another call.
+  local is_of_call = p or text:find " must " or text:find " needs " or text:find "missing" or text:find "nil" or text:find "no "
+  if is_of_call then parts[#parts + 1] = example and "for example " .. example or head end
   return #parts > 0 and table.concat(parts, "; ") or nil
 end
 
