@@ -1,5 +1,6 @@
 // CPU kernels: softmax and its kin for f32 and f64, by the loops over rows and columns.
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/reduce_pattern.h"
 #include "backends/cpu/row_loops.h"
 #include "core/threads/threads.h"
 
@@ -31,6 +32,28 @@ void each_line(const AxisView& v, Row row, Columns columns) {
                  });
 }
 
+// Short rows are laid side by side; their sums are made in the order of a row's.
+template <class T>
+bool softmax_of_short_rows(const AxisView& v, const T* x, T* y) {
+    if (v.inner != 1) return false;
+    Pattern p(v.n);
+    p.outer = v.outer;
+    constexpr int kLogWidth = sizeof(T) == 4 ? 2 : 3;
+    return over_short_rows(p, x, T(0),
+                           [&, back = copy_loops().transpose[kLogWidth]](int64_t first, int64_t rows, const T* tile) {
+                               alignas(64) T e[kShortRow * kRowsAside];
+                               double totals[kRowsAside];
+                               T scale[kRowsAside] = {};
+                               const int64_t filled = filled_row(v.n);
+                               softmax_loops<T>().exponentials_across(tile, e, v.n, kRowsAside);
+                               std::fill(e + v.n * kRowsAside, e + filled * kRowsAside, T(0));
+                               reduce_loops<T>().sum_across(e, filled, rows, kRowsAside, totals);
+                               for (int64_t r = 0; r < rows; ++r) scale[r] = static_cast<T>(1 / totals[r]);
+                               softmax_loops<T>().scale_columns(e, v.n, kRowsAside, scale);
+                               back(e, kRowsAside, y + first * v.n, v.n, v.n, rows, false);
+                           });
+}
+
 template <bool logarithm>
 bool softmax_fast(const KernelCall& c) {
     if (c.tensor(0).dtype() != c.out[0].dtype()) return false;
@@ -43,6 +66,7 @@ bool softmax_fast(const KernelCall& c) {
         auto columns = logarithm ? loops.log_softmax_columns : loops.softmax_columns;
         const T* x = c.tensor(0).data<T>();
         T* y = c.out[0].data<T>();
+        if (!logarithm && softmax_of_short_rows(v, x, y)) return true;
         each_line(
             v, [&](int64_t at) { row(x + at, y + at, v.n); },
             [&](int64_t at, int64_t width) { columns(x + at, y + at, v.n, width, v.inner); });

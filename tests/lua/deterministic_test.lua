@@ -60,5 +60,21 @@ t.test("the setting", function()
   t.equal(ms.get_context("deterministic"), "OFF")
   t.fails({ "deterministic", "ON" }, ms.set_context, { deterministic = "maybe" })
 end)
+-- Many short rows are laid side by side.
+t.test("a row of softmax has the same bits among many rows as alone, compiled too", function()
+  for _, dtype in ipairs { "float32", "float64" } do
+    for n = 1, 17 do
+      local x = (ms.ops.sin(ms.ops.arange(67 * n) * 1.3) * 3):reshape(67, n):astype(ms[dtype])
+      x[{ 3, n - 1 }] = -1 / 0
+      x[{ 5, n // 2 }] = 100.0
+      local f = ms.jit(function(v) return ms.ops.softmax(v * 1, -1) end)
+      local y, compiled = ms.ops.softmax(x, -1), f(x) and f(x) and f(x)
+      t.equal(compiled:tolist(), y:tolist())
+      for row = 0, 66, 3 do
+        if n > 1 or row ~= 3 then t.equal(ms.ops.softmax(x[row]:reshape(1, n), -1)[0]:tolist(), y[row]:tolist()) end
+      end
+    end
+  end
+end)
 os.execute("rm -r " .. folder)
 t.finish()

@@ -75,6 +75,8 @@ struct SoftmaxLoops {
     void (*attend)(T* scores, int64_t keys, int64_t width, double scale, int64_t seen, T* most, T* sum, T* keep);
     // x[i][j] *= factor[j] for whole vectors of columns.
     void (*scale_columns)(T* x, int64_t rows, int64_t width, const T* factor);
+    // y[k][r] = exp(x[k][r] - the largest x[..][r]) for whole vectors of rows r that lie side by side.
+    void (*exponentials_across)(const T* x, T* y, int64_t n, int64_t width);
 };
 
 template <class T>

@@ -324,6 +324,17 @@ void scale_columns(T* x, int64_t rows, int64_t width, const T* factor) {
 }
 
 template <class T>
+void exponentials_across(const T* x, T* y, int64_t n, int64_t width) {
+    constexpr int lanes = Pack<T>::lanes;
+    for (int64_t j = 0; j < width; j += lanes) {
+        Pack<T> largest = Pack<T>::load(x + j);
+        for (int64_t k = 1; k < n; ++k) largest = better<true>(largest, Pack<T>::load(x + k * width + j));
+        for (int64_t k = 0; k < n; ++k)
+            exp_of_difference(Pack<T>::load(x + k * width + j) - largest).store(y + k * width + j);
+    }
+}
+
+template <class T>
 SoftmaxLoops<T> loops() {
     SoftmaxLoops<T> l;
     l.softmax = softmax<T>;
@@ -338,6 +349,7 @@ SoftmaxLoops<T> loops() {
     l.log_softmax_grad_columns = grad_columns<true, T>;
     l.attend = attend<T>;
     l.scale_columns = scale_columns<T>;
+    l.exponentials_across = exponentials_across<T>;
     return l;
 }
 
