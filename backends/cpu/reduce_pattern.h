@@ -57,8 +57,7 @@ inline int64_t filled_row(int64_t n) {
 template <class T, class F>
 bool over_short_rows(const Pattern& p, const T* x, T fill, F f) {
     if (p.inner != 1 || p.repeat != 1 || p.n > kShortRow || p.outer < 4) return false;
-    constexpr int kLogWidth = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    const TransposeLoop lay = copy_loops().transpose[kLogWidth];
+    const TransposeLoop lay = transpose_loop<T>();
     parallel_for(p.outer, worthwhile_rows(p.n), [&](int64_t begin, int64_t end) {
         alignas(64) T tile[kShortRow * kRowsAside];
         std::fill(tile + p.n * kRowsAside, tile + filled_row(p.n) * kRowsAside, fill);

@@ -74,7 +74,7 @@ bool with_elements(const KernelCall& c, F f) {
 template <class T>
 void sum_turned(const View& v, const T* x, int64_t begin, int64_t end, double* totals) {
     constexpr int64_t kColumns = 32;
-    const TransposeLoop turn = copy_loops().transpose[sizeof(T) == 4 ? 2 : 3];
+    const TransposeLoop turn = transpose_loop<T>();
     std::vector<T> tile(static_cast<size_t>(kSumRows * kColumns));
     for (int64_t o = begin; o < end; o += kColumns) {
         const int64_t columns = std::min(kColumns, end - o);

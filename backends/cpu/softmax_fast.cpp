@@ -38,20 +38,18 @@ bool softmax_of_short_rows(const AxisView& v, const T* x, T* y) {
     if (v.inner != 1) return false;
     Pattern p(v.n);
     p.outer = v.outer;
-    constexpr int kLogWidth = sizeof(T) == 4 ? 2 : 3;
-    return over_short_rows(p, x, T(0),
-                           [&, back = copy_loops().transpose[kLogWidth]](int64_t first, int64_t rows, const T* tile) {
-                               alignas(64) T e[kShortRow * kRowsAside];
-                               double totals[kRowsAside];
-                               T scale[kRowsAside] = {};
-                               const int64_t filled = filled_row(v.n);
-                               softmax_loops<T>().exponentials_across(tile, e, v.n, kRowsAside);
-                               std::fill(e + v.n * kRowsAside, e + filled * kRowsAside, T(0));
-                               reduce_loops<T>().sum_across(e, filled, rows, kRowsAside, totals);
-                               for (int64_t r = 0; r < rows; ++r) scale[r] = static_cast<T>(1 / totals[r]);
-                               softmax_loops<T>().scale_columns(e, v.n, kRowsAside, scale);
-                               back(e, kRowsAside, y + first * v.n, v.n, v.n, rows, false);
-                           });
+    return over_short_rows(p, x, T(0), [&, back = transpose_loop<T>()](int64_t first, int64_t rows, const T* tile) {
+        alignas(64) T e[kShortRow * kRowsAside];
+        double totals[kRowsAside];
+        T scale[kRowsAside] = {};
+        const int64_t filled = filled_row(v.n);
+        softmax_loops<T>().exponentials_across(tile, e, v.n, kRowsAside);
+        std::fill(e + v.n * kRowsAside, e + filled * kRowsAside, T(0));
+        reduce_loops<T>().sum_across(e, filled, rows, kRowsAside, totals);
+        for (int64_t r = 0; r < rows; ++r) scale[r] = static_cast<T>(1 / totals[r]);
+        softmax_loops<T>().scale_columns(e, v.n, kRowsAside, scale);
+        back(e, kRowsAside, y + first * v.n, v.n, v.n, rows, false);
+    });
 }
 
 template <bool logarithm>

@@ -258,7 +258,7 @@ void sort_values(const T* in, const AxisView& view, bool descending, T* out) {
             bool hidden[kTogether] = {};
             for (int64_t i = 0; i < lines; ++i)
                 hidden[i] = keys_of(in + view.start(first + i), n, view.inner, flip ^ kTurn<K>, keys.data() + i * n);
-            const TransposeLoop turn = copy_loops().transpose[sizeof(K) == 4 ? 2 : 3];
+            const TransposeLoop turn = transpose_loop<K>();
             turn(keys.data(), n, beside.data(), kTogether, kTogether, n, false);
             if constexpr (sizeof(K) == 4)
                 sort_loops().keys32(reinterpret_cast<int32_t*>(beside.data()), n);

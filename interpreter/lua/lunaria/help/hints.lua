@@ -231,7 +231,7 @@ end
 local rules = {
   { "attempt to %w+ .*nil value %(global '([%w_]+)'%)", about_global },
   { "attempt to %w+ .*nil value %(upvalue '([%w_]+)'%)", function(name, line, message, missing, above)
-    return origins.of(name, above) or (above:find("%f[%w_]local%f[^%w_][^\n=]*%f[%w_]" .. name .. "%f[^%w_]") and nil) or about_global(name, line, message, missing, above)
+    return origins.of(name, above) or about_global(name, line, message, missing, above)
   end },
   { "attempt to %w+ .*nil value %(local '([%w_]+)'%)", function(name, _, _, _, above)
     return about_list(name, above) or origins.of(name, above) or ("%s was given no value: is an argument missing, or a result that is nil?"):format(name)
@@ -251,8 +251,7 @@ local rules = {
     local module = module_before(name, line)
     local of_module = module and foreign.of_module(module, name, line)
     if of_module then return of_module end
-    local value, text = receiver(name, line)
-    return foreign.of_object(name, value, foreign.kind(value), text, line) or foreign.fields(value, text, name)
+    return foreign.of_object(name, object, foreign.kind(object), how, line) or foreign.fields(object, how, name)
       or ("%s is nil: is it misspelt, or set further down?"):format(name)
   end },
   { "attempt to call a table value", function(line)
@@ -263,7 +262,7 @@ local rules = {
   { "attempt to call a number value %(for iterator", function() return habits.range end },
   { "^to: '(%w+).-' is neither", function(name)
     local device = ({ cuda = "GPU", gpu = "GPU", npu = "Ascend", cpu = "CPU" })[name:lower():match "^%a+"]
-    return device and ("a tensor goes to that device by x:to \"%s\""):format(device) or "dtypes are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64"
+    return device and ("a tensor goes to that device by x:to \"%s\""):format(device) or remedies.dtypes
   end },
   { "attempt to call a [%w_%.]+ value %(%w+ '([%w_]+)'%)", function(name, line)
     if fields[name] then return fields[name] .. " without ()" end

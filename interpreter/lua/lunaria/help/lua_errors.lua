@@ -94,16 +94,4 @@ local rules = {
 
 --- The remedy for the first line of an error without its place, or nil. at: { line =, above =, variables =, name = the variable of the line
 --- that is nil, if one is }.
-return function(text, at)
-  for _, row in ipairs(rules) do
-    local found = table.pack(text:find(row[1]))
-    if found[1] then
-      local remedy = row[2]
-      if type(remedy) == "function" then
-        found[found.n + 1] = at
-        remedy = remedy(table.unpack(found, 3, found.n + 1))
-      end
-      if remedy then return remedy end
-    end
-  end
-end
+return function(text, at) return remedies.first(rules, text, at) end

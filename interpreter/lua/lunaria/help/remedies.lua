@@ -142,6 +142,9 @@ end
 
 local dtypes = { "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64" }
 
+--- What a dtype may be.
+remedies.dtypes = "dtypes are " .. table.concat(dtypes, ", ")
+
 local rates = "a learning rate is given when the optimizer is made: a number, a list, or a function of the step (help \"guide.learning_rates\")"
 
 local rows_in_time = "sequences are (time, batch, features), or (batch, time, features) with batch_first = true: x:expand_dims(1) adds the axis of the batch"
@@ -359,24 +362,28 @@ local classes = {
   { "singular", "ops.pinv(a) and ops.lstsq(a, b) take matrices that have no inverse" },
   { "takes integers or bools, not %a", "x:int() makes integers of floats; of truth values ops.logical_and, ops.logical_or and ops.logical_not" },
   { "takes integers, not %a", "x:int() makes integers of floats" },
-  { "dtype must be a dtype .*got the string '(%w+)'", function(name) return arguments.nearest(name, dtypes) or "dtypes are " .. table.concat(dtypes, ", ") end, true },
+  { "dtype must be a dtype .*got the string '(%w+)'", function(name) return arguments.nearest(name, dtypes) or remedies.dtypes end, true },
   { "step must not be 0", "a step of 1 gives all numbers, of -1 those backwards" },
 }
 
---- The remedy for the first line of an error without its place; nil where its class is not known. line: the line of the program;
---- has_hint: the message has one, and only what takes its place is looked for.
-function remedies.of(text, line, has_hint)
-  for _, row in ipairs(classes) do
+--- The first remedy of some rows, as of `classes`, for a text; its function gets the captures and `at`. has_hint: rows that take the place
+--- of a hint are asked alone.
+function remedies.first(rows, text, at, has_hint)
+  for _, row in ipairs(rows) do
     local found = table.pack(text:find((not has_hint or row[3]) and row[1] or "^$"))
     if found[1] then
       local remedy = row[2]
       if type(remedy) == "function" then
-        found[found.n + 1] = line
+        found[found.n + 1] = at
         remedy = remedy(table.unpack(found, 3, found.n + 1))
       end
       if remedy then return remedy end
     end
   end
 end
+
+--- The remedy for the first line of an error without its place; nil where its class is not known. line: the line of the program;
+--- has_hint: the message has one, and only what takes its place is looked for.
+function remedies.of(text, line, has_hint) return remedies.first(classes, text, line, has_hint) end
 
 return remedies
